@@ -1,0 +1,50 @@
+# Every task of the house. `make` alone lists them; `make check` is exactly what CI runs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp-installed
+
+# uv brings its own list of certificates; a machine behind a company proxy has the right one itself.
+export UV_SYSTEM_CERTS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check format bench chaos test-servers
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## make .venv with Fairlead and its tools (does nothing when up to date)
+
+run: install ## start Fairlead with sample work
+	$(BIN)/fairlead up --demo
+
+test: install test-servers ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: install ## what CI runs: format, lint, types, tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(MAKE) test
+
+format: install ## format the code and mend what lint can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: install ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+chaos: install ## run the long fault campaigns
+	$(BIN)/python -m chaos
+
+test-servers:
+	@scripts/test-servers
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Fairlead needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	@touch $@

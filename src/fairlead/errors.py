@@ -1,0 +1,129 @@
+"""What can go wrong, as one tree. The docstring is the message unless the error brings its own.
+
+FairleadError
+├── InvalidInput            a value that cannot be accepted; `field` names it
+├── InvalidSettings         a configuration that cannot be used
+├── IdempotencyConflict     same idempotency key, other task
+├── UnknownTask             no such task (or its record has run out)
+├── UnknownWorker           not registered, or dead: register again
+├── UnknownLimit            no such limit
+├── Fenced                  the lease is no longer the caller's
+├── LimitFull               no room in the limit now
+├── AlreadyFinished         the task has ended, nothing to change
+├── NotReplayable           only failed and dead-lettered tasks can be replayed
+├── StoreUnavailable        the server did not answer; the act may or may not have happened
+├── StoreFault              a script broke; its remaining writes are finished by the next act
+├── UnsuitableServer        the server cannot keep the promise (eviction, version)
+├── SchemaTooNew            the namespace was written by a newer Fairlead
+└── EngineFailed            the embedded server did not start
+"""
+
+
+class FairleadError(Exception):
+    """Something went wrong in Fairlead."""
+
+    code = "error"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip())
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class InvalidInput(FairleadError):
+    """The value of a field cannot be accepted."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, message: str, code: str | None = None) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.reason = message
+        if code:
+            self.code = code
+
+
+class InvalidSettings(FairleadError):
+    """The configuration cannot be used."""
+
+    code = "invalid_settings"
+
+
+class IdempotencyConflict(FairleadError):
+    """This idempotency key was used for another task: use a new key, or send the same task."""
+
+    code = "idempotency_conflict"
+
+
+class UnknownTask(FairleadError):
+    """There is no such task: check the id; finished tasks are forgotten after their retention."""
+
+    code = "unknown_task"
+
+
+class UnknownWorker(FairleadError):
+    """This worker is not registered or was given up as dead: register again."""
+
+    code = "unknown_worker"
+
+
+class UnknownLimit(FairleadError):
+    """There is no such limit: define it first."""
+
+    code = "unknown_limit"
+
+
+class Fenced(FairleadError):
+    """The lease is no longer yours: stop the work and drop its result."""
+
+    code = "fenced"
+
+
+class LimitFull(FairleadError):
+    """The limit has no room now: wait, or come back later."""
+
+    code = "limit_full"
+
+
+class AlreadyFinished(FairleadError):
+    """The task has already ended: nothing was changed."""
+
+    code = "already_finished"
+
+
+class NotReplayable(FairleadError):
+    """Only failed and dead-lettered tasks can be replayed."""
+
+    code = "not_replayable"
+
+
+class StoreUnavailable(FairleadError):
+    """The store did not answer: repeat the call with the same ids, it happens at most once."""
+
+    code = "store_unavailable"
+
+
+class StoreFault(FairleadError):
+    """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
+
+    code = "store_fault"
+
+
+class UnsuitableServer(FairleadError):
+    """This server cannot keep Fairlead's promise."""
+
+    code = "unsuitable_server"
+
+
+class SchemaTooNew(FairleadError):
+    """This namespace was written by a newer Fairlead: upgrade this one."""
+
+    code = "schema_too_new"
+
+
+class EngineFailed(FairleadError):
+    """The embedded server did not start."""
+
+    code = "engine_failed"

@@ -1,0 +1,206 @@
+"""What can be set: one frozen value per section of the configuration, with its defaults."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(ge=0)]
+SomeSeconds = Annotated[float, Meta(gt=0)]
+Weight = Annotated[float, Meta(gt=0)]
+PriorityName = Literal["high", "medium", "low"]
+
+
+class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the configuration. `problem` says what is wrong between its keys, if anything."""
+
+    def problem(self) -> str | None:
+        return None
+
+
+class PriorityDefaults(Section, frozen=True):
+    """What a task of this priority gets unless it says otherwise."""
+
+    max_retries: Count
+    timeout_seconds: SomeSeconds
+
+
+class Priorities(Section, frozen=True):
+    high: PriorityDefaults = PriorityDefaults(max_retries=5, timeout_seconds=300)
+    medium: PriorityDefaults = PriorityDefaults(max_retries=3, timeout_seconds=600)
+    low: PriorityDefaults = PriorityDefaults(max_retries=2, timeout_seconds=900)
+
+
+class Promotion(Section, frozen=True):
+    """When waiting tasks rise; of those risen one may start per `budget` native ones (0: no budget)."""
+
+    low_to_medium_seconds: Seconds = 600
+    medium_to_high_seconds: Seconds = 1200
+    low_to_high_seconds: Seconds | None = None  # None: one step after the other
+    budget: Count = 5
+
+    @property
+    def low_to_high(self) -> float:
+        if self.low_to_high_seconds is None:
+            return self.low_to_medium_seconds + self.medium_to_high_seconds
+        return self.low_to_high_seconds
+
+    def problem(self) -> str | None:
+        if self.low_to_high < self.low_to_medium_seconds:
+            return "low_to_high_seconds must not be less than low_to_medium_seconds"
+        return None
+
+
+class WorkerSettings(Section, frozen=True):
+    """How much a worker runs at once, what of it is kept for `high`, and how it shows that it is alive."""
+
+    capacity: Positive = 5
+    reserve: Count = 0
+    heartbeat_seconds: SomeSeconds = 10
+    missed_heartbeats: Positive = 3
+
+    def problem(self) -> str | None:
+        if self.reserve > self.capacity:
+            return f"reserve ({self.reserve}) must not be more than capacity ({self.capacity})"
+        return None
+
+
+class LeaseSettings(Section, frozen=True):
+    lease_seconds: SomeSeconds | None = None  # None: as long as a worker may be silent
+    grace_seconds: Seconds = 1
+
+
+class Slots(Section, frozen=True):
+    """A limit of so many units, held while running; 0 pauses."""
+
+    limit: Count
+
+
+class Rate(Section, frozen=True):
+    """A limit as a token bucket: `count` units per period, at most `burst` of them at once."""
+
+    count: Positive
+    period_seconds: SomeSeconds
+    burst: Positive
+
+    @property
+    def interval_us(self) -> int:
+        """Microseconds in which one unit grows back."""
+        return max(1, int(self.period_seconds * 1_000_000) // self.count)
+
+
+LimitSettings = Slots | Rate
+
+
+class TaskSettings(Section, frozen=True):
+    """What every task of a type needs, besides what it asks for itself."""
+
+    limits: dict[str, Positive] = field(default_factory=dict)
+    required_capabilities: list[str] = field(default_factory=list)
+
+
+class Fairness(Section, frozen=True):
+    """Between whom shares are fair, and how large they are (1 unless a weight is given)."""
+
+    by: Literal["user_id", "tenant"] = "user_id"
+    weights: dict[str, Weight] = field(default_factory=dict)
+
+
+class Admission(Section, frozen=True):
+    max_queued: Positive = 100_000
+    max_queued_per_user: Positive = 1_000
+
+
+class EngineSettings(Section, frozen=True):
+    """Which server: a URL, or with none the embedded one on its data folder; namespaces are kept apart."""
+
+    url: str | None = None
+    data: str | None = None
+    namespace: str = "default"
+    durability: Literal["always", "everysec"] = "always"
+
+
+class HistorySettings(Section, frozen=True):
+    url: str | None = None
+
+
+class Scheduling(Section, frozen=True):
+    hold_after_seconds: Seconds = 30
+
+
+class Outbox(Section, frozen=True):
+    max_events: Positive = 100_000
+
+
+class RetrySettings(Section, frozen=True):
+    """Back-off between tries: it doubles from `base_seconds` up to `max_seconds`."""
+
+    base_seconds: SomeSeconds = 1
+    max_seconds: SomeSeconds = 300
+
+    def problem(self) -> str | None:
+        if self.base_seconds > self.max_seconds:
+            return "base_seconds must not be more than max_seconds"
+        return None
+
+
+class Retention(Section, frozen=True):
+    """For how long the store remembers what has ended."""
+
+    finished_seconds: SomeSeconds = 86_400
+    dead_seconds: SomeSeconds = 30 * 86_400
+    idempotency_seconds: SomeSeconds = 86_400
+
+
+class Settings(Section, frozen=True):
+    """Everything that can be set."""
+
+    priorities: Priorities = Priorities()
+    promotion: Promotion = Promotion()
+    worker: WorkerSettings = WorkerSettings()
+    lease: LeaseSettings = LeaseSettings()
+    limits: dict[str, LimitSettings] = field(default_factory=dict)
+    tasks: dict[str, TaskSettings] = field(default_factory=dict)
+    fairness: Fairness = Fairness()
+    scheduling: Scheduling = Scheduling()
+    admission: Admission = Admission()
+    retry: RetrySettings = RetrySettings()
+    retention: Retention = Retention()
+    engine: EngineSettings = EngineSettings()
+    history: HistorySettings = HistorySettings()
+    outbox: Outbox = Outbox()
+    tiers: dict[str, Any] = field(default_factory=dict)
+    services: dict[str, Any] = field(default_factory=dict)
+    pipelines: dict[str, Any] = field(default_factory=dict)
+    priority_service: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def worker_ttl_ms(self) -> int:
+        """How long a worker may be silent before it is given up."""
+        return round(self.worker.heartbeat_seconds * self.worker.missed_heartbeats * 1000)
+
+    @property
+    def lease_ms(self) -> int:
+        seconds = self.lease.lease_seconds
+        return self.worker_ttl_ms if seconds is None else round(seconds * 1000)
+
+    def problem(self) -> str | None:
+        if self.lease_ms <= self.worker.heartbeat_seconds * 1000:
+            return (
+                "a lease (lease.lease_seconds, else worker.heartbeat_seconds x worker.missed_heartbeats) "
+                "must outlast a heartbeat, which renews it"
+            )
+        for task_type, task in self.tasks.items():
+            for name, units in task.limits.items():
+                most = _most_units(self.limits.get(name))
+                if most is not None and units > most:
+                    return f"tasks.{task_type}.limits.{name}: {units} units are more than all of {most}"
+        return None
+
+
+def _most_units(limit: LimitSettings | None) -> int | None:
+    # A limit the file does not define may be defined later, and one of 0 is paused, not too small.
+    if isinstance(limit, Slots):
+        return limit.limit or None
+    return limit.burst if limit else None

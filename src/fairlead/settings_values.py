@@ -1,0 +1,196 @@
+"""Turns what was written into settings, or says which key is wrong and what is expected there."""
+
+import contextlib
+import difflib
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from fairlead.errors import InvalidInput, InvalidSettings
+from fairlead.settings import LimitSettings, Positive, Rate, Section, Settings, Slots, TaskSettings
+from fairlead.task import check_name
+
+Key = tuple[str, ...]
+S = TypeVar("S", bound=Section)
+
+RATE = re.compile(r"\s*([0-9]+)\s*/\s*([a-z]+)\s*")
+PERIODS = {
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "min": 60,
+    "minute": 60,
+    "h": 3600,
+    "hour": 3600,
+    "d": 86_400,
+    "day": 86_400,
+}
+A_RATE = 'a rate such as "60/min", "10/s" or "1000/h"'
+A_LIMIT = 'a number of slots, or a rate such as { rate = "60/min", burst = 10 }'
+
+
+@dataclass
+class Sources:
+    """Who set a key (a file, a variable, an option) and, where it came as plain text, that text."""
+
+    names: dict[Key, str] = field(default_factory=dict)
+    texts: dict[Key, str] = field(default_factory=dict)
+
+    def of(self, key: Key) -> str | None:
+        """Who set this key, something inside it, or what it is inside of."""
+        for known, name in self.names.items():
+            shared = min(len(known), len(key))
+            if known[:shared] == key[:shared]:
+                return name
+        return None
+
+
+def build_settings(tree: dict[str, Any], sources: Sources) -> Settings:
+    return Builder(sources).section(Settings(), tree, ())
+
+
+def parse_rate(text: str) -> tuple[int, float]:
+    """`"60/min"` as (60, 60.0); a ValueError says what a rate looks like."""
+    match = RATE.fullmatch(text)
+    if not match or match[2] not in PERIODS or int(match[1]) < 1:
+        raise ValueError(f"expected {A_RATE}")
+    return int(match[1]), float(PERIODS[match[2]])
+
+
+class Builder:
+    """Walks the tree beside the sections' types, so that every complaint can name the full key."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def section(self, default: S, written: Any, key: Key) -> S:
+        kinds = {field.name: field.type for field in msgspec.structs.fields(default)}
+        self._check_names(self._table(written, key), kinds, key)
+        changes = {
+            name: self._value(kinds[name], getattr(default, name), inner, (*key, name))
+            for name, inner in written.items()
+        }
+        section = msgspec.structs.replace(default, **changes)
+        if problem := section.problem():
+            self._refuse(key, problem)
+        return section
+
+    def _value(self, kind: Any, default: Any, written: Any, key: Key) -> Any:
+        if isinstance(default, Section):
+            return self.section(default, written, key)
+        if typing.get_origin(kind) is dict:
+            inside = typing.get_args(kind)[1]
+            return {
+                name: self._entry(inside, inner, (*key, name))
+                for name, inner in self._table(written, key).items()
+            }
+        return self._plain(kind, written, key)
+
+    def _entry(self, kind: Any, written: Any, key: Key) -> Any:
+        if kind in (LimitSettings, TaskSettings):
+            self._check_name(key)
+        if kind == LimitSettings:
+            return self._limit(written, key)
+        if isinstance(kind, type) and issubclass(kind, Section):
+            return self.section(kind(), written, key)
+        return self._plain(kind, written, key)
+
+    def _plain(self, kind: Any, written: Any, key: Key) -> Any:
+        _check_finite(written, lambda: self._expect(key, "a finite number", written))
+        # A variable says 42 and a name is wanted: then the text was meant, not the number.
+        for candidate in (written, self._sources.texts.get(key, written)):
+            with contextlib.suppress(msgspec.ValidationError):
+                return msgspec.convert(candidate, kind)
+        return self._expect(key, describe(kind), written)
+
+    def _limit(self, written: Any, key: Key) -> LimitSettings:
+        if not isinstance(written, dict):
+            written = {"limit": written}
+        self._check_names(written, ("limit", "rate", "burst"), key)
+        if written.keys() == {"limit"}:
+            limit = written["limit"]
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+                self._expect(key, A_LIMIT, limit)
+            return Slots(limit=limit)
+        if "limit" in written or "rate" not in written:
+            self._expect(key, A_LIMIT, written)
+        rate = self._plain(str, written["rate"], (*key, "rate"))
+        try:
+            count, period = parse_rate(rate)
+        except ValueError:
+            self._expect((*key, "rate"), A_RATE, rate)
+        burst = self._plain(Positive, written.get("burst", count), (*key, "burst"))
+        return Rate(count=count, period_seconds=period, burst=burst)
+
+    def _check_name(self, key: Key) -> None:
+        try:
+            check_name("name", key[-1])
+        except InvalidInput as error:
+            self._refuse(key, error.reason)
+
+    def _table(self, written: Any, key: Key) -> dict[str, Any]:
+        return written if isinstance(written, dict) else self._expect(key, "a table", written)
+
+    def _check_names(self, written: dict[str, Any], known: Iterable[str], key: Key) -> None:
+        known = list(known)
+        for name in written:
+            if name not in known:
+                self._refuse((*key, name), f"unknown key; {_hint(name, known, key)}")
+
+    def _expect(self, key: Key, expected: str, written: Any) -> NoReturn:
+        self._refuse(key, f"expected {expected}, not {_shown(written)}")
+
+    def _refuse(self, key: Key, problem: str) -> NoReturn:
+        # For a complaint about all of the settings there is no key and no single source.
+        source = self._sources.of(key) if key else None
+        raise InvalidSettings(
+            f"{'.'.join(key) or 'settings'}: {problem}" + (f" (from {source})" if source else "")
+        )
+
+
+def describe(kind: Any) -> str:
+    """What a value of this type is, for people."""
+    if kind is Any:
+        return "any value"
+    if typing.get_origin(kind) is typing.Annotated:
+        inner, meta = typing.get_args(kind)
+        bound = f" of at least {meta.ge}" if meta.gt is None else f" greater than {meta.gt}"
+        return describe(inner) + bound
+    if typing.get_origin(kind) is typing.Literal:
+        return "one of " + ", ".join(f'"{choice}"' for choice in typing.get_args(kind))
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return " or ".join(describe(part) for part in typing.get_args(kind) if part is not type(None))
+    if typing.get_origin(kind) is list:
+        return "a list of texts"
+    return {int: "a whole number", float: "a number", str: "a text"}[kind]
+
+
+def _hint(name: str, known: list[str], key: Key) -> str:
+    """The nearest key in the same table, else the same key of another section, else all there are."""
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
+        return f"did you mean {'.'.join((*key, near[0]))}?"
+    settings = Settings()
+    for section in settings.__struct_fields__:
+        if name in getattr(getattr(settings, section), "__struct_fields__", ()):
+            return f"did you mean {section}.{name}?"
+    return f"known here: {', '.join(known)}"
+
+
+def _check_finite(written: Any, complain: Callable[[], NoReturn]) -> None:
+    if isinstance(written, float) and not math.isfinite(written):
+        complain()
+    inside = written.values() if isinstance(written, dict) else written if isinstance(written, list) else ()
+    for inner in inside:
+        _check_finite(inner, complain)
+
+
+def _shown(written: Any) -> str:
+    if isinstance(written, bool):
+        return str(written).lower()
+    return f'"{written}"' if isinstance(written, str) else str(written)
