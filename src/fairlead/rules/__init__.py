@@ -1,0 +1,10 @@
+"""Who goes next, as pure Python: no store, no clock, no randomness.
+
+Start with `choice.py`, the rule itself. `limits`, `holds`, `fairness`, `ageing` and `retry` are its parts;
+`twin.py` plays a whole scheduler with them. The same rule in Lua decides; this one says what is right.
+"""
+
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Place, Policy, Priority, Task, Worker
+
+__all__ = ["NewTask", "Place", "Policy", "Priority", "Task", "Twin", "Worker"]

@@ -1,0 +1,20 @@
+"""Ageing: when a waiting task moves up, and where to."""
+
+from fairlead.rules.values import Place, Policy, Task
+
+#: From where to where, in the order in which the moves are made: a task may make two at once.
+STEPS = {
+    Place.LOW: Place.MEDIUM_BY_AGE,
+    Place.MEDIUM: Place.HIGH_BY_AGE,
+    Place.MEDIUM_BY_AGE: Place.HIGH_BY_AGE,
+}
+
+
+def promotion(task: Task, policy: Policy) -> int | None:
+    """The instant of its next move, whether due or not."""
+    after = {
+        Place.LOW: policy.low_to_medium,
+        Place.MEDIUM: policy.medium_to_high,
+        Place.MEDIUM_BY_AGE: policy.low_to_high,
+    }.get(task.place, 0)
+    return task.arrival + after if after else None

@@ -1,0 +1,97 @@
+"""The board: where every task, lease and worker is, and the few moves of which all acts are made."""
+
+from __future__ import annotations
+
+from fairlead.rules.choice import Turns
+from fairlead.rules.fairness import Books
+from fairlead.rules.ledger import Ledger
+from fairlead.rules.retry import RetryDecision, after_failure
+from fairlead.rules.values import Lease, Place, Policy, Task, Worker
+from fairlead.states import State
+
+
+class Board:
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.ledger = Ledger()
+        self.books = Books(policy)
+        self.turns = Turns(policy.budget)
+        self.paused_types: set[str] = set()
+        self.workers: dict[str, Worker] = {}
+        self.leases: dict[str, Lease] = {}  #: those without a task
+        self.tasks: dict[str, Task] = {}  #: all, and by what they do:
+        self.queued: dict[str, Task] = {}
+        self.delayed: dict[str, Task] = {}
+        self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
+        self.last_seq = 0
+        self.last_fence = 0
+
+    def next_fence(self) -> int:
+        self.last_fence += 1
+        return self.last_fence
+
+    def running_on(self, worker: Worker) -> list[Task]:
+        return [task for task in self.running.values() if task.worker == worker.id]
+
+    def enter(self, task: Task, place: Place) -> None:
+        """Join the end of a place: the end of the own fair share, that is."""
+        self.ledger.companions.see(task.limits, task.capabilities)
+        self.last_seq += 1
+        task.place, task.seq = place, self.last_seq
+        task.cost = self.books.cost(task.type)
+        task.tag = self.books.account(place).enter(task.fair, task.cost, task.weight)
+        self.queue(task)
+
+    def queue(self, task: Task) -> None:
+        task.state = State.QUEUED
+        self.queued[task.id] = task
+
+    def leave(self, task: Task, started: bool = False) -> None:
+        del self.queued[task.id]
+        self.ledger.end_hold(task, started)
+        account = self.books.name(task.place)
+        if not any(self.books.name(other.place) == account for other in self.queued.values()):
+            self.books.account(task.place).run_dry()
+
+    def delay(self, task: Task, run_at: int) -> None:
+        task.state, task.run_at = State.DELAYED, run_at
+        self.delayed[task.id] = task
+
+    def start(self, task: Task, worker: Worker, lease_ms: int, now: int) -> None:
+        self.turns.count(task.place)
+        self.books.account(task.place).start(task.tag)
+        self.leave(task, started=True)
+        task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(), worker.id
+        task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
+        self.ledger.take(task.fence, task.limits, now)
+        self.running[task.id] = task
+
+    def free(self, task: Task) -> None:
+        """Its lease ends."""
+        self.ledger.give_back(task.lease_fence)
+        del self.running[task.id]
+        task.worker = task.stopping = None
+
+    def free_lease(self, lease: Lease) -> None:
+        self.ledger.give_back(lease.fence)
+        del self.leases[lease.id]
+
+    def settle_failure(
+        self, task: Task, code: str, retriable: bool, jitter: int, retry_after: int, now: int
+    ) -> None:
+        """An executing task failed."""
+        self.free(task)
+        self.books.charge(task, now - task.started)
+        self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
+
+    def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
+        task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
+        task.state, task.error_code, task.wait_until = decision.state, code, None
+        if decision.state is State.DELAYED:
+            self.delay(task, now + decision.delay)
+        elif decision.state is State.QUEUED:
+            self.begin_again(task, now)
+
+    def begin_again(self, task: Task, arrival: int) -> None:
+        task.arrival, task.run_at = arrival, None
+        self.enter(task, Place.native(task.base))

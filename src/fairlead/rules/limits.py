@@ -1,0 +1,95 @@
+"""Limits: how much room there is, and which limits overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass
+class Slots:
+    """So many units at a time."""
+
+    limit: int
+    paused: bool = False
+
+    def fits(self, units: int) -> bool:
+        """Whether so many units could ever be had."""
+        return units <= self.limit
+
+    def accepts(self, units: int) -> bool:
+        """Whether a task may ask for so many; a limit of 0 is closed for now, not too small."""
+        return self.limit == 0 or self.fits(units)
+
+    def room(self, used: int, held_back: int) -> int:
+        return 0 if self.paused else self.limit - used - held_back
+
+
+@dataclass
+class Rate:
+    """So many units per period, up to `burst` of them at once; nothing is given back.
+
+    `tat` (theoretical arrival time, microseconds) is when all of the burst would be there again.
+    """
+
+    count: int
+    period_ms: int
+    burst: int
+    tat: int = 0
+    paused: bool = False
+
+    @property
+    def interval(self) -> int:
+        """Microseconds in which one unit grows back."""
+        return max(1, self.period_ms * 1000 // self.count)
+
+    def fits(self, units: int) -> bool:
+        return units <= self.burst
+
+    accepts = fits
+
+    def room(self, now: int) -> int:
+        if self.paused:
+            return 0
+        missing = max(self.tat - now * 1000, 0)
+        return min(self.burst, (self.burst * self.interval - missing) // self.interval)
+
+    def take(self, units: int, now: int) -> None:
+        self.tat = max(self.tat, now * 1000) + units * self.interval
+
+    def refilled_at(self, units: int) -> int:
+        """The first millisecond at which `units` are there again."""
+        return -(((self.burst - units) * self.interval - self.tat) // 1000)
+
+
+Limit = Slots | Rate
+
+
+class Companions:
+    """What always came together. Two limits overlap when neither always comes with the other.
+
+    Nested limits never overlap: whoever takes the inner one takes the outer one too. Tasks of different
+    capabilities, of several units, or a lease without a task break that: the limit then has no companions.
+    """
+
+    def __init__(self) -> None:
+        self._with: dict[str, frozenset[str]] = {}
+        self._capabilities: dict[str, frozenset[str]] = {}
+
+    def see(self, limits: Mapping[str, int], capabilities: frozenset[str]) -> None:
+        one_of_each = all(units == 1 for units in limits.values())
+        names = frozenset(limits)
+        for name in names:
+            first = self._capabilities.setdefault(name, capabilities)
+            known = self._with.get(name, names - {name})
+            self._with[name] = known & names if one_of_each and first == capabilities else frozenset()
+
+    def see_alone(self, limit: str) -> None:
+        self._with[limit] = frozenset()
+
+    def overlap(self, one: str, other: str) -> bool:
+        return one not in self._with.get(other, frozenset()) and other not in self._with.get(one, frozenset())
+
+    def overlapping(self, names: list[str]) -> set[str]:
+        """Those of `names` that overlap with another of them."""
+        return {x for x in names if any(x != y and self.overlap(x, y) for y in names)}

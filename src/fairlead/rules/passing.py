@@ -1,0 +1,93 @@
+"""What time alone does: leases end, delays are over, patience is at an end, tasks grow old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from fairlead.rules.ageing import STEPS, promotion
+from fairlead.rules.board import Board
+from fairlead.rules.limits import Rate
+from fairlead.rules.retry import after_crash
+from fairlead.rules.values import Lease, Place, Task
+from fairlead.states import State
+
+Thing = TypeVar("Thing", bound=Task | Lease)
+
+
+def expire(board: Board, now: int) -> None:
+    for _, lease in _due(_lease_ends(board), now, board.policy.batch):
+        if isinstance(lease, Lease):
+            board.free_lease(lease)
+        elif lease.stopping is not None:
+            board.free(lease)
+        elif lease.deadline <= now:
+            board.settle_failure(lease, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
+        else:
+            board.free(lease)
+            board.decide(lease, after_crash(lease, board.policy), "worker_lost", now)
+
+
+def promote(board: Board, now: int) -> None:
+    batch = board.policy.batch
+    for run_at, task in _due(_delay_ends(board), now, batch):
+        del board.delayed[task.id]
+        board.begin_again(task, run_at)
+    for _, task in _due(_patience_ends(board), now, batch):
+        board.leave(task)
+        task.state, task.error_code = State.FAILED, "RESOURCE_EXHAUSTED"
+    for place, better_place in STEPS.items():
+        for _, task in _due(_promotions(board, place), now, batch):
+            board.leave(task)
+            board.enter(task, better_place)
+
+
+def next_instant(board: Board, now: int) -> int | None:
+    """The earliest instant after `now` at which time alone could change something."""
+    instants = [
+        *(at for at, _ in _lease_ends(board)),
+        *(at for at, _ in _delay_ends(board)),
+        *(at for at, _ in _patience_ends(board)),
+        *(at for place in STEPS for at, _ in _promotions(board, place)),
+        *_refills(board),
+    ]
+    return min((at for at in instants if at > now), default=None)
+
+
+def _due(instants: Iterable[tuple[int, Thing]], now: int, batch: int) -> list[tuple[int, Thing]]:
+    due = [(at, thing) for at, thing in instants if at <= now]
+    due.sort(key=lambda pair: (pair[0], pair[1].id))
+    return due[:batch]
+
+
+def _lease_ends(board: Board) -> Iterator[tuple[int, Task | Lease]]:
+    leases: list[Task | Lease] = [*board.running.values(), *board.leases.values()]
+    for lease in leases:
+        yield lease.lease_until + board.policy.grace, lease
+
+
+def _delay_ends(board: Board) -> Iterator[tuple[int, Task]]:
+    for task in board.delayed.values():
+        if task.run_at is not None:
+            yield task.run_at, task
+
+
+def _patience_ends(board: Board) -> Iterator[tuple[int, Task]]:
+    for task in board.queued.values():
+        if task.wait_until is not None:
+            yield task.wait_until, task
+
+
+def _promotions(board: Board, place: Place) -> Iterator[tuple[int, Task]]:
+    for task in board.queued.values():
+        at = promotion(task, board.policy)
+        if task.place is place and at is not None:
+            yield at, task
+
+
+def _refills(board: Board) -> Iterator[int]:
+    for task in board.queued.values():
+        for name, units in task.limits.items():
+            limit = board.ledger.limits[name]
+            if isinstance(limit, Rate):
+                yield limit.refilled_at(units)

@@ -1,0 +1,235 @@
+"""The twin of the store: the whole scheduler in memory, one method per act.
+
+An act that raises has changed nothing, but for one: a report on a cancelled task frees its lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fairlead.errors import (
+    AlreadyFinished,
+    Fenced,
+    InvalidInput,
+    LimitFull,
+    NotReplayable,
+    UnknownLimit,
+    UnknownTask,
+    UnknownWorker,
+)
+from fairlead.rules import passing
+from fairlead.rules.board import Board
+from fairlead.rules.choice import choose
+from fairlead.rules.limits import Limit, Rate, Slots
+from fairlead.rules.values import Lease, NewTask, Task, Worker
+from fairlead.states import REPLAYABLE, TERMINAL, State
+
+
+class Twin(Board):
+    # Limits and types
+
+    def set_limit(
+        self,
+        name: str,
+        slots: int | None = None,
+        count: int | None = None,
+        period_ms: int | None = None,
+        burst: int | None = None,
+        *,
+        now: int,
+    ) -> None:
+        limit: Limit
+        if slots is not None:
+            limit = Slots(slots)
+        elif count and period_ms:
+            limit = Rate(count, period_ms, count if burst is None else burst)
+        else:
+            raise InvalidInput("limit", "needs slots, or a count and a period")
+        self.ledger.define(name, limit)
+
+    def pause_limit(self, name: str, paused: bool, now: int) -> None:
+        if name not in self.ledger.limits:
+            raise UnknownLimit
+        self.ledger.pause(name, paused)
+
+    def pause_type(self, type: str, paused: bool) -> None:
+        (self.paused_types.add if paused else self.paused_types.discard)(type)
+
+    # Workers
+
+    def register(self, worker: Worker, now: int) -> None:
+        self.workers[worker.id] = replace(worker, seen=now)
+
+    def heartbeat(self, worker_id: str, now: int) -> None:
+        self._alive(worker_id, now).seen = now
+
+    def drain(self, worker_id: str) -> None:
+        if worker_id not in self.workers:
+            raise UnknownWorker
+        self.workers[worker_id].draining = True
+
+    def _alive(self, worker_id: str, now: int) -> Worker:
+        worker = self.workers.get(worker_id)
+        if not worker or now - worker.seen > self.policy.worker_ttl:
+            raise UnknownWorker
+        return worker
+
+    # The life of a task
+
+    def submit(self, new: NewTask, now: int) -> Task:
+        """The same id again changes nothing."""
+        if new.id in self.tasks:
+            return self.tasks[new.id]
+        self.ledger.check(new.limits)
+        task = self.tasks[new.id] = Task.of(new, now)
+        if task.run_at is None:
+            self.enter(task, task.place)
+        else:
+            self.delay(task, task.run_at)
+        return task
+
+    def claim(self, worker_id: str, want: int, lease_ms: int, now: int) -> list[str]:
+        worker = self._alive(worker_id, now)
+        if worker.draining:
+            return []
+        worker.seen = now
+        self.expire(now)
+        self.promote(now)
+        self.ledger.make_holds(self.queued.values(), self.policy, now)
+        started: list[str] = []
+        while len(started) < want:
+            task = choose(
+                self.queued.values(),
+                worker,
+                self.running_on(worker),
+                self.ledger,
+                self.turns,
+                self.paused_types,
+                now,
+            )
+            if not task:
+                break
+            self.start(task, worker, lease_ms, now)
+            started.append(task.id)
+        return started
+
+    def renew(self, task_id: str, fence: int, lease_ms: int, now: int) -> int:
+        task = self._executing(task_id, fence)
+        task.lease_until = min(now + lease_ms, task.deadline + lease_ms)
+        return task.lease_until
+
+    def complete(self, task_id: str, fence: int, now: int, follow: Sequence[NewTask] = ()) -> None:
+        task = self._reporting(task_id, fence)
+        if task.state is State.COMPLETED and task.fence == fence:
+            return
+        self._executing(task_id, fence)
+        for new in follow:
+            self.ledger.check(new.limits)
+        self.free(task)
+        self.books.charge(task, now - task.started)
+        self.books.learn(task.type, now - task.started)
+        task.state, task.reported = State.COMPLETED, fence
+        for new in follow:
+            self.submit(new, now)
+
+    def fail(
+        self, task_id: str, fence: int, code: str, retriable: bool, jitter: int, retry_after_ms: int, now: int
+    ) -> State:
+        task = self._reporting(task_id, fence)
+        if task.reported != fence:
+            self._executing(task_id, fence)
+            task.reported = fence
+            self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
+        return task.state
+
+    def release(self, task_id: str, fence: int, now: int) -> State:
+        """Give it back as if it had never been started."""
+        task = self._reporting(task_id, fence)
+        if task.reported != fence:
+            self._executing(task_id, fence)
+            self.free(task)
+            task.reported = fence
+            self.queue(task)
+        return task.state
+
+    def cancel(self, task_id: str, now: int) -> State:
+        task = self._known(task_id)
+        if task.state in TERMINAL - {State.CANCELLED}:
+            raise AlreadyFinished
+        if task.state is State.QUEUED:
+            self.leave(task)
+        elif task.state is State.DELAYED:
+            del self.delayed[task.id]
+        elif task.state is State.EXECUTING:
+            task.stopping, task.fence = task.fence, self.next_fence()
+        task.state = State.CANCELLED
+        return task.state
+
+    def replay(self, task_id: str, now: int) -> None:
+        task = self._known(task_id)
+        if task.state not in REPLAYABLE:
+            raise NotReplayable
+        task.retries = task.crashes = 0
+        task.timeout, task.wait_until, task.error_code = task.timeout_given, None, None
+        self.begin_again(task, now)
+
+    def _known(self, task_id: str) -> Task:
+        if task_id not in self.tasks:
+            raise UnknownTask
+        return self.tasks[task_id]
+
+    def _executing(self, task_id: str, fence: int) -> Task:
+        task = self._known(task_id)
+        if task.state is not State.EXECUTING or task.fence != fence:
+            raise Fenced
+        return task
+
+    def _reporting(self, task_id: str, fence: int) -> Task:
+        """A worker whose task was cancelled meanwhile has now stopped: only here its units become free."""
+        task = self._known(task_id)
+        if task.stopping == fence:
+            self.free(task)
+            raise Fenced
+        return task
+
+    # Leases without a task
+
+    def acquire(self, limit: str, lease_id: str, units: int, lease_ms: int, now: int) -> int:
+        """The same id again, while it lasts, gives the same fence."""
+        if limit not in self.ledger.limits:
+            raise UnknownLimit
+        if lease_id in self.leases:
+            return self.leases[lease_id].fence
+        self.ledger.check({limit: units})
+        if self.ledger.room(limit, now) < units:
+            raise LimitFull
+        self.ledger.companions.see_alone(limit)
+        lease = self.leases[lease_id] = Lease(lease_id, {limit: units}, self.next_fence(), now + lease_ms)
+        self.ledger.take(lease.fence, lease.limits, now)
+        return lease.fence
+
+    def renew_lease(self, lease_id: str, fence: int, lease_ms: int, now: int) -> int:
+        lease = self._held(lease_id, fence)
+        lease.lease_until = now + lease_ms
+        return lease.lease_until
+
+    def release_lease(self, lease_id: str, fence: int) -> None:
+        self.free_lease(self._held(lease_id, fence))
+
+    def _held(self, lease_id: str, fence: int) -> Lease:
+        lease = self.leases.get(lease_id)
+        if not lease or lease.fence != fence:
+            raise Fenced
+        return lease
+
+    # Time
+
+    def expire(self, now: int) -> None:
+        passing.expire(self, now)
+
+    def promote(self, now: int) -> None:
+        passing.promote(self, now)
+
+    def next_instant(self, now: int) -> int | None:
+        return passing.next_instant(self, now)

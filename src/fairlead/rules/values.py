@@ -1,0 +1,161 @@
+"""What the rules speak of: priorities, places, tasks, workers, leases, and the numbers that may be set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from functools import cached_property
+
+from fairlead.states import State
+
+
+class Priority(IntEnum):
+    HIGH = 0
+    MEDIUM = 1
+    LOW = 2
+
+
+class Place(StrEnum):
+    """Where a queued task stands: its effective priority, native or promoted."""
+
+    HIGH = "0n"
+    HIGH_BY_AGE = "0p"
+    MEDIUM = "1n"
+    MEDIUM_BY_AGE = "1p"
+    LOW = "2n"
+
+    @classmethod
+    def native(cls, priority: Priority) -> Place:
+        return cls(f"{priority:d}n")
+
+    @property
+    def priority(self) -> Priority:
+        return Priority(int(self.value[0]))
+
+    @property
+    def promoted(self) -> bool:
+        return self.value[1] == "p"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Times in milliseconds. A promotion threshold of 0 means never."""
+
+    budget: int = 5  #: native starts in a row before a promoted one goes first; 0: one line
+    low_to_medium: int = 600_000
+    low_to_high: int = 1_800_000
+    medium_to_high: int = 1_200_000
+    hold_after: int = 30_000
+    grace: int = 1_000  #: a lease ends this long after it ran out
+    retry_base: int = 1_000
+    retry_max: int = 300_000
+    crash_limit: int = 3
+    worker_ttl: int = 30_000
+    unknown_cost: int = 1_000  #: expected duration of a task type that never completed
+    batch: int = 128  #: most moves of one kind that time makes at once
+    hold_looks: int = 32  #: most sub-queues looked at for a hold at once
+
+
+@dataclass(frozen=True)
+class NewTask:
+    id: str
+    type: str
+    base: int = Priority.MEDIUM
+    fair: str = ""
+    weight: float = 1.0
+    capabilities: frozenset[str] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    timeout: int = 600_000
+    max_retries: int = 3
+    run_at: int | None = None
+    max_wait: int | None = None
+
+
+@dataclass
+class Task:
+    id: str
+    type: str
+    base: Priority
+    fair: str
+    weight: float
+    capabilities: frozenset[str]
+    limits: Mapping[str, int]
+    timeout: int
+    timeout_given: int
+    max_retries: int
+    place: Place
+    state: State
+    arrival: int  #: when it became eligible
+    run_at: int | None = None  #: until then it is delayed
+    wait_until: int | None = None  #: not started by then: failed
+    tag: int = 0
+    seq: int = 0
+    cost: int = 0
+    fence: int = 0  #: of the newest lease; nobody else may report
+    worker: str | None = None
+    started: int = 0
+    deadline: int = 0
+    lease_until: int = 0
+    retries: int = 0
+    crashes: int = 0
+    stopping: int | None = None  #: fence of a lease whose task was cancelled, until the worker confirms
+    reported: int | None = None  #: fence of the last report that was accepted
+    error_code: str | None = None  #: of the last failure
+
+    @classmethod
+    def of(cls, new: NewTask, now: int) -> Task:
+        eligible = max(now, new.run_at or now)
+        return cls(
+            id=new.id,
+            type=new.type,
+            base=Priority(new.base),
+            fair=new.fair,
+            weight=new.weight,
+            capabilities=new.capabilities,
+            limits=dict(new.limits),
+            timeout=new.timeout,
+            timeout_given=new.timeout,
+            max_retries=new.max_retries,
+            place=Place.native(Priority(new.base)),
+            state=State.DELAYED if eligible > now else State.QUEUED,
+            arrival=eligible,
+            run_at=eligible if eligible > now else None,
+            wait_until=None if new.max_wait is None else eligible + new.max_wait,
+        )
+
+    @cached_property
+    def signature(self) -> str:
+        capabilities = ",".join(sorted(self.capabilities))
+        limits = ",".join(f"{name}={units}" for name, units in sorted(self.limits.items()))
+        return f"{self.type};{capabilities}|{limits}"
+
+    @property
+    def sub_queue(self) -> str:
+        return f"{self.place}:{self.signature}"
+
+    @property
+    def lease_fence(self) -> int:
+        """The fence its lease was given; a cancelled task has a newer one itself."""
+        return self.fence if self.stopping is None else self.stopping
+
+
+@dataclass
+class Worker:
+    id: str
+    capabilities: frozenset[str] = frozenset()
+    types: frozenset[str] | None = None  #: None: any
+    capacity: int = 1
+    reserve: int = 0  #: of the capacity, for tasks whose base is high
+    draining: bool = False
+    seen: int = 0
+
+
+@dataclass
+class Lease:
+    """Units of a limit without a task."""
+
+    id: str
+    limits: Mapping[str, int]
+    fence: int
+    lease_until: int

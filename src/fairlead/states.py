@@ -1,0 +1,58 @@
+"""What may happen to a task: every state, every act, one table.
+
+`delayed` and `queued` wait, `executing` has a lease, the rest is terminal. A pair that is not in the table
+changes nothing: the act is refused or has no effect. The diagram in `docs/states.md` is made from this table,
+and a test runs every state x every act through the real store and compares.
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    DELAYED = "delayed"  #: waits for its time (run_at, or a retry's back-off)
+    QUEUED = "queued"  #: stands in one sub-queue
+    EXECUTING = "executing"  #: has exactly one lease
+    COMPLETED = "completed"  #: the holder of the newest fence reported a result
+    FAILED = "failed"  #: failed for good: a permanent error, or not started in time
+    CANCELLED = "cancelled"  #: by request
+    DEAD_LETTER = "dead_letter"  #: retries or crashes used up
+
+
+class Act(StrEnum):
+    SUBMIT = "submit"
+    CLAIM = "claim"
+    RENEW = "renew"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    RELEASE = "release"
+    CANCEL = "cancel"
+    EXPIRE = "expire"  #: its lease ran out
+    PROMOTE = "promote"  #: time passed: ageing, end of a delay, end of patience
+    REPLAY = "replay"
+
+
+TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.DEAD_LETTER})
+REPLAYABLE = frozenset({State.FAILED, State.DEAD_LETTER})
+
+#: (state, act) -> the states it may lead to. `None` is "not there yet".
+TRANSITIONS: dict[tuple[State | None, Act], frozenset[State]] = {
+    (None, Act.SUBMIT): frozenset({State.QUEUED, State.DELAYED}),
+    (State.DELAYED, Act.PROMOTE): frozenset({State.QUEUED}),
+    (State.DELAYED, Act.CANCEL): frozenset({State.CANCELLED}),
+    (State.QUEUED, Act.CLAIM): frozenset({State.EXECUTING}),
+    (State.QUEUED, Act.PROMOTE): frozenset({State.QUEUED, State.FAILED}),
+    (State.QUEUED, Act.CANCEL): frozenset({State.CANCELLED}),
+    (State.EXECUTING, Act.RENEW): frozenset({State.EXECUTING}),
+    (State.EXECUTING, Act.COMPLETE): frozenset({State.COMPLETED}),
+    (State.EXECUTING, Act.FAIL): frozenset({State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}),
+    (State.EXECUTING, Act.RELEASE): frozenset({State.QUEUED}),
+    (State.EXECUTING, Act.CANCEL): frozenset({State.CANCELLED}),
+    (State.EXECUTING, Act.EXPIRE): frozenset({State.QUEUED, State.DELAYED, State.DEAD_LETTER}),
+    (State.FAILED, Act.REPLAY): frozenset({State.QUEUED}),
+    (State.DEAD_LETTER, Act.REPLAY): frozenset({State.QUEUED}),
+}
+
+
+def allowed(state: State | None, act: Act) -> frozenset[State]:
+    """Where `act` may lead from `state`; empty when it changes nothing."""
+    return TRANSITIONS.get((state, act), frozenset())

@@ -1,0 +1,293 @@
+"""One act at a time: fences, repeated and late reports, retries, crashes, patience, cancelling."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+
+from fairlead.errors import (
+    AlreadyFinished,
+    Fenced,
+    InvalidInput,
+    NotReplayable,
+    UnknownTask,
+    UnknownWorker,
+)
+from fairlead.rules import NewTask, Place, Policy, Priority, Twin, Worker
+from fairlead.states import State
+
+LEASE = 100
+
+
+@pytest.fixture
+def twin() -> Twin:
+    twin = Twin(Policy(grace=10, retry_base=1000))
+    twin.set_limit("l", slots=1, now=0)
+    twin.register(Worker("w", capacity=3), 0)
+    return twin
+
+
+def run(twin: Twin, now: int = 0, **wishes: object) -> int:
+    """Submit task `a` and start it; its fence."""
+    twin.submit(NewTask(**{"id": "a", "type": "k", "limits": {"l": 1}, **wishes}), now)  # type: ignore[arg-type]
+    assert twin.claim("w", 1, LEASE, now) == ["a"]
+    return twin.tasks["a"].fence
+
+
+def changes_nothing(twin: Twin, act: Callable[[], object]) -> bool:
+    before = copy.deepcopy(twin.tasks), copy.deepcopy(twin.ledger.taken), twin.last_fence, twin.last_seq
+    act()
+    return before == (twin.tasks, twin.ledger.taken, twin.last_fence, twin.last_seq)
+
+
+def refused(act: Callable[[], object]) -> Callable[[], None]:
+    def call() -> None:
+        with pytest.raises(Fenced):
+            act()
+
+    return call
+
+
+# Workers
+
+
+def test_only_a_live_registered_worker_may_claim(twin: Twin) -> None:
+    twin.submit(NewTask("a", "k"), 0)
+    with pytest.raises(UnknownWorker):
+        twin.claim("stranger", 1, LEASE, 0)
+    with pytest.raises(UnknownWorker):
+        twin.drain("stranger")
+    with pytest.raises(UnknownWorker):
+        twin.claim("w", 1, LEASE, 30_001)
+    with pytest.raises(UnknownWorker):
+        twin.heartbeat("w", 30_001)
+    twin.heartbeat("w", 30_000)
+    assert twin.claim("w", 1, LEASE, 60_000) == ["a"]
+
+
+def test_a_draining_worker_gets_nothing(twin: Twin) -> None:
+    twin.submit(NewTask("a", "k"), 0)
+    twin.drain("w")
+    assert twin.claim("w", 1, LEASE, 0) == []
+
+
+def test_a_worker_gets_what_it_can_serve_and_has_slots_for(twin: Twin) -> None:
+    twin.register(Worker("v", frozenset({"gpu"}), frozenset({"k"}), capacity=2, reserve=1), 0)
+    twin.submit(NewTask("other type", "x", Priority.HIGH), 0)
+    twin.submit(NewTask("other capability", "k", Priority.HIGH, capabilities=frozenset({"tpu"})), 0)
+    for name in ("m", "n"):
+        twin.submit(NewTask(name, "k", Priority.MEDIUM, capabilities=frozenset({"gpu"})), 0)
+    assert twin.claim("v", 5, LEASE, 0) == ["m"]
+    twin.submit(NewTask("h", "k", Priority.HIGH), 0)
+    twin.submit(NewTask("i", "k", Priority.HIGH), 0)
+    assert twin.claim("v", 5, LEASE, 0) == ["h"]
+
+
+def test_the_reserve_stays_closed_to_those_who_grew_into_high(twin: Twin) -> None:
+    twin.register(Worker("v", capacity=1, reserve=1), 1_200_000)
+    twin.submit(NewTask("a", "k", Priority.MEDIUM), 0)
+    assert twin.claim("v", 1, LEASE, 1_200_000) == []
+    assert twin.tasks["a"].place is Place.HIGH_BY_AGE
+
+
+# Reports
+
+
+def test_only_the_newest_fence_may_report(twin: Twin) -> None:
+    fence = run(twin)
+    twin.expire(LEASE + 10)
+    assert twin.claim("w", 1, LEASE, 200) == ["a"]
+    assert changes_nothing(twin, refused(lambda: twin.complete("a", fence, 210)))
+    assert changes_nothing(twin, refused(lambda: twin.fail("a", fence, "bad", True, 0, 0, 210)))
+    assert changes_nothing(twin, refused(lambda: twin.release("a", fence, 210)))
+    assert changes_nothing(twin, refused(lambda: twin.renew("a", fence, LEASE, 210)))
+    twin.complete("a", twin.tasks["a"].fence, 210)
+
+
+def test_reports_on_unknown_tasks_are_refused(twin: Twin) -> None:
+    with pytest.raises(UnknownTask):
+        twin.complete("none", 1, 0)
+    with pytest.raises(UnknownTask):
+        twin.renew("none", 1, LEASE, 0)
+    with pytest.raises(UnknownTask):
+        twin.cancel("none", 0)
+
+
+def test_a_repeated_report_changes_nothing(twin: Twin) -> None:
+    fence = run(twin)
+    assert twin.release("a", fence, 5) is State.QUEUED
+    assert changes_nothing(twin, lambda: twin.release("a", fence, 6))
+    assert twin.claim("w", 1, LEASE, 6) == ["a"]
+    assert twin.fail("a", 2, "bad", True, 0, 0, 7) is State.DELAYED
+    assert changes_nothing(twin, lambda: twin.fail("a", 2, "bad", True, 0, 0, 8))
+    twin.promote(507)
+    assert twin.claim("w", 1, LEASE, 507) == ["a"]
+    twin.complete("a", 3, 508)
+    assert changes_nothing(twin, lambda: twin.complete("a", 3, 509, [NewTask("late", "k")]))
+    assert twin.release("a", 3, 509) is State.COMPLETED
+
+
+def test_the_same_submit_again_changes_nothing(twin: Twin) -> None:
+    run(twin)
+    assert changes_nothing(twin, lambda: twin.submit(NewTask("a", "k"), 5))
+
+
+def test_follow_ups_are_submitted_with_the_result_or_nothing_happens(twin: Twin) -> None:
+    fence = run(twin)
+    with pytest.raises(InvalidInput):
+        twin.complete("a", fence, 5, [NewTask("b", "k"), NewTask("c", "k", limits={"none": 1})])
+    assert twin.tasks["a"].state is State.EXECUTING and list(twin.tasks) == ["a"]
+    twin.complete("a", fence, 5, [NewTask("b", "k")])
+    assert twin.tasks["b"].state is State.QUEUED and twin.tasks["b"].cost == 5
+
+
+def test_a_lease_is_renewed_up_to_the_deadline_and_no_further(twin: Twin) -> None:
+    fence = run(twin, timeout=250)
+    assert twin.renew("a", fence, LEASE, 90) == 190
+    assert twin.renew("a", fence, LEASE, 190) == 290
+    assert twin.renew("a", fence, LEASE, 280) == 350
+
+
+def test_a_released_task_stands_where_it_stood(twin: Twin) -> None:
+    fence = run(twin, max_wait=50)
+    twin.submit(NewTask("b", "k", limits={"l": 1}), 1)
+    place = twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival
+    twin.release("a", fence, 20)
+    assert (twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival) == place
+    assert twin.next_instant(20) == 50
+    assert twin.claim("w", 1, LEASE, 49) == ["a"]
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("code", "retriable", "jitter", "retry_after", "state", "delay"),
+    [
+        ("bad", True, 0, 0, State.DELAYED, 500),
+        ("bad", True, 333, 0, State.DELAYED, 666),
+        ("bad", True, 1000, 0, State.DELAYED, 1000),
+        ("bad", True, 0, 700, State.DELAYED, 700),
+        ("bad", False, 0, 0, State.FAILED, None),
+    ],
+)
+def test_the_first_failure(
+    twin: Twin, code: str, retriable: bool, jitter: int, retry_after: int, state: State, delay: int | None
+) -> None:
+    fence = run(twin)
+    assert twin.fail("a", fence, code, retriable, jitter, retry_after, 40) is state
+    assert twin.tasks["a"].run_at == (None if delay is None else 40 + delay)
+    assert twin.tasks["a"].error_code == code
+
+
+def test_retries_double_their_delay_keep_the_base_and_end_in_the_dead_letters() -> None:
+    twin = Twin(Policy(retry_base=1000, retry_max=3000, low_to_medium=1))
+    twin.register(Worker("w"), 0)
+    twin.submit(NewTask("a", "k", Priority.LOW, max_retries=3), 0)
+    now, delays = 10, []
+    for fence in range(1, 4):
+        assert twin.claim("w", 1, LEASE, now) == ["a"]
+        assert twin.tasks["a"].place is (Place.MEDIUM_BY_AGE if fence == 1 else Place.LOW)
+        twin.fail("a", fence, "bad", True, 1000, 0, now)
+        run_at = twin.tasks["a"].run_at
+        assert run_at is not None and twin.next_instant(now) == run_at
+        delays.append(run_at - now)
+        now = run_at
+    assert delays == [1000, 2000, 3000]
+    assert twin.claim("w", 1, LEASE, now) == ["a"]
+    assert twin.tasks["a"].arrival == now
+    assert twin.fail("a", 4, "bad", True, 0, 0, now) is State.DEAD_LETTER
+
+
+def test_without_back_off_a_retry_is_queued_at_once() -> None:
+    twin = Twin(Policy(retry_base=0))
+    twin.register(Worker("w"), 0)
+    twin.submit(NewTask("a", "k", max_wait=5), 0)
+    twin.claim("w", 1, LEASE, 1)
+    assert twin.fail("a", 1, "bad", True, 1000, 0, 2) is State.QUEUED
+    assert (twin.tasks["a"].arrival, twin.tasks["a"].wait_until) == (2, None)
+
+
+def test_a_timeout_gets_half_as_much_time_again(twin: Twin) -> None:
+    run(twin, timeout=LEASE + 9)
+    twin.expire(LEASE + 9)
+    assert twin.tasks["a"].state is State.EXECUTING
+    twin.expire(LEASE + 10)
+    task = twin.tasks["a"]
+    assert (task.state, task.retries, task.crashes, task.timeout) == (State.DELAYED, 1, 0, 163)
+    assert task.run_at == LEASE + 10 + 1000 and twin.ledger.used("l") == 0
+
+
+def test_three_lost_workers_are_too_many_and_a_replay_starts_from_the_beginning(twin: Twin) -> None:
+    run(twin, max_wait=5)
+    for now in (110, 220, 330):
+        twin.expire(now)
+        twin.claim("w", 1, LEASE, now)
+    task = twin.tasks["a"]
+    assert (task.state, task.crashes, task.error_code) == (State.DEAD_LETTER, 3, "worker_lost")
+    twin.replay("a", 400)
+    assert (task.state, task.crashes, task.arrival) == (State.QUEUED, 0, 400)
+    assert twin.claim("w", 1, LEASE, 500) == ["a"]
+    with pytest.raises(NotReplayable):
+        twin.replay("a", 500)
+
+
+# Waiting
+
+
+def test_a_delayed_task_enters_when_its_time_has_come(twin: Twin) -> None:
+    task = twin.submit(NewTask("a", "k", run_at=50, max_wait=10), 0)
+    assert (task.state, task.wait_until) == (State.DELAYED, 60)
+    assert twin.claim("w", 1, LEASE, 49) == []
+    twin.promote(55)
+    assert (task.state, task.arrival) == (State.QUEUED, 50)
+
+
+def test_a_run_at_that_has_passed_means_now(twin: Twin) -> None:
+    assert twin.submit(NewTask("a", "k", run_at=5), 9).arrival == 9
+
+
+def test_a_task_that_did_not_start_in_time_fails(twin: Twin) -> None:
+    run(twin)
+    task = twin.submit(NewTask("b", "k", limits={"l": 1}, max_wait=50), 0)
+    assert twin.next_instant(0) == 50
+    assert twin.claim("w", 1, LEASE, 49) == []
+    assert twin.claim("w", 1, LEASE, 50) == []
+    assert (task.state, task.error_code) == (State.FAILED, "RESOURCE_EXHAUSTED")
+
+
+# Cancelling
+
+
+def test_waiting_tasks_are_cancelled_at_once_and_finished_ones_not_at_all(twin: Twin) -> None:
+    twin.submit(NewTask("later", "k", run_at=50), 0)
+    twin.submit(NewTask("queued", "k"), 0)
+    assert twin.cancel("later", 1) is State.CANCELLED
+    assert twin.cancel("queued", 1) is State.CANCELLED
+    assert twin.cancel("queued", 1) is State.CANCELLED
+    twin.complete("a", run(twin), 1)
+    with pytest.raises(AlreadyFinished):
+        twin.cancel("a", 1)
+    assert twin.last_fence == 1
+
+
+@pytest.mark.parametrize("how", ["complete", "fail", "release", "lease ends"])
+def test_a_cancelled_task_keeps_its_units_until_its_worker_has_stopped(twin: Twin, how: str) -> None:
+    fence = run(twin)
+    assert twin.cancel("a", 1) is State.CANCELLED
+    assert twin.tasks["a"].fence == fence + 1
+    assert changes_nothing(twin, refused(lambda: twin.renew("a", fence, LEASE, 2)))
+    assert changes_nothing(twin, lambda: twin.cancel("a", 2))
+    assert twin.ledger.used("l") == 1 and len(twin.running) == 1
+    if how == "lease ends":
+        twin.expire(LEASE + 10)
+    else:
+        reports: dict[str, Callable[[], object]] = {
+            "complete": lambda: twin.complete("a", fence, 3),
+            "fail": lambda: twin.fail("a", fence, "bad", True, 0, 0, 3),
+            "release": lambda: twin.release("a", fence, 3),
+        }
+        refused(reports[how])()
+        assert changes_nothing(twin, refused(reports[how]))
+    assert twin.ledger.used("l") == 0 and not twin.running
+    assert twin.tasks["a"].state is State.CANCELLED
