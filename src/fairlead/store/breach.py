@@ -1,0 +1,52 @@
+"""What the doctor reports, and how it compares what is there with what should be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fairlead.store.snapshot import Snapshot
+
+#: (key, member) -> score
+Standing = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """An invariant that does not hold."""
+
+    invariant: str
+    sentence: str
+    about: str = field(
+        default="", repr=False
+    )  # what is wrong; the same when the numbers in the sentence change
+
+    def same_as(self, other: "Breach") -> bool:
+        return (self.invariant, self.about or self.sentence) == (
+            other.invariant,
+            other.about or other.sentence,
+        )
+
+
+def standing(snapshot: Snapshot, *names: str) -> Standing:
+    """All that the sorted sets of these names hold."""
+    found: Standing = {}
+    for name in names:
+        for of, members in snapshot.sets.get(name, {}).items():
+            key = f"{name}:{of}" if of else name
+            for member, score in members.items():
+                found[key, member] = score
+    return found
+
+
+def differences(
+    expected: Mapping[tuple[str, str], float], found: Mapping[tuple[str, str], float]
+) -> Iterator[tuple[str, str, float | None, float | None]]:
+    """(key, member, expected score, found score) where they differ; None: not there."""
+    if expected == found:
+        return
+    for (key, member), score in expected.items():
+        have = found.get((key, member))
+        if have != score:
+            yield key, member, score, have
+    for (key, member), have in found.items():
+        if (key, member) not in expected:
+            yield key, member, None, have

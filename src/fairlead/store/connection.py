@@ -1,0 +1,105 @@
+"""Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, cast
+
+import msgspec
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from fairlead.errors import StoreFault, StoreUnavailable
+from fairlead.store.keys import Keys
+from fairlead.store.scripts import Script, load
+
+ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
+
+Argument = str | int | float | bytes
+Answer = list[Any]
+
+pack = msgspec.msgpack.Encoder().encode
+
+
+def make_client(url: str, *, answer_within: float | None = ANSWER_WITHIN) -> Redis:
+    """A client that never sends anything twice: a script whose reply was lost may have run."""
+    client: Redis = Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_connect_timeout=ANSWER_WITHIN,
+        socket_timeout=answer_within,
+        max_connections=1000,
+    )
+    return client
+
+
+class Connection:
+    """The scripts of one namespace on one server."""
+
+    def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
+        self.client = client
+        self.keys = keys
+        self._call = call
+        self._known: set[str] = set()  # scripts this server has been seen to know
+
+    async def run(self, act: str, *arguments: Argument) -> Answer:
+        script = load(act, self._call)
+        return cast(Answer, await self.guard(self._evaluate(script, arguments)))
+
+    async def run_together(self, *calls: Sequence[Argument]) -> list[Answer]:
+        """Several acts in one round trip, in order; each is atomic, the row of them is not."""
+        scripts = [load(str(act), self._call) for act, *_ in calls]
+        if not self._known.issuperset(script.sha for script in scripts):
+            # one the server does not know would be passed over, and run after those that were to follow it
+            return [await self.run(str(act), *arguments) for act, *arguments in calls]
+        pipeline = self.client.pipeline(transaction=False)
+        for script, (_, *arguments) in zip(scripts, calls, strict=True):
+            pipeline.evalsha(script.sha, 1, self.keys.meta, *arguments)
+        answers: list[Any] = await self.guard(pipeline.execute(raise_on_error=False))
+        for i, answer in enumerate(answers):
+            if isinstance(answer, NoScriptError):  # SCRIPT FLUSH just now: it did not run, send its text
+                answers[i] = await self.run(str(calls[i][0]), *calls[i][1:])
+            elif isinstance(answer, RedisError):
+                raise translated(answer) from answer
+        return answers
+
+    async def guard(self, reply: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN):
+                return await reply
+        except (RedisError, OSError, TimeoutError) as problem:
+            raise translated(problem) from problem
+
+    async def _evaluate(self, script: Script, arguments: Sequence[Argument]) -> Any:
+        try:
+            answer = await self.client.evalsha(script.sha, 1, self.keys.meta, *arguments)
+        except NoScriptError:  # a new server, or SCRIPT FLUSH: EVAL runs it and keeps it
+            answer = await self.client.eval(script.text, 1, self.keys.meta, *arguments)
+        self._known.add(script.sha)
+        return answer
+
+
+def translated(problem: BaseException) -> Exception:
+    if isinstance(problem, OutOfMemoryError):
+        return StoreUnavailable(
+            "The store is out of memory and accepts no new work: free memory or raise maxmemory."
+        )
+    if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
+        return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
+    if isinstance(problem, ResponseError) and str(problem).startswith(
+        ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN")
+    ):
+        return StoreUnavailable(f"{StoreUnavailable.__doc__} ({problem})")
+    return StoreFault(f"{StoreFault.__doc__} ({problem})")
+
+
+def text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def fields(flat: Sequence[bytes]) -> dict[str, str]:
+    """A flat field-value list as a dict."""
+    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}

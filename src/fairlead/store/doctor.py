@@ -1,0 +1,96 @@
+"""The doctor: looks at a namespace and names every invariant that does not hold. It changes nothing.
+
+I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
+half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
+never.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from fairlead.store import doctor_limits, doctor_places, doctor_tasks
+from fairlead.store.breach import Breach
+from fairlead.store.connection import Connection
+from fairlead.store.keys import LIVE
+from fairlead.store.snapshot import Snapshot, number, split, take
+
+__all__ = ["Breach", "diagnose", "examine"]
+
+GONE_AT_REST = frozenset(key.name for key in LIVE) - {"idle", "idlers"}
+
+
+async def examine(
+    connection: Connection, now_ms: int | None = None, *, twice: bool = True, lowered: Iterable[str] = ()
+) -> list[Breach]:
+    """What is wrong. `twice`: only what a second look sees too (a third, where the picture may be torn).
+
+    `now_ms`: the time, if it is not the server's. `lowered`: limits that may have more in use than allowed.
+    """
+    snapshot = await take(connection, now_ms, lowered)
+    breaches = diagnose(snapshot)
+    looks = 0 if not twice else 2 if snapshot.torn else 1
+    while breaches and looks:
+        again = diagnose(await take(connection, now_ms, lowered))
+        breaches = [breach for breach in again if any(map(breach.same_as, breaches))]
+        looks -= 1
+    return breaches
+
+
+def diagnose(snapshot: Snapshot) -> list[Breach]:
+    """Every breach in one picture, in the order of the invariants."""
+    if (left := snapshot.unfinished) is not None:
+        return [
+            Breach(
+                "W1", f"an act broke half-way; its remaining {left} writes are made by the next act", "act"
+            )
+        ]
+    breaches = list(known_keys(snapshot))
+    if "schema" in snapshot.meta:
+        breaches += [breach for check in CHECKS for breach in check(snapshot)]
+    return breaches
+
+
+def known_keys(s: Snapshot) -> Iterator[Breach]:
+    """K1: only Fairlead's keys, each of its type."""
+    for key, problem in s.strange.items():
+        yield Breach("K1", f"key {key}: {problem}", key)
+    if s.present and "schema" not in s.meta:
+        yield Breach("K1", f"key meta has no schema, but there are {len(s.present)} keys", "meta")
+
+
+def nothing_left_at_rest(s: Snapshot) -> Iterator[Breach]:
+    """I10: without work nothing is used and no index is left."""
+    if s.leased or s.bare_leases or any(t.get("state") in ("queued", "delayed") for t in s.tasks.values()):
+        return
+    for name, limit in s.limits.items():
+        if used := number(limit, "used"):
+            yield Breach("I10", f"nothing waits or runs, but limit {name} has {used} units in use", name)
+    for key in s.present:
+        if split(key)[0] in GONE_AT_REST:
+            yield Breach("I10", f"nothing waits or runs, but key {key} is there", key)
+
+
+CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
+    doctor_tasks.one_place,
+    doctor_tasks.none_lost,
+    doctor_tasks.dead_are_listed,
+    doctor_tasks.one_lease,
+    doctor_limits.use_is_held,
+    doctor_limits.all_units_or_none,
+    doctor_tasks.fences_rise,
+    doctor_tasks.ends_once,
+    doctor_tasks.newest_fence_wins,
+    doctor_tasks.keys_name_one_task,
+    doctor_tasks.events_are_a_path,
+    nothing_left_at_rest,
+    doctor_limits.within_limits,
+    doctor_places.homes,
+    doctor_places.stands,
+    doctor_places.lots,
+    doctor_places.alarm,
+    doctor_places.idle_workers,
+    doctor_limits.within_capacity,
+    doctor_places.counters,
+    doctor_places.patience,
+    doctor_places.holds,
+    doctor_tasks.records_run_out,
+)

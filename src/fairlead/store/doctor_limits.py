@@ -1,0 +1,104 @@
+"""What must hold of limits and workers: what is used is held by leases, whole, and never too much."""
+
+import re
+from collections.abc import Iterator
+
+from fairlead.store.breach import Breach, differences
+from fairlead.store.snapshot import Fields, Snapshot, number
+
+NEED = re.compile(r"([^=,]+)=(\d+)")
+
+
+def needs(text: str) -> dict[str, int]:
+    """`a=1,b=24` -> units by limit."""
+    return {name: int(units) for name, units in NEED.findall(text)}
+
+
+def room(limit: Fields, priority: int, is_owner: bool) -> int:
+    """What a slots limit has for a sub-queue of this priority, beside a hold that is not its own."""
+    if limit.get("paused"):
+        return 0
+    free = number(limit, "limit") - number(limit, "used")
+    hold = limit.get("hold")
+    if hold and not is_owner and str(priority) >= hold[0]:
+        free -= number(limit, "hold_units")
+    return free
+
+
+def refilled_at(limit: Fields, units: int) -> int:
+    """The first millisecond at which a rate limit has so many units again."""
+    missing = number(limit, "tat") + (units - number(limit, "burst")) * number(limit, "interval")
+    return -(-missing // 1000)
+
+
+def _held(limit: Fields) -> dict[str, int]:
+    return {name[5:]: number(limit, name) for name in limit if name.startswith("held:")}
+
+
+def _taken(s: Snapshot) -> dict[tuple[str, str], int]:
+    """(limit, holder) -> units that go with its lease."""
+    taken = {}
+    for task, record in s.leased.items():
+        for name, units in needs(record.get("limits", "")).items():
+            taken[name, task] = units
+    for lease, fields in s.bare_leases.items():
+        taken[fields.get("limit", ""), f"lease:{lease}"] = number(fields, "units")
+    return taken
+
+
+def use_is_held(s: Snapshot) -> Iterator[Breach]:
+    """I3: the units in use are those of the leases."""
+    for name, limit in s.limits.items():
+        used, held = number(limit, "used"), sum(_held(limit).values())
+        if used != held:
+            yield Breach("I3", f"limit {name} counts {used} units in use, but its leases hold {held}", name)
+        if "kind" not in limit:
+            yield Breach("I3", f"limit {name} has fields, but nobody defined it", name)
+    listed = s.zset("limits")
+    for name in s.limits.keys() ^ listed.keys():
+        where = "is not among the names of all limits" if name in s.limits else "is named, but not defined"
+        yield Breach("I3", f"limit {name} {where}", name)
+    found = {(name, holder): units for name in s.limits for holder, units in _held(s.limits[name]).items()}
+    for name, holder, units, have in differences(_taken(s), found):
+        if have is not None:
+            right = "no lease of it needs any" if units is None else f"its lease needs {units:.0f}"
+            sentence = f"{have:.0f} units of limit {name} are held by {holder}, but {right}"
+            yield Breach("I3", sentence, f"{name} {holder}")
+
+
+def all_units_or_none(s: Snapshot) -> Iterator[Breach]:
+    """I4, S2: a lease holds units of each slots limit it needs. (Rates are used up when it starts.)"""
+    leases = s.leased | {f"lease:{lease}": fields for lease, fields in s.bare_leases.items()}
+    for (name, holder), units in _taken(s).items():
+        limit, lease = s.limits.get(name, {}), leases[holder]
+        fence = number(lease, "stopping" if "stopping" in lease else "fence")
+        # what was a rate when the lease began took no units of what is slots now
+        before = "redefined" in limit and fence <= number(limit, "redefined")
+        if limit.get("kind") != "rate" and f"held:{holder}" not in limit and not before:
+            sentence = f"the lease of {holder} needs {units} units of limit {name}, but holds none of them"
+            yield Breach("I4", sentence, f"{name} {holder}")
+
+
+def within_limits(s: Snapshot) -> Iterator[Breach]:
+    """S1: no limit has more in use than it allows, unless it was lowered."""
+    for name, limit in s.limits.items():
+        used, most = number(limit, "used"), number(limit, "limit")
+        if limit.get("kind") == "slots" and used > most and name not in s.lowered:
+            yield Breach("S1", f"limit {name} allows {most} units, but {used} are in use", name)
+
+
+def within_capacity(s: Snapshot) -> Iterator[Breach]:
+    """S8: no worker runs more than its capacity, and its reserve runs only base high."""
+    for worker, record in s.hashes.get("worker", {}).items():
+        running = s.zset("running", worker)
+        capacity, reserve = number(record, "capacity"), number(record, "reserve")
+        not_high = [task for task, score in running.items() if score != 0]
+        for tasks, most, what in (
+            (list(running), capacity, "tasks"),
+            (not_high, capacity - reserve, "tasks that are not of base high"),
+        ):
+            # started before it registered with less: those may run on
+            newest = max((number(s.tasks.get(task, {}), "started") for task in tasks), default=0)
+            if len(tasks) > most and newest > number(record, "registered"):
+                sentence = f"worker {worker} has room for {most} {what}, but runs {len(tasks)}"
+                yield Breach("S8", sentence, f"{worker} {what}")

@@ -1,0 +1,203 @@
+"""What must hold of each task: where it stands, who has it, and what its events tell."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from fairlead.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
+from fairlead.store.breach import Breach, Standing, differences, standing
+from fairlead.store.snapshot import Event, Fields, Snapshot, number
+
+ALLOWED = {(before or "", act, to) for (before, act), ends in TRANSITIONS.items() for to in ends}
+REMEMBERED = re.compile(r"\S+ \S+")  # digest, task id
+
+
+def sub_of(record: Fields) -> str:
+    """The sub-queue a queued task belongs to."""
+    kind, capabilities = record.get("type", ""), record.get("capabilities", "")
+    return f"{record.get('place', '')}:{kind};{capabilities}|{record.get('limits', '')}"
+
+
+def ticket_of(task: str, record: Fields) -> str:
+    return f"{number(record, 'seq'):013d}{task}"
+
+
+def one_place(s: Snapshot) -> Iterator[Breach]:
+    """I1: a waiting task stands in the indexes of its state and in no other, and no index has a stranger."""
+    expected: Standing = {}
+    for task, record in s.tasks.items():
+        state = record.get("state")
+        if state not in set(State):
+            yield Breach("I1", f"task {task} has the state {state!r}, which is none", task)
+        elif "stopping" in record and state != State.CANCELLED:
+            yield Breach("I1", f"task {task} is {state}, but its worker is asked to stop it", task)
+        if state == State.QUEUED:
+            expected[f"queue:{sub_of(record)}", ticket_of(task, record)] = number(record, "tag")
+            expected[f"age:{record.get('place', '')}", task] = number(record, "arrival")
+        elif state == State.DELAYED:
+            expected["delayed", task] = number(record, "run_at")
+        if state in (State.QUEUED, State.DELAYED) and "wait_until" in record:
+            expected["waits", task] = number(record, "wait_until")
+    yield from _misplaced(s, "I1", expected, standing(s, "queue", "age", "delayed", "waits"))
+
+
+def _misplaced(s: Snapshot, invariant: str, expected: Standing, found: Standing) -> Iterator[Breach]:
+    for key, member, score, have in differences(expected, found):
+        task = member[13:] if key.startswith("queue:") else member
+        status = _lease_status(s, task) if task.startswith("lease:") else s.status_of(task)
+        if have is None:
+            sentence = f"{status}, but {key} does not have {member} (expected with score {score:.0f})"
+        elif score is None:
+            sentence = f"{key} has {member} with score {have:.0f}, but {status} and does not belong there"
+        else:
+            sentence = f"{key} has {member} with score {have:.0f}, but {status} and {score:.0f} is right"
+        yield Breach(invariant, sentence, f"{key} {task}")
+
+
+def _lease_status(s: Snapshot, holder: str) -> str:
+    return f"{holder} is held" if holder.removeprefix("lease:") in s.bare_leases else f"there is no {holder}"
+
+
+def none_lost(s: Snapshot) -> Iterator[Breach]:
+    """I1: a task whose events have not ended has a record."""
+    for task, lives in s.stories.items():
+        last = lives[-1][-1]
+        if task not in s.tasks and last.to not in TERMINAL:
+            yield Breach("I1", f"task {task} is lost: it was {last.to} last, and has no record", task)
+
+
+def dead_are_listed(s: Snapshot) -> Iterator[Breach]:
+    """I1: what can be replayed is in `dead`, and nothing else that has a record."""
+    dead = s.zset("dead")
+    for task, record in s.tasks.items():
+        ended, listed = number(record, "finished"), dead.get(task)
+        if record.get("state") in REPLAYABLE:
+            forgotten = listed is None and ended <= s.now - number(s.meta, "dead_ttl")
+            if listed != ended and not forgotten:
+                at = "does not have it" if listed is None else f"has it with score {listed:.0f}"
+                yield Breach("I1", f"{s.status_of(task)} since {ended}, but dead {at}", f"dead {task}")
+        elif listed is not None:
+            yield Breach("I1", f"dead has {task}, but {s.status_of(task)}", f"dead {task}")
+
+
+def one_lease(s: Snapshot) -> Iterator[Breach]:
+    """I2: a lease for each running task, in the hands of its worker alone, and no other."""
+    grace = number(s.meta, "grace")
+    expected: Standing = {}
+    for task, record in s.leased.items():
+        expected["leases", task] = number(record, "lease_until") + grace
+        expected[f"running:{record.get('worker', '')}", task] = 0 if record.get("priority") == "0" else 1
+    for lease, fields in s.bare_leases.items():
+        expected["leases", f"lease:{lease}"] = number(fields, "until") + grace
+    yield from _misplaced(s, "I2", expected, standing(s, "leases", "running"))
+    for task, record in s.tasks.items():
+        if "lease_until" in record and task not in s.leased:
+            yield Breach("I2", f"{s.status_of(task)}, but its record still has lease_until", task)
+
+
+def fences_rise(s: Snapshot) -> Iterator[Breach]:
+    """I5: no fence above the counter, none given twice, and within a task they only rise."""
+    newest = number(s.meta, "fence")
+    leases = {f"lease:{lease}": fields for lease, fields in s.bare_leases.items()}
+    for holder, fields in [*s.tasks.items(), *leases.items()]:
+        if (fence := number(fields, "fence")) > newest:
+            yield Breach("I5", f"{holder} has fence {fence}, but the newest ever given is {newest}", holder)
+    holders: dict[int, str] = {}
+    for holder, fields in [*s.leased.items(), *leases.items()]:
+        fence = number(fields, "stopping" if "stopping" in fields else "fence")
+        if (other := holders.setdefault(fence, holder)) != holder:
+            yield Breach("I5", f"the leases of {other} and {holder} both have fence {fence}", holder)
+    for task, lives in s.stories.items():
+        for life in lives:
+            yield from _rising(life)
+        fence, last = number(s.tasks.get(task, {}), "fence"), lives[-1][-1]
+        if task in s.tasks and fence != last.fence:
+            about = f"task {task} has fence {fence}, but its last event ({last.act}) has {last.fence}"
+            yield Breach("I5", about, task)
+
+
+def _rising(life: list[Event]) -> Iterator[Breach]:
+    highest = -1
+    for event in life:
+        if event.fence < highest or (event.act == "claim" and event.fence == highest):
+            sentence = f"task {event.task}: {event.act} at {event.at} has fence {event.fence} after {highest}"
+            yield Breach("I5", sentence, event.task)
+        highest = max(highest, event.fence)
+
+
+def ends_once(s: Snapshot) -> Iterator[Breach]:
+    """I6: nothing follows a terminal event but a replay (or, when the record has run out, a new submit)."""
+    for task, lives in s.stories.items():
+        for before, after in (pair for life in lives for pair in pairwise(life)):
+            if before.to in TERMINAL and after.act != "replay":
+                sentence = (
+                    f"task {task} was {before.to} at {before.at}, yet {after.act} followed at {after.at}"
+                )
+                yield Breach("I6", sentence, task)
+        anew = lives[-1][0]
+        created = number(s.tasks.get(task, {}), "created")
+        if len(lives) > 1 and task in s.tasks and created != anew.at:
+            sentence = f"task {task} was submitted again at {anew.at}, yet its record is of {created}"
+            yield Breach("I6", sentence, task)
+
+
+def newest_fence_wins(s: Snapshot) -> Iterator[Breach]:
+    """I7: what was completed was reported with the newest fence."""
+    for task, record in s.tasks.items():
+        if record.get("state") != State.COMPLETED:
+            continue
+        fence, reported = record.get("fence"), record.get("reported")
+        if fence != reported:
+            yield Breach(
+                "I7", f"task {task} was completed with fence {reported}, its newest is {fence}", task
+            )
+        for event in s.stories.get(task, [[]])[-1]:
+            if event.act == "complete" and event.fence != number(record, "reported"):
+                sentence = f"task {task}: its complete event has fence {event.fence}, its record {reported}"
+                yield Breach("I7", sentence, task)
+
+
+def keys_name_one_task(s: Snapshot) -> Iterator[Breach]:
+    """I8: an idempotency key leads to one task."""
+    for key, value in s.strings.get("idempotency", {}).items():
+        if not REMEMBERED.fullmatch(value):
+            yield Breach(
+                "I8", f"idempotency key {key} should name a digest and a task, but is {value!r}", key
+            )
+        elif (task := value.split(" ")[1]) in s.tasks and "state" not in s.tasks[task]:
+            yield Breach("I8", f"idempotency key {key} names {task}, whose record is no task", key)
+
+
+def events_are_a_path(s: Snapshot) -> Iterator[Breach]:
+    """I9: each event continues the one before by an allowed transition, and the last one gives the state."""
+    for task, lives in s.stories.items():
+        for event in (event for life in lives for event in life):
+            if (event.before, event.act, event.to) not in ALLOWED:
+                step = f"{event.act} from {event.before or 'nothing'} to {event.to}"
+                yield Breach("I9", f"task {task}: {step} at {event.at} is no transition", task)
+        for before, after in (pair for life in lives for pair in pairwise(life)):
+            ended = before.to in TERMINAL and after.act != "replay"  # told by I6
+            if before.to != after.before and not ended:
+                sentence = (
+                    f"task {task}: {after.act} at {after.at} from {after.before}, but it was {before.to}"
+                )
+                yield Breach("I9", sentence, task)
+        for life, anew in pairwise(lives):
+            if life[-1].to not in TERMINAL:
+                sentence = f"task {task} was submitted again at {anew[0].at} while it was {life[-1].to}"
+                yield Breach("I9", sentence, task)
+        if task in s.tasks and (state := s.tasks[task].get("state")) != lives[-1][-1].to:
+            yield Breach("I9", f"task {task} is {state}, but its last event says {lives[-1][-1].to}", task)
+
+
+def records_run_out(s: Snapshot) -> Iterator[Breach]:
+    """K2: what has ended runs out by itself, what has not never does."""
+    for (name, of), ttl in s.ttls.items():
+        if name == "task":
+            ended = s.tasks[of].get("state") in TERMINAL
+            if ended and ttl == -1:
+                yield Breach("K2", f"{s.status_of(of)}, but its record never runs out", of)
+            elif not ended and ttl != -1:
+                yield Breach("K2", f"{s.status_of(of)}, but its record runs out in {ttl} ms", of)
+        elif name in ("worker", "wake", "idempotency", "recent") and ttl == -1:
+            yield Breach("K2", f"{name}:{of} never runs out", f"{name}:{of}")

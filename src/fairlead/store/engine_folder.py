@@ -1,0 +1,134 @@
+"""Where the embedded server keeps its files, its socket and the lock that says it is alive."""
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairlead.errors import EngineFailed
+
+# The kernel's limit for a socket's path, less the closing zero: 108 bytes on Linux, 104 on macOS.
+SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+LOG_LINES_SHOWN = 12
+
+
+def default_data_folder(env: Mapping[str, str]) -> Path:
+    """Where Fairlead keeps its data when nobody says."""
+    home = Path(env.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "fairlead"
+    # The base directory specification says that a relative XDG_DATA_HOME is to be ignored.
+    base = Path(env.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else home / ".local" / "share") / "fairlead"
+
+
+class EngineFolder:
+    """`<data>/engine`: the append-only file, log, pidfile, lock, and the socket or a link to it."""
+
+    def __init__(self, data: Path) -> None:
+        self.path = data.expanduser().absolute() / "engine"
+        self.lock = self.path / "lock"
+        self.log = self.path / "log"
+        self.pidfile = self.path / "pid"
+        self.doorplate = self.path / "socket"
+
+    def prepare(self) -> None:
+        """Make the folder, readable by its owner only."""
+        try:
+            # Only a data folder that we make is closed to others; one that was there may hold more than ours.
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.path)
+        except OSError as error:
+            raise EngineFailed(f"cannot use the data folder {self.path.parent}: {error}") from error
+
+    def take_lock(self) -> int | None:
+        """The lock as an open file, or None while a server lives (or starts) on this folder.
+
+        The file is handed down to the server, so the kernel frees the lock when the last of starter and
+        server is gone, by whatever death. No process number is ever trusted: numbers are used again, and two
+        containers that share a folder do not see each other's.
+        """
+        import fcntl  # not on Windows, where the engine is refused before this
+
+        file = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # flock, not lockf: it belongs to the open file, so that the server inherits it and two threads
+            # exclude each other.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except OSError as error:
+            os.close(file)
+            raise EngineFailed(
+                f"cannot lock {self.lock}: {error}; use a data folder on a local disk"
+            ) from error
+        return file
+
+    @property
+    def socket(self) -> Path:
+        """Where a running server listens; a link says so when a path inside the folder would be too long."""
+        try:
+            return self.doorplate.readlink()
+        except OSError:
+            return self.doorplate
+
+    def choose_socket(self) -> Path:
+        """Clear away a dead server's socket and say where the next one listens; the lock must be held."""
+        self.remove_socket()
+        if len(os.fsencode(self.doorplate)) <= SOCKET_PATH_BYTES:
+            return self.doorplate
+        folder = Path(tempfile.gettempdir()) / f"fairlead-{os.geteuid()}"
+        name = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
+        try:
+            make_private_folder(folder)
+        except OSError as error:
+            raise EngineFailed(
+                f"the data folder's path is too long for a socket, and {folder} cannot be used: {error}; "
+                "choose a shorter data folder"
+            ) from error
+        socket = folder / f"{name}.sock"
+        if len(os.fsencode(socket)) > SOCKET_PATH_BYTES:
+            raise EngineFailed(f"no path short enough for a socket: neither {self.doorplate} nor {socket}")
+        # Other processes follow the link: their temporary folder may be another one.
+        self.doorplate.symlink_to(socket)
+        return socket
+
+    def remove_socket(self) -> None:
+        """Close the door: from here on nobody can connect anew."""
+        with contextlib.suppress(OSError):
+            self.socket.unlink(missing_ok=True)
+            self.doorplate.unlink(missing_ok=True)
+
+    def log_size(self) -> int:
+        try:
+            return self.log.stat().st_size
+        except OSError:
+            return 0
+
+    def last_log_lines(self, since: int = 0) -> str:
+        """The end of the server's log, from the byte `since`, as an indented block for a message."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(since, self.log_size() - 8192))
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return "\n".join(f"    {line}" for line in lines[-LOG_LINES_SHOWN:]) or "    (nothing)"
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder only its owner can enter, or see to it that it is one."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    # lstat: in a shared temporary folder anybody could have put a link there first.
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(f"{path} is not a folder")
+    if status.st_uid != os.geteuid():
+        raise PermissionError(f"{path} belongs to somebody else")
+    if stat.S_IMODE(status.st_mode) != 0o700:
+        path.chmod(0o700)

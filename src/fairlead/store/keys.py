@@ -1,0 +1,132 @@
+"""Every key of a namespace: made here, for Python and for Lua, each with its type, its end and a sentence.
+
+A namespace `default` owns the keys that begin with `{fl:default}:`. The braces are the hash tag: all of them
+live on one shard, so one script may touch them all. The script loader writes this table into the Lua acts,
+which say `meta_key` and `task_key(id)`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from fairlead.errors import InvalidInput
+
+NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    type: str
+    meaning: str
+    of: str = ""  # what one such key is about; "" for a key that exists once
+    ends: str = "never"
+
+
+#: Kept for the life of the namespace, bounded by configuration and not by traffic.
+FIXED = (
+    Key("meta", "hash", "schema, counters (seq, fence), policy, virtual times, streaks, the next alarm"),
+    Key("limits", "zset", "names of all limits"),
+    Key(
+        "limit",
+        "hash",
+        "what it allows, units used, its hold, and one field per lease that holds it",
+        of="name",
+    ),
+    Key("durations", "hash", "task type -> expected milliseconds"),
+    Key(
+        "fin",
+        "zset",
+        "fair key -> finish tag, of one account; forgotten as the virtual time passes",
+        of="account",
+    ),
+    Key("paused", "hash", "task types that may not start"),
+    Key("events", "stream", "the outbox: every transition, trimmed when recorded or over its cap"),
+)
+
+#: Alive while there is work, gone at rest.
+LIVE = (
+    Key("queue", "zset", "tickets (seq + task id) by fair-share tag, of one sub-queue", of="sub"),
+    Key("age", "zset", "queued tasks by arrival, of one place", of="place"),
+    Key("heads", "zset", "runnable sub-queues and markers by their first tag, of one lane", of="lane"),
+    Key(
+        "parked",
+        "zset",
+        "sub-queues last seen waiting for the same units of one limit, in one lane",
+        of="lot",
+    ),
+    Key("lots", "zset", "lots with something parked, of one limit", of="limit"),
+    Key("markers", "hash", "lot -> seq under which its marker stands in the heads"),
+    Key("home", "hash", "sub-queue -> seq of its head and where it stands (h: heads, p<lot>: parked)"),
+    Key("lanes", "hash", "lane -> number of its sub-queues"),
+    Key("signatures", "hash", "signature -> number of its sub-queues"),
+    Key("patience", "zset", "sub-queues with several limits by the instant they may ask for a hold"),
+    Key("holds", "hash", "sub-queue -> the head its hold was made for"),
+    Key("delayed", "zset", "tasks that wait for their time, by that time"),
+    Key("waits", "zset", "tasks that give up when not started, by that time"),
+    Key("leases", "zset", "tasks (and lease:<id> without a task) by the instant their units are freed"),
+    Key("refills", "zset", "lots of rate limits by the instant they have room again"),
+    Key("running", "zset", "tasks a worker holds; score 0: base high, 1: not", of="worker"),
+    Key("idle", "hash", "profile -> what its idle workers can serve"),
+    Key("idlers", "zset", "idle workers of one profile, longest idle first", of="profile"),
+)
+
+#: Gone by themselves.
+PASSING = (
+    Key("task", "hash", "the task", of="id", ends="its retention after it ended"),
+    Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
+    Key("lease", "hash", "a lease without a task", of="id", ends="released or expired"),
+    Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),
+    Key(
+        "worker",
+        "hash",
+        "capabilities, capacity, state, last request",
+        of="id",
+        ends="an hour after it was seen",
+    ),
+    Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
+    Key("idempotency", "string", "digest and task of an idempotency key", of="key", ends="its window"),
+    Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),
+)
+
+ALL = FIXED + LIVE + PASSING
+CHANNEL = "live"  # where every act publishes its events
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one namespace."""
+
+    namespace: str
+
+    def __post_init__(self) -> None:
+        if not NAMESPACE.fullmatch(self.namespace):
+            raise InvalidInput("namespace", "use 1 to 64 of A-Z a-z 0-9 _ . -")
+
+    @property
+    def prefix(self) -> str:
+        return f"{{fl:{self.namespace}}}:"
+
+    @property
+    def meta(self) -> str:
+        return self.prefix + "meta"
+
+    @property
+    def channel(self) -> str:
+        return self.prefix + CHANNEL
+
+    def key(self, name: str, of: str = "") -> str:
+        return f"{self.prefix}{name}:{of}" if of else self.prefix + name
+
+
+def write_keys(program: str) -> str:
+    """A Lua program with its keys: `task_key(id)` becomes `(prefix .. "task:" .. id)`, `meta_key` is a local.
+
+    Written out, because a function per key would cost every call of every script its making.
+    """
+    names = ["local prefix = string.sub(KEYS[1], 1, -5)"]
+    for key in ALL:
+        if key.of:
+            program = re.sub(rf"\b{key.name}_key\(", f'(prefix .. "{key.name}:" .. ', program)
+        elif re.search(rf"\b{key.name}_key\b", program):
+            names.append(f'local {key.name}_key = prefix .. "{key.name}"')
+    return "\n".join([*names, program])

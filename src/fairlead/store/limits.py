@@ -1,0 +1,149 @@
+"""Limits: defining them, watching them, and taking units of one without a task."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import uuid_utils
+
+from fairlead import errors
+from fairlead.settings import Rate, Slots
+from fairlead.store.connection import Answer, fields, pack, text
+from fairlead.store.reports import Grant
+from fairlead.task import check_name, check_seconds, check_units
+
+MOST_SLOTS = 1_000_000_000
+
+
+class Runs(Protocol):
+    """The store, as far as its parts need it."""
+
+    async def run(self, act: str, *arguments: Any) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Units somebody holds."""
+
+    lease_id: str
+    units: int
+    is_task: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    name: str
+    kind: str
+    limit: int  # slots, or the burst of a rate
+    active: int
+    waiting: int  # queued tasks that need it
+    room: int
+    paused: bool
+    interval_us: int | None
+    hold: str | None  # the sub-queue units are kept back for
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    lease_id: str
+    limit: str
+    fence: int
+    expires_at: int
+
+    @property
+    def grant(self) -> Grant:
+        return Grant(self.lease_id, self.fence)
+
+
+class Limits:
+    def __init__(self, store: Runs) -> None:
+        self._store = store
+
+    async def set(self, name: str, wanted: Slots | Rate) -> None:
+        """Defines or changes it; takes effect at once. 0 slots pauses."""
+        check_name("name", name)
+        if isinstance(wanted, Slots):
+            if (
+                isinstance(wanted.limit, bool)
+                or not isinstance(wanted.limit, int)
+                or not 0 <= wanted.limit <= MOST_SLOTS
+            ):
+                raise errors.InvalidInput("limit", f"is not a whole number from 0 to {MOST_SLOTS}")
+            await self._store.run("set_limit", name, "slots", wanted.limit, "", "")
+            return
+        check_units("rate", wanted.count)
+        check_units("burst", wanted.burst)
+        check_seconds("rate", wanted.period_seconds)
+        await self._store.run("set_limit", name, "rate", "", wanted.interval_us, wanted.burst)
+
+    async def pause(self, name: str, paused: bool = True) -> None:
+        await self._store.run("pause", "limit", name, int(paused))
+
+    async def all(self) -> list[Limit]:
+        return [_limit(*row) for row in (await self._store.run("show_limits", ""))[1]]
+
+    async def get(self, name: str) -> Limit:
+        check_name("name", name)
+        return _limit(*(await self._store.run("show_limits", name))[1][0])
+
+    async def acquire(
+        self,
+        name: str,
+        *,
+        units: int = 1,
+        lease_ms: int = 30_000,
+        holder: str = "",
+        lease_id: str | None = None,
+    ) -> Lease:
+        """Units without a task, if they are free now. Lost the answer? Repeat with the same `lease_id`."""
+        check_name("name", name)
+        check_units("units", units)
+        lease_id = lease_id or str(uuid_utils.uuid7())
+        answer = await self._store.run("acquire", name, units, lease_ms, lease_id, holder)
+        return Lease(lease_id, name, int(answer[1]), int(answer[2]))
+
+    async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
+        """The lease with its new end; raises Fenced when it is over."""
+        _, rows = await self._store.run("renew", pack([lease.grant.packed()]), lease_ms)
+        if rows[0][0] != b"ok":
+            raise errors.Fenced()
+        return replace(lease, expires_at=int(rows[0][1]))
+
+    async def release(self, lease: Lease) -> None:
+        """Gives the units back; raises Fenced when the lease was over before."""
+        await self._release(lease.grant)
+
+    async def force_release(self, lease_id: str) -> None:
+        """Frees a stuck lease without its fence. What it protects may still be going on."""
+        await self._release(Grant(lease_id))
+
+    async def _release(self, grant: Grant) -> None:
+        _, rows = await self._store.run("release", "", pack([grant.packed()]))
+        if rows[0][:2] != [b"ok", b"released"]:
+            raise errors.Fenced()
+
+
+def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes]) -> Limit:
+    record: Mapping[str, str] = fields(flat)
+    slots = tuple(
+        Slot(
+            holder.removeprefix("held:").removeprefix("lease:"),
+            int(units),
+            not holder.startswith("held:lease:"),
+        )
+        for holder, units in sorted(record.items())
+        if holder.startswith("held:")
+    )
+    return Limit(
+        name=text(name),
+        kind=record["kind"],
+        limit=int(record["limit" if record["kind"] == "slots" else "burst"]),
+        active=int(record.get("used", 0)),
+        waiting=waiting,
+        room=int(room),
+        paused="paused" in record,
+        interval_us=int(record["interval"]) if "interval" in record else None,
+        hold=record.get("hold"),
+        slots=slots,
+    )

@@ -1,0 +1,93 @@
+-- Give the best waiting tasks to one worker: dequeue, lease, units and fence in one step.
+--
+-- KEYS     meta
+-- ARGV     worker want lease wait request clock
+-- RETURNS  ok <next alarm or ""> { <id> <field> <value>... }... | again | draining | unknown_worker | uninitialised
+-- FLAGS    allow-oom
+-- USES     choose time holds
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+local me = worker_record(worker)
+if not me or now - number(me, "seen") > number(meta, "worker_ttl") then return {"unknown_worker"} end
+if get(me, "state") ~= "active" then return {"draining"} end
+
+local function answer(ids)
+  local list = {}
+  for i, id in ipairs(ids) do
+    list[i] = {id}
+    for field, value in pairs(whole(task_key(id)).known) do
+      if value then
+        table.insert(list[i], field)
+        table.insert(list[i], value)
+      end
+    end
+  end
+  return {"ok", get(meta, "alarm") or "", list}
+end
+
+-- The reply to this very request was lost: the tasks are leased already, say so again.
+if request ~= "" and get(me, "request") == request then
+  local still = {}
+  for id in string.gmatch(get(me, "granted") or "", "%S+") do
+    local t = task_record(id)
+    if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
+  end
+  return answer(still)
+end
+
+advance(now)
+settle()
+make_holds(now)
+not_idle(me)
+
+local held, held_not_high = running_on(worker)
+local free = number(me, "capacity") - held
+local open = number(me, "capacity") - number(me, "reserve") - held_not_high
+local lanes_here, steps, ids = lanes_for(me), {left = 64 + tonumber(want)}, {}
+
+local function start(sub)
+  local id = string.sub(first(ordered(queue_key(sub))), 14)
+  local t = task_record(id)
+  t.id = id
+  local place, native_high = get(t, "place"), get(t, "priority") == "0"
+  dequeue(t, true)
+  book_start(place, number(t, "tag"))
+  book_turn(place)
+  take_units(id, needs_of(sub))
+  put(t, "state", "executing")
+  put(t, "fence", next_number("fence"))
+  put(t, "worker", worker)
+  put(t, "started", now)
+  put(t, "deadline", now + number(t, "timeout"))
+  put(t, "lease_until", now + tonumber(lease))
+  lease_until(id, now + tonumber(lease))
+  remove(waits, id)
+  add(ordered(running_key(worker)), id, native_high and 0 or 1)
+  event(t, "claim", "queued", "executing", now, {worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"), looked_at = 64 + tonumber(want) - steps.left})
+  settle()
+  free = free - 1
+  if not native_high then open = open - 1 end
+  ids[#ids + 1] = id
+end
+
+while #ids < tonumber(want) and free > 0 do
+  local sub = choose(lanes_here, open > 0, steps)
+  if not sub then break end
+  start(sub)
+end
+
+if request ~= "" then
+  put(me, "request", request)
+  put(me, "granted", table.concat(ids, " "))
+end
+put(me, "seen", now)
+add(workers, worker, now)
+local idle_now = #ids == 0 and steps.left > 0 and wait == "1" and free > 0
+if idle_now then set_idle(me, open > 0, now) end
+settle()
+wake_idle_workers()
+commit()
+if steps.left == 0 and #ids == 0 then return {"again"} end
+return answer(ids)

@@ -1,0 +1,37 @@
+-- Accept results, each with the tasks that follow from it: both happen or neither.
+--
+-- KEYS     meta
+-- ARGV     worker reports clock
+-- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | invalid <field> <code> <message> }... | uninitialised
+-- FLAGS    allow-oom
+-- USES     submitting workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+local function complete(t, report)
+  for _, spec in ipairs(report.follow or {}) do
+    local problem = check_limits(spec) or check_signature(spec)
+    if problem then return problem end
+  end
+  drop_lease(t)
+  book_run(t, now, true)
+  put(t, "reported", get(t, "fence"))
+  put(t, "result", report.result)
+  put(t, "error", nil)
+  finish(t, "complete", "completed", now, {ran = now - number(t, "started"), worker = get(t, "worker")})
+  local followers = {}
+  for i, spec in ipairs(report.follow or {}) do followers[i] = submit_task(spec, now) end
+  return {"ok", "completed", followers}
+end
+
+local answers = {}
+for i, report in ipairs(cmsgpack.unpack(reports)) do
+  local t = task_record(report.id)
+  local word = refused(t, worker, report.fence)
+  if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was given back before
+  answers[i] = word and {word, t and get(t, "state")} or complete(t, report)
+end
+settle_and_commit()
+return {"ok", answers}

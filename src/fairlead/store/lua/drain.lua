@@ -1,0 +1,23 @@
+-- Give a worker nothing more; with `gone`, forget it (it has stopped and holds nothing).
+--
+-- KEYS     meta
+-- ARGV     worker gone clock
+-- RETURNS  ok | busy <tasks> | unknown_worker | uninitialised
+-- FLAGS    allow-oom
+-- USES     workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+local me = worker_record(worker)
+if not me then return {"unknown_worker"} end
+not_idle(me)
+local busy = call("ZCARD", running_key(worker))
+if gone == "1" then
+  if busy > 0 then return {"busy", int(busy)} end
+  for field in pairs(me.known) do put(me, field, nil) end
+  remove(workers, worker)
+else
+  put(me, "state", "draining")
+end
+commit()
+return {"ok"}

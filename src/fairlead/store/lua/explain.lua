@@ -1,0 +1,65 @@
+-- Why a task waits, and what has to happen before it starts.
+--
+-- KEYS     meta
+-- ARGV     id clock
+-- RETURNS  ok <now> <json> | unknown_task | uninitialised
+-- USES     choose leases
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+local t = task_record(id)
+if not t then return {"unknown_task"} end
+if get(t, "state") ~= "queued" then
+  return {"ok", int(now), cjson.encode({state = get(t, "state"), run_at = number(t, "run_at")})}
+end
+
+local place, tag = get(t, "place"), number(t, "tag")
+local sub, lane = sub_name(place, t), lane_name(place, t)
+local own_ticket = ticket(number(t, "seq"), id)
+
+-- Tasks of the same place that stand before it, and of better places: counted per sub-queue, never per task.
+local position, ahead = 0, {}
+for _, other in ipairs(call("HKEYS", home_key)) do
+  if place_of(other) == place then
+    position = position + call("ZCOUNT", queue_key(other), "-inf", "(" .. int(tag))
+    local level = call("ZRANGEBYSCORE", queue_key(other), tag, tag, "LIMIT", 0, 1000)
+    for _, beside in ipairs(level) do position = position + (beside < own_ticket and 1 or 0) end
+  elseif class_of(other) < class_of(place) then
+    local class = string.sub(other, 1, 1)
+    ahead[class] = (ahead[class] or 0) + call("ZCARD", queue_key(other))
+  end
+end
+
+local blocked, held_for = {}, nil
+for _, need in ipairs(needs_of(sub)) do
+  local limit = limit_of(need.name)
+  local hold = get(limit, "hold")
+  if room(limit, class_of(sub), hold == sub) < need.units then
+    local is_rate = get(limit, "kind") == "rate"
+    blocked[#blocked + 1] = {
+      limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = number(limit, is_rate and "burst" or "limit"),
+      paused = get(limit, "paused") ~= nil, free_at = is_rate and refilled_at(limit, need.units) or nil,
+    }
+    if hold and hold ~= sub and room(limit, class_of(sub), true) >= need.units then held_for = get(holds, hold) end
+  end
+end
+
+-- Of the workers seen lately: can one serve it, and is it only their reserve that is free?
+local capable, only_reserve = 0, 0
+for _, worker in ipairs(call("ZRANGEBYSCORE", workers_key, now - number(meta, "worker_ttl"), "+inf", "LIMIT", 0, 1000)) do
+  local record = worker_record(worker)
+  if record and get(record, "state") == "active" and serves(profile_of(record, true), lane) then
+    capable = capable + 1
+    local used, open_used = call("ZCARD", running_key(worker)), call("ZCOUNT", running_key(worker), 1, 1)
+    local open = number(record, "capacity") - number(record, "reserve") - open_used
+    if place ~= "0n" and open <= 0 and used < number(record, "capacity") then only_reserve = only_reserve + 1 end
+  end
+end
+
+local after = threshold(place)
+return {"ok", int(now), cjson.encode({
+  state = "queued", place = place, tag = int(tag), position = position + 1, ahead = ahead, arrival = number(t, "arrival"),
+  promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
+  holds = get(holds, sub) ~= nil, type_paused = is_paused(lane), capable_workers = capable, only_reserve_free = only_reserve,
+})}

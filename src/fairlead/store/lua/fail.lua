@@ -1,0 +1,25 @@
+-- Accept failures: retried after a back-off while retries are left, else dead-lettered; a permanent one fails for good.
+--
+-- KEYS     meta
+-- ARGV     worker reports clock
+-- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
+-- FLAGS    allow-oom
+-- USES     endings workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+local answers = {}
+for i, report in ipairs(cmsgpack.unpack(reports)) do
+  local t = task_record(report.id)
+  local word = refused(t, worker, report.fence)
+  if not word then
+    put(t, "reported", get(t, "fence"))
+    book_run(t, now)
+    fail_run(t, "fail", report, now)
+  end
+  answers[i] = {word or "ok", t and get(t, "state")}
+end
+settle_and_commit()
+return {"ok", answers}

@@ -1,0 +1,41 @@
+-- A worker is alive: prolong the leases it names (all it holds when it names none), and tell it what to stop.
+--
+-- KEYS     meta
+-- ARGV     worker status holders lease clock
+-- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled | <id> fenced }... | unknown_worker | uninitialised
+-- FLAGS    allow-oom
+-- USES     leases workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+local me = worker_record(worker)
+if not me or now - number(me, "seen") > number(meta, "worker_ttl") then return {"unknown_worker"} end
+
+local named = cmsgpack.unpack(holders)
+if not named then
+  named = {}
+  for _, id in ipairs(members(ordered(running_key(worker)))) do named[#named + 1] = {id = id} end
+end
+
+local function beat(holder)
+  local t = task_record(holder.id)
+  if t and get(t, "stopping") and get(t, "worker") == worker then return {holder.id, "cancelled"} end
+  local mine = t and get(t, "state") == "executing" and get(t, "worker") == worker
+  if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {holder.id, "fenced"} end
+  local instant = math.min(now, number(t, "deadline")) + tonumber(lease)
+  put(t, "lease_until", instant)
+  lease_until(t.id, instant)
+  return {holder.id, "ok", int(instant), get(t, "deadline")}
+end
+
+local answers = {}
+for i, holder in ipairs(named) do answers[i] = beat(holder) end
+if status == "draining" then
+  put(me, "state", "draining")
+  not_idle(me)
+end
+put(me, "seen", now)
+me.ttl = 3600000 + number(meta, "worker_ttl")
+add(workers, worker, now)
+commit()
+return {"ok", get(me, "state"), answers}

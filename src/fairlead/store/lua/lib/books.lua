@@ -1,0 +1,120 @@
+-- The books of fairness: start-time fair queueing tags, one account per place (docs/scheduler.md, Order).
+--
+-- USES     begin ordered
+
+local accounts = {}
+local durations = hash(durations_key)
+
+local function account_of(place)
+  local name = number(meta, "budget") == 0 and string.sub(place, 1, 1) .. "n" or place
+  local account = accounts[name]
+  if not account then
+    account = {name = name, key = fin_key(name), fins = {}, v = number(meta, "virtual_" .. name) or 0}
+    accounts[name] = account
+  end
+  return account
+end
+
+local function fin_of(account, key)
+  local fin = account.fins[key]
+  if fin == nil then
+    fin = not account.cleared and tonumber(call("ZSCORE", account.key, key) or nil) or false
+    account.fins[key] = fin
+  end
+  return fin and fin > account.v and fin or nil
+end
+
+local function set_fin(account, key, fin)
+  account.fins[key] = fin or false
+  account.changed = account.changed or {}
+  account.changed[key] = true
+end
+
+local function set_virtual(account, v)
+  if v > account.v then
+    account.v = v
+    put(meta, "virtual_" .. account.name, v)
+  end
+end
+
+-- Expected milliseconds of a task type.
+local function cost_of(task_type)
+  return number(durations, task_type) or 1000
+end
+
+local function next_tag(place, key, cost, weight)
+  local account = account_of(place)
+  local tag = math.max(account.v, fin_of(account, key) or 0)
+  set_fin(account, key, tag + math.max(1, math.floor(cost * 1000 / weight)))
+  return tag
+end
+
+local function book_start(place, tag)
+  set_virtual(account_of(place), tag)
+end
+
+-- The account has nobody waiting any more: all its keys start level in the next busy period.
+local function close_books(place)
+  local account = account_of(place)
+  local greatest = 0
+  for _, fin in pairs(account.fins) do
+    if fin and fin > greatest then greatest = fin end
+  end
+  if not account.cleared then
+    -- those already known here may have changed since they were stored; the first unknown one is as stored
+    local known = 0
+    for _ in pairs(account.fins) do known = known + 1 end
+    local stored = call("ZREVRANGE", account.key, 0, known, "WITHSCORES")
+    for i = 1, #stored, 2 do
+      if account.fins[stored[i]] == nil then
+        greatest = math.max(greatest, tonumber(stored[i + 1]))
+        break
+      end
+    end
+  end
+  set_virtual(account, greatest)
+  account.cleared, account.fins, account.changed = true, {}, {}
+end
+
+-- The run took `actual` ms instead of the `cost` it was charged for.
+local function correct_books(place, key, actual, cost, weight)
+  local account = account_of(place)
+  local delta = math.floor((actual - cost) * 1000 / weight)
+  local fin = fin_of(account, key)
+  if fin then
+    set_fin(account, key, fin + delta > account.v and fin + delta or nil)
+  elseif delta > 0 then
+    set_fin(account, key, account.v + delta)
+  end
+end
+
+local function learn_duration(task_type, actual)
+  local old = number(durations, task_type)
+  if not old then
+    if call("HLEN", durations_key) >= 4096 then return end
+    put(durations, task_type, math.max(1, actual))
+  else
+    put(durations, task_type, math.max(1, old + math.floor((actual - old) / 8)))
+  end
+end
+
+on_commit(function()
+  for _, account in pairs(accounts) do
+    if account.cleared then write("DEL", account.key) end
+    local adds, removes = {}, {}
+    for key in pairs(account.changed or {}) do
+      local fin = account.fins[key]
+      if fin and fin > account.v then
+        adds[#adds + 1] = fin
+        adds[#adds + 1] = key
+      else
+        removes[#removes + 1] = key
+      end
+    end
+    if not account.cleared then
+      write_many("ZREM", account.key, removes, 1)
+      write("ZREMRANGEBYSCORE", account.key, "-inf", account.v)
+    end
+    write_many("ZADD", account.key, adds, 2)
+  end
+end)

@@ -1,0 +1,102 @@
+-- How a run ends: finished, retried, counted as a crash, given back.
+--
+-- USES     leases events
+
+local delayed, dead = ordered(delayed_key), ordered(dead_key)
+
+local function finish(t, act, state, now, detail)
+  local from = get(t, "state")
+  put(t, "state", state)
+  put(t, "finished", now)
+  put(t, "wait_until", nil)
+  local replayable = state == "failed" or state == "dead_letter"
+  if replayable then add(dead, t.id, now) end
+  t.ttl = number(meta, replayable and "dead_ttl" or "finished_ttl")
+  event(t, act, from, state, now, detail)
+  local recent = recent_key(int(math.floor(now / 10000)))
+  write("HINCRBY", recent, state, 1)
+  write("PEXPIRE", recent, 120000)
+end
+
+local function set_error(t, code, message, retriable)
+  put(t, "error", cjson.encode({code = code, message = message, retriable = retriable}))
+end
+
+-- From `executing` or a delay back into the queue, at the base place.
+local function requeue(t, act, arrival, now, detail)
+  local from = get(t, "state")
+  put(t, "state", "queued")
+  put(t, "arrival", arrival)
+  put(t, "run_at", nil)
+  enter(t, get(t, "priority") .. "n")
+  event(t, act, from, "queued", now, detail)
+end
+
+-- Seconds before minutes: doubles up to a most, the upper half random.
+local function back_off(retries, jitter)
+  local delay = math.min(number(meta, "retry_max"), number(meta, "retry_base") * 2 ^ math.min(retries - 1, 40))
+  return math.floor(delay / 2) + math.floor(delay * jitter / 2000)
+end
+
+local function retry(t, act, code, jitter, retry_after, now)
+  local retries = (number(t, "retries") or 0) + 1
+  put(t, "retries", retries)
+  put(t, "wait_until", nil)
+  if code == "timeout" then
+    if not get(t, "timeout_given") then put(t, "timeout_given", get(t, "timeout")) end
+    put(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
+  end
+  local delay = math.max(retry_after, back_off(retries, jitter))
+  local detail = {code = code, retries = retries, delay = delay}
+  if delay == 0 then return requeue(t, act, now, now, detail) end
+  put(t, "state", "delayed")
+  put(t, "run_at", now + delay)
+  add(delayed, t.id, now + delay)
+  alarm_at(now + delay)
+  event(t, act, "executing", "delayed", now, detail)
+end
+
+-- The run of `t` failed; its lease is dropped here.
+local function fail_run(t, act, problem, now)
+  drop_lease(t)
+  set_error(t, problem.code, problem.message, problem.retriable)
+  if problem.retriable and (number(t, "retries") or 0) < number(t, "max_retries") then
+    retry(t, act, problem.code, problem.jitter, problem.retry_after, now)
+  else
+    finish(t, act, problem.retriable and "dead_letter" or "failed", now, {code = problem.code})
+  end
+end
+
+local function crash(t, now)
+  drop_lease(t)
+  local crashes = (number(t, "crashes") or 0) + 1
+  put(t, "crashes", crashes)
+  put(t, "wait_until", nil)
+  local detail = {code = "worker_lost", crashes = crashes, worker = get(t, "worker")}
+  set_error(t, "worker_lost", "the worker that ran it was lost", true)
+  if crashes >= number(meta, "crash_limit") then
+    finish(t, "expire", "dead_letter", now, detail)
+  else
+    requeue(t, "expire", now, now, detail)
+  end
+end
+
+-- What the run cost is known now: correct the books, and learn for the next estimate of a completed one.
+local function book_run(t, now, learn)
+  local actual = now - number(t, "started")
+  correct_books(get(t, "place"), get(t, "fair") or "", actual, number(t, "cost"), number(t, "weight") or 1)
+  if learn then learn_duration(get(t, "type"), actual) end
+end
+
+-- May the caller with this fence (or, without one, this worker) report on `t`? A word, or nil for yes.
+local function refused(t, worker, fence)
+  if not t then return "unknown_task" end
+  local state, stopping = get(t, "state"), get(t, "stopping")
+  if stopping and (fence == stopping or (not fence and worker == get(t, "worker"))) then
+    drop_lease(t) -- cancelled while it ran: the report shows that it runs no more
+    return "fenced"
+  end
+  if fence and fence == get(t, "reported") then return "repeated" end
+  local holds_it = state == "executing" and (fence and fence == get(t, "fence") or not fence and worker == get(t, "worker"))
+  return not holds_it and "fenced" or nil
+end

@@ -1,0 +1,51 @@
+-- Leases: the right to run, and the units that go with it.
+--
+-- USES     queues
+
+local leases, waits = ordered(leases_key), ordered(waits_key)
+local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in this act
+
+local function task_record(id)
+  local t = whole(task_key(id))
+  if t and get(t, "state") then
+    t.id = id
+    return t
+  end
+end
+
+local function lease_until(holder, instant)
+  local freed_at = instant + number(meta, "grace")
+  add(leases, holder, freed_at)
+  alarm_at(freed_at)
+end
+
+-- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
+local function drop_lease(t)
+  local worker = get(t, "worker")
+  remove(leases, t.id)
+  free_units(t.id, needs(get(t, "limits") or ""))
+  remove(ordered(running_key(worker)), t.id)
+  dropped[worker] = dropped[worker] or {all = 0, not_high = 0}
+  dropped[worker].all = dropped[worker].all + 1
+  if get(t, "priority") ~= "0" then dropped[worker].not_high = dropped[worker].not_high + 1 end
+  put(t, "stopping", nil)
+  put(t, "lease_until", nil)
+end
+
+-- How many tasks a worker holds now, and how many of them are not base high.
+local function running_on(worker)
+  local gone = dropped[worker] or {all = 0, not_high = 0}
+  return call("ZCARD", running_key(worker)) - gone.all, call("ZCOUNT", running_key(worker), 1, 1) - gone.not_high
+end
+
+-- A lease without a task.
+local function bare_lease(id)
+  local lease = whole(lease_key(id))
+  return lease and get(lease, "limit") and lease or nil
+end
+
+local function drop_bare_lease(id, lease)
+  remove(leases, "lease:" .. id)
+  free_units("lease:" .. id, needs(get(lease, "limit") .. "=" .. get(lease, "units")))
+  for field in pairs(lease.known) do put(lease, field, nil) end
+end

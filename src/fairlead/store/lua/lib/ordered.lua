@@ -1,0 +1,102 @@
+-- Sorted sets as this act leaves them, read from the front only as far as needed.
+--
+-- USES     unit
+
+local ordered_views, ordered_list = {}, {}
+
+local function ordered(key)
+  local set = ordered_views[key]
+  if not set then
+    set = {key = key, window = {}, at = 1, loaded = 0, chunk = 2, added = {}, removed = {}}
+    ordered_views[key] = set
+    ordered_list[#ordered_list + 1] = set
+  end
+  return set
+end
+
+local function add(set, member, score)
+  set.added[member] = score
+  set.removed[member] = true
+end
+
+local function remove(set, member)
+  set.added[member] = nil
+  set.removed[member] = true
+end
+
+-- The window grows: one claim looks at one head, a batch at many.
+local function read_on(set)
+  local more = call("ZRANGE", set.key, set.loaded, set.loaded + set.chunk - 1, "WITHSCORES")
+  set.loaded = set.loaded + set.chunk
+  if #more < 2 * set.chunk then set.exhausted = true end
+  for i = 1, #more do set.window[#set.window + 1] = more[i] end
+  set.chunk = math.min(set.chunk * 4, 128)
+end
+
+local function skip_removed(set)
+  while true do
+    local member = set.window[set.at]
+    if member == nil then
+      if set.exhausted then return nil end
+      read_on(set)
+    elseif set.removed[member] then
+      set.at = set.at + 2
+    else
+      return member, tonumber(set.window[set.at + 1])
+    end
+  end
+end
+
+local function first(set)
+  local best, least = skip_removed(set)
+  for member, score in pairs(set.added) do
+    if not best or score < least or (score == least and member < best) then best, least = member, score end
+  end
+  return best, least
+end
+
+-- The first `count` members with a score up to `score`, in order.
+local function up_to(set, score, count)
+  while not set.exhausted and (#set.window == 0 or tonumber(set.window[#set.window]) <= score)
+    and #set.window < 2 * (count + 128) do
+    read_on(set)
+  end
+  local due = {}
+  for i = 1, #set.window, 2 do
+    local member, at = set.window[i], tonumber(set.window[i + 1])
+    if at <= score and not set.removed[member] then due[#due + 1] = {member, at} end
+  end
+  for member, at in pairs(set.added) do
+    if at <= score then due[#due + 1] = {member, at} end
+  end
+  table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
+  local list = {}
+  for i = 1, math.min(count, #due) do list[i] = due[i][1] end
+  return list
+end
+
+-- All members; only for sets that are bounded by configuration.
+local function members(set)
+  while not set.exhausted do read_on(set) end
+  local all = {}
+  for i = 1, #set.window, 2 do
+    if not set.removed[set.window[i]] then all[#all + 1] = set.window[i] end
+  end
+  for member in pairs(set.added) do all[#all + 1] = member end
+  return all
+end
+
+on_commit(function()
+  for _, set in ipairs(ordered_list) do
+    local adds, removes = {}, {}
+    for member, score in pairs(set.added) do
+      adds[#adds + 1] = score
+      adds[#adds + 1] = member
+    end
+    for member in pairs(set.removed) do
+      if set.added[member] == nil then removes[#removes + 1] = member end
+    end
+    write_many("ZREM", set.key, removes, 1)
+    write_many("ZADD", set.key, adds, 2)
+  end
+end)

@@ -1,0 +1,39 @@
+-- Which limits overlap: learnt from the signatures seen (docs/scheduler.md, Hold).
+--
+-- USES     limits
+
+local function contains(list, name)
+  return string.find("," .. list .. ",", "," .. name .. ",", 1, true) ~= nil
+end
+
+-- Limit `name` was named together with `list` by tasks that need `caps` (nil: a lease without a task).
+local function remember_company(name, list, caps)
+  local limit = limit_of(name)
+  local company = {}
+  for _, need in ipairs(list) do
+    if need.units ~= 1 then company = {} break end
+    if need.name ~= name then company[#company + 1] = need.name end
+  end
+  local known = get(limit, "with")
+  if not known then
+    put(limit, "with", table.concat(caps and company or {}, ","))
+    put(limit, "caps", caps or "")
+    return
+  end
+  local kept = {}
+  for _, other in ipairs(company) do
+    if contains(known, other) then kept[#kept + 1] = other end
+  end
+  if caps ~= get(limit, "caps") then kept = {} end
+  local with = table.concat(kept, ",")
+  if with ~= known then put(limit, "with", with) end
+end
+
+local function remember_signature(sub)
+  local list = needs_of(sub)
+  for _, need in ipairs(list) do remember_company(need.name, list, string.match(sub, ";([^|]*)")) end
+end
+
+local function overlap(one, other)
+  return not contains(get(limit_of(one), "with") or "", other) and not contains(get(limit_of(other), "with") or "", one)
+end

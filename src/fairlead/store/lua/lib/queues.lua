@@ -1,0 +1,115 @@
+-- Sub-queues: who stands in them, and what follows when a head changes.
+--
+-- USES     places books overlap
+
+local lanes, signatures, holds = hash(lanes_key), hash(signatures_key), hash(holds_key)
+local patience = ordered(patience_key)
+local touched_subs = {}
+local entered_subs = {} -- sub-queue -> tasks that entered it in this act
+
+local function lane_name(place, t)
+  return place .. ":" .. get(t, "type") .. ";" .. (get(t, "capabilities") or "")
+end
+
+local function sub_name(place, t)
+  return lane_name(place, t) .. "|" .. (get(t, "limits") or "")
+end
+
+local function signature_of(sub)
+  return string.sub(sub, 4)
+end
+
+local function end_hold(sub)
+  if not get(holds, sub) then return end
+  put(holds, sub, nil)
+  stand_in_heads(sub)
+  for _, need in ipairs(needs_of(sub)) do
+    local limit = limit_of(need.name)
+    if get(limit, "hold") == sub then
+      put(limit, "hold", nil)
+      put(limit, "hold_units", nil)
+      touch_limit(need.name)
+    end
+  end
+  touched_subs[sub] = true
+end
+
+local function threshold(place)
+  local after = place == "2n" and "low_to_medium" or place == "1n" and "medium_to_high" or place == "1p" and "low_to_high"
+  local ms = after and number(meta, after) or 0
+  return ms > 0 and ms or nil
+end
+
+-- Stands task `t` (a record) in `place` as (tag, seq); its other fields are set by the caller.
+local function enqueue(t, place, tag, seq)
+  local sub = sub_name(place, t)
+  put(t, "place", place)
+  put(t, "tag", tag)
+  put(t, "seq", seq)
+  add(ordered(queue_key(sub)), ticket(seq, t.id), tag)
+  add(ordered(age_key(place)), t.id, number(t, "arrival"))
+  local after = threshold(place)
+  if after then alarm_at(number(t, "arrival") + after) end
+  touched_subs[sub] = true
+  entered_subs[sub] = (entered_subs[sub] or 0) + 1
+end
+
+local function dequeue(t, starts)
+  local place = get(t, "place")
+  local sub = sub_name(place, t)
+  if starts or get(holds, sub) == t.id then end_hold(sub) end
+  remove(ordered(queue_key(sub)), ticket(number(t, "seq"), t.id))
+  remove(ordered(age_key(place)), t.id)
+  touched_subs[sub] = true
+  local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
+  local shared = number(meta, "budget") == 0
+  if not first(ordered(age_key(place))) and not (shared and first(ordered(age_key(other)))) then close_books(place) end
+end
+
+-- Enters `place` anew: fresh seq, fresh tag.
+local function enter(t, place)
+  local cost = cost_of(get(t, "type"))
+  put(t, "cost", cost)
+  local tag = next_tag(place, get(t, "fair") or "", cost, number(t, "weight") or 1)
+  return enqueue(t, place, tag, next_number("seq"))
+end
+
+-- When may a sub-queue with this head ask for a hold? Only those with several slots limits ever do.
+local function watch_patience(sub, head)
+  local list = needs_of(sub)
+  if #list < 2 then return end
+  local arrival = number(hash(task_key(string.sub(head, 14))), "arrival")
+  local promoted = string.sub(sub, 2, 2) == "p"
+  add(patience, sub, arrival + (promoted and 0 or number(meta, "hold_after")))
+end
+
+local function settle_sub(sub)
+  local head, tag = first(ordered(queue_key(sub)))
+  local home = get(homes, sub)
+  if not head then
+    if home then
+      stand(sub, nil)
+      change_count(lanes, lane_of(sub), -1)
+      change_count(signatures, signature_of(sub), -1)
+      remove(patience, sub)
+    end
+    return
+  end
+  local seq = string.sub(head, 1, 13)
+  if home and string.sub(home, 1, 13) == seq then return end
+  if not home then
+    change_count(lanes, lane_of(sub), 1)
+    change_count(signatures, signature_of(sub), 1)
+    remember_signature(sub)
+  end
+  stand(sub, home and string.sub(home, 14) or "h", seq, tag)
+  watch_patience(sub, head)
+end
+
+-- Brings heads, lots and markers in line with what was queued, taken and freed so far in this act.
+local function settle()
+  local subs = touched_subs
+  touched_subs = {}
+  for sub in pairs(subs) do settle_sub(sub) end
+  settle_lots()
+end

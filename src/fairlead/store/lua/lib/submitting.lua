@@ -1,0 +1,110 @@
+-- Accepting new tasks: everything is checked first, then the record is made and queued.
+--
+-- USES     endings
+
+local MOST_SIGNATURES = 1024
+local submitted_keys = {}
+
+local function invalid(field, code, message)
+  return {"invalid", field, code, message}
+end
+
+-- Submit-side definition of a slots limit; one that is there stands as it is.
+local function define_group(spec)
+  if spec.group and not limit_of(spec.group) then
+    local limit = limit_views[spec.group]
+    put(limit, "kind", "slots")
+    put(limit, "limit", spec.group_limit)
+    add(ordered(limits_key), spec.group, 0)
+  end
+end
+
+local function check_limits(spec)
+  for _, need in ipairs(needs(spec.limits)) do
+    local limit = limit_of(need.name)
+    local most
+    if limit then
+      most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
+    elseif need.name == spec.group then
+      most = spec.group_limit
+    else
+      return invalid("limits." .. need.name, "unknown_limit", "there is no such limit: define it first")
+    end
+    if most > 0 and need.units > most then
+      return invalid("limits." .. need.name, "too_many_units", "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free")
+    end
+  end
+end
+
+local function check_signature(spec)
+  local signature = spec.type .. ";" .. spec.capabilities .. "|" .. spec.limits
+  if get(signatures, signature) then return end
+  local pending = 0
+  for _ in pairs(touched_subs) do pending = pending + 1 end
+  if call("HLEN", signatures_key) + pending >= MOST_SIGNATURES then
+    return invalid("limits", "too_many_signatures", "more than " .. MOST_SIGNATURES .. " different combinations of type, capabilities and limits are queued: use fewer")
+  end
+end
+
+-- The answer given before to the same id or idempotency key; nil for a new task.
+local function given_before(spec)
+  local t = task_record(spec.id)
+  if t then
+    if get(t, "type") ~= spec.type or get(t, "parameters") ~= spec.parameters then return {"conflict"} end
+    return {"exists", spec.id, get(t, "state")}
+  end
+  if not spec.key then return nil end
+  local known = submitted_keys[spec.key] or call("GET", idempotency_key(spec.key))
+  if not known then return nil end
+  local digest, id = string.match(known, "^(%S+) (.*)$")
+  if digest ~= spec.digest then return {"conflict"} end
+  local first_one = task_record(id)
+  return {"exists", id, first_one and get(first_one, "state") or "completed"}
+end
+
+local STORED = {"type", "parameters", "priority", "capabilities", "limits", "fair", "weight", "timeout", "max_retries"}
+
+local function make_record(spec, now)
+  local t = hash(task_key(spec.id))
+  t.id, t.whole = spec.id, true
+  for _, field in ipairs(STORED) do
+    local value = spec[field]
+    if value ~= nil and value ~= "" then put(t, field, value) end
+  end
+  for field, value in pairs(spec.facts or {}) do put(t, field, value) end
+  put(t, "created", now)
+  return t
+end
+
+-- Queues it, or delays it. Returns the answer.
+local function submit_task(spec, now)
+  local before = given_before(spec)
+  if before then return before end
+  local problem = check_limits(spec) or check_signature(spec)
+  if problem then return problem end
+  define_group(spec)
+  local t = make_record(spec, now)
+  local run_at = spec.run_at or spec.delay and now + spec.delay or now
+  local eligible = math.max(now, run_at)
+  if spec.max_wait then
+    put(t, "wait_until", eligible + spec.max_wait)
+    add(waits, t.id, eligible + spec.max_wait)
+    alarm_at(eligible + spec.max_wait)
+  end
+  local state = eligible > now and "delayed" or "queued"
+  put(t, "state", state)
+  if state == "delayed" then
+    put(t, "run_at", eligible)
+    add(delayed, t.id, eligible)
+    alarm_at(eligible)
+  else
+    put(t, "arrival", now)
+    enter(t, int(spec.priority) .. "n")
+  end
+  event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
+  if spec.key then
+    submitted_keys[spec.key] = spec.digest .. " " .. spec.id
+    write("SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", number(meta, "idempotency_ttl"))
+  end
+  return {"ok", spec.id, state}
+end

@@ -1,0 +1,107 @@
+-- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once.
+--
+-- USES     endings
+
+local AT_ONCE = 128
+
+local function end_leases(now)
+  local due = up_to(leases, now, AT_ONCE)
+  for _, holder in ipairs(due) do
+    local bare = string.match(holder, "^lease:(.*)$")
+    local t = not bare and task_record(holder)
+    if bare then
+      drop_bare_lease(bare, bare_lease(bare))
+    elseif get(t, "stopping") then
+      drop_lease(t)
+    elseif now >= number(t, "deadline") then
+      local problem = {code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0}
+      book_run(t, now)
+      fail_run(t, "expire", problem, now)
+    else
+      crash(t, now)
+    end
+  end
+  return #due
+end
+
+local function end_delays(now)
+  local due = up_to(delayed, now, AT_ONCE)
+  for _, id in ipairs(due) do
+    local t = task_record(id)
+    remove(delayed, id)
+    requeue(t, "promote", number(t, "run_at"), now)
+  end
+  return #due
+end
+
+local function end_waits(now)
+  local due = up_to(waits, now, AT_ONCE)
+  for _, id in ipairs(due) do
+    local t = task_record(id)
+    if get(t, "state") == "queued" then -- a delay that ended too, but did not fit into this act, comes first
+      remove(waits, id)
+      dequeue(t)
+      set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
+      finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
+    end
+  end
+  return #due
+end
+
+local function age_out_of(place, now)
+  local after = threshold(place)
+  if not after then return 0 end
+  local due = up_to(ordered(age_key(place)), now - after, AT_ONCE)
+  local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
+  for _, id in ipairs(due) do
+    local t = task_record(id)
+    dequeue(t)
+    enter(t, to)
+    event(t, "promote", "queued", "queued", now, {from = place, to = to})
+  end
+  return #due
+end
+
+local function show_refilled(now)
+  local due = up_to(refills, now, AT_ONCE)
+  for _, lot in ipairs(due) do touched_lots[lot] = touched_lots[lot] or "room" end
+  settle()
+  return #due
+end
+
+local function soonest(instants)
+  local least
+  for _, instant in pairs(instants) do
+    if instant and (not least or instant < least) then least = instant end
+  end
+  return least
+end
+
+local function first_score(set)
+  local _, score = first(set)
+  return score
+end
+
+-- The next instant at which time alone does something.
+local function next_alarm()
+  local instants = {first_score(leases) or false, first_score(delayed) or false, first_score(waits) or false, first_score(refills) or false}
+  for _, place in ipairs({"2n", "1n", "1p"}) do
+    local after = threshold(place)
+    local arrival = after and first_score(ordered(age_key(place)))
+    if arrival then instants[#instants + 1] = arrival + after end
+  end
+  return soonest(instants)
+end
+
+local function promote_due(now)
+  local most = math.max(end_delays(now), end_waits(now), age_out_of("2n", now), age_out_of("1n", now), age_out_of("1p", now))
+  return math.max(most, show_refilled(now))
+end
+
+-- Everything due by now; when a kind had more than fits, the alarm stays so that the next act goes on.
+local function advance(now)
+  local alarm = number(meta, "alarm")
+  if not alarm or alarm > now then return end
+  local most = math.max(end_leases(now), promote_due(now))
+  put(meta, "alarm", most >= AT_ONCE and now or next_alarm())
+end

@@ -1,0 +1,48 @@
+-- One act as a unit of work: it reads as it goes, and writes only in commit().
+--
+-- Scripts have no rollback. So views collect what changes, an error while deciding leaves nothing behind, and if a write
+-- itself breaks, commit() keeps what was left to write in meta.unfinished for the next act to finish.
+
+local writes, flushers = {}, {}
+
+local function int(number)
+  return string.format("%.0f", number)
+end
+
+local function write(...)
+  writes[#writes + 1] = {...}
+end
+
+-- Collects the arguments of a variadic command and writes it in pieces that fit the Lua stack.
+local function write_many(command, key, arguments, step)
+  for from = 1, #arguments, step * 200 do
+    write(command, key, unpack(arguments, from, math.min(from + step * 200 - 1, #arguments)))
+  end
+end
+
+local function on_commit(flush)
+  flushers[#flushers + 1] = flush
+end
+
+local function finish_writes(list)
+  local done = 0
+  local ok, problem = pcall(function()
+    for i = 1, #list do
+      call(unpack(list[i]))
+      done = i
+    end
+  end)
+  return ok, problem, done
+end
+
+local function commit()
+  for _, flush in ipairs(flushers) do flush() end
+  local ok, problem, done = finish_writes(writes)
+  if not ok and done == 0 then error(problem) end -- nothing was written: memory is full, say
+  if not ok then
+    local rest = {}
+    for i = done + 1, #writes do rest[#rest + 1] = writes[i] end
+    call("HSET", meta_key, "unfinished", cmsgpack.pack(rest))
+    error(problem)
+  end
+end

@@ -1,0 +1,15 @@
+-- Do what time alone does to waiting tasks: ends of delays and of patience, ageing, refilled rate limits.
+--
+-- KEYS     meta
+-- ARGV     clock
+-- RETURNS  ok <most of one kind that were due> | uninitialised
+-- FLAGS    allow-oom
+-- USES     time workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+local due = promote_due(now)
+settle_and_commit()
+return {"ok", due}

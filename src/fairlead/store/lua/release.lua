@@ -1,0 +1,43 @@
+-- Give tasks back unrun, to the very place they had, and leases without a task back to their limit.
+--
+-- KEYS     meta
+-- ARGV     worker holders clock
+-- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
+-- FLAGS    allow-oom
+-- USES     endings workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+local function give_back(t)
+  put(t, "reported", get(t, "fence"))
+  drop_lease(t)
+  put(t, "state", "queued")
+  enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
+  if get(t, "wait_until") then
+    add(waits, t.id, number(t, "wait_until"))
+    alarm_at(number(t, "wait_until"))
+  end
+  event(t, "release", "executing", "queued", now)
+end
+
+local function release_bare(id, bare, fence)
+  if fence and get(bare, "fence") ~= fence then return {"fenced"} end
+  drop_bare_lease(id, bare)
+  return {"ok", "released"}
+end
+
+local answers = {}
+for i, holder in ipairs(cmsgpack.unpack(holders)) do
+  local t, bare = task_record(holder.id), bare_lease(holder.id)
+  if bare then
+    answers[i] = release_bare(holder.id, bare, holder.fence)
+  else
+    local word = refused(t, worker, holder.fence)
+    if not word then give_back(t) end
+    answers[i] = {word or "ok", t and get(t, "state")}
+  end
+end
+settle_and_commit()
+return {"ok", answers}

@@ -1,0 +1,26 @@
+-- Queue a failed or dead-lettered task again, as at the beginning.
+--
+-- KEYS     meta
+-- ARGV     id clock
+-- RETURNS  ok | not_replayable <state> | unknown_task | uninitialised
+-- FLAGS    allow-oom
+-- USES     endings workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+local t = task_record(id)
+if not t then return {"unknown_task"} end
+local state = get(t, "state")
+if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
+
+for _, field in ipairs({"retries", "crashes", "error", "finished", "worker", "started", "deadline"}) do put(t, field, nil) end
+if get(t, "timeout_given") then
+  put(t, "timeout", number(t, "timeout_given"))
+  put(t, "timeout_given", nil)
+end
+t.persist = true
+remove(dead, id)
+requeue(t, "replay", now, now)
+settle_and_commit()
+return {"ok"}

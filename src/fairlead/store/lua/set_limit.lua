@@ -1,0 +1,28 @@
+-- Define or change a limit; takes effect at once. A limit lowered below its use gives nothing until it is below again.
+--
+-- KEYS     meta
+-- ARGV     name kind limit interval burst clock
+-- RETURNS  ok | uninitialised
+-- USES     holds workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+limit_of(name)
+local view = limit_views[name]
+put(view, "kind", kind)
+put(view, "limit", kind == "slots" and tonumber(limit) or nil)
+put(view, "interval", kind == "rate" and tonumber(interval) or nil)
+put(view, "burst", kind == "rate" and tonumber(burst) or nil)
+if kind == "slots" then put(view, "tat", nil) end
+-- more in use than allowed is right for a lowered limit, and only there: the doctor asks
+put(view, "lowered", kind == "slots" and (number(view, "used") or 0) > tonumber(limit) and "1" or nil)
+add(ordered(limits_key), name, 0)
+end_impossible_holds(name)
+touch_limit(name)
+settle()
+freed_limits[name] = math.max(0, room(view, 0, true))
+wake_idle_workers()
+commit()
+return {"ok"}

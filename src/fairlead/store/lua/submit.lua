@@ -1,0 +1,15 @@
+-- Accept tasks: each is queued or delayed, or refused without a trace.
+--
+-- KEYS     meta
+-- ARGV     tasks clock
+-- RETURNS  ok { ok <id> <state> | exists <id> <state> | conflict | invalid <field> <code> <message> }... | uninitialised
+-- USES     submitting workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+tell_limits_the_time(now)
+
+local answers = {}
+for i, spec in ipairs(cmsgpack.unpack(tasks)) do answers[i] = submit_task(spec, now) end
+settle_and_commit()
+return {"ok", answers}

@@ -1,0 +1,29 @@
+"""The numbers the scripts decide by, as they stand in the namespace: one truth for all processes."""
+
+from fairlead.settings import Settings
+
+SCHEMA = 1
+CRASH_LIMIT = 3  # a task that lost so many workers is quarantined
+
+
+def stored_policy(settings: Settings) -> dict[str, int]:
+    """Times in whole milliseconds."""
+    promotion, retry, retention = settings.promotion, settings.retry, settings.retention
+    seconds = {
+        "low_to_medium": promotion.low_to_medium_seconds,
+        "low_to_high": promotion.low_to_high,
+        "medium_to_high": promotion.medium_to_high_seconds,
+        "hold_after": settings.scheduling.hold_after_seconds,
+        "grace": settings.lease.grace_seconds,
+        "retry_base": retry.base_seconds,
+        "retry_max": retry.max_seconds,
+        "finished_ttl": retention.finished_seconds,
+        "dead_ttl": retention.dead_seconds,
+        "idempotency_ttl": retention.idempotency_seconds,
+    }
+    return {name: max(0, round(value * 1000)) for name, value in seconds.items()} | {
+        "budget": promotion.budget,
+        "crash_limit": CRASH_LIMIT,
+        "worker_ttl": settings.worker_ttl_ms,
+        "max_events": settings.outbox.max_events,
+    }

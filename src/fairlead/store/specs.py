@@ -1,0 +1,74 @@
+"""A new task as the submit script takes it: defaults filled in, names and numbers in the store's form."""
+
+import hashlib
+from typing import Any
+
+from fairlead.errors import InvalidInput
+from fairlead.settings import Settings, TaskSettings
+from fairlead.task import MOST_LIMITS, NewTask, check, priority_named, to_json, write_limits
+
+NOTHING = TaskSettings()
+
+
+def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
+    """Raises InvalidInput, which names the field."""
+    check(new)
+    of_type = settings.tasks.get(new.task_type, NOTHING)
+    priority = priority_named(new.priority)
+    defaults = getattr(settings.priorities, priority.word)
+    fair = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""
+    spec: dict[str, Any] = {
+        "id": new.task_id,
+        "type": new.task_type,
+        "parameters": to_json("parameters", new.parameters),
+        "priority": int(priority),
+        "capabilities": ",".join(sorted({*of_type.required_capabilities, *new.required_capabilities})),
+        "limits": write_limits(_needs(new, of_type)),
+        "fair": fair,
+        "timeout": _ms(defaults.timeout_seconds if new.timeout_seconds is None else new.timeout_seconds),
+        "max_retries": defaults.max_retries if new.max_retries is None else new.max_retries,
+    }
+    weight = settings.fairness.weights.get(fair, 1.0)
+    if weight != 1:
+        spec["weight"] = repr(weight)
+    facts = {name: getattr(new, name) for name in ("user_id", "tenant", "trace_id", "job_id", "duration")}
+    if facts := {name: value for name, value in facts.items() if value is not None}:
+        spec["facts"] = facts
+    _add_times(spec, new)
+    if new.concurrency_limit is not None:
+        spec["group"] = new.concurrency_group or new.task_type
+        spec["group_limit"] = new.concurrency_limit
+    if new.idempotency_key is not None:
+        spec["digest"] = _digest(spec)
+        spec["key"] = f"{new.tenant or ''}:{new.idempotency_key}"
+    return spec
+
+
+def _needs(new: NewTask, of_type: TaskSettings) -> dict[str, int]:
+    needs = dict(of_type.limits) | dict(new.limits)
+    if new.concurrency_group is not None or new.concurrency_limit is not None:
+        needs.setdefault(new.concurrency_group or new.task_type, 1)
+    if len(needs) > MOST_LIMITS:
+        raise InvalidInput(
+            "limits", f"with those of its type it names {len(needs)}, at most {MOST_LIMITS} are accepted"
+        )
+    return needs
+
+
+def _add_times(spec: dict[str, Any], new: NewTask) -> None:
+    if new.run_at is not None:
+        spec["run_at"] = new.run_at
+    if new.delay_seconds:
+        spec["delay"] = _ms(new.delay_seconds)
+    if new.max_wait_seconds is not None:
+        spec["max_wait"] = _ms(new.max_wait_seconds)
+
+
+def _digest(spec: dict[str, Any]) -> str:
+    """The same task asked for again gives the same digest, whatever its id."""
+    content = sorted((name, repr(value)) for name, value in spec.items() if name != "id")
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
