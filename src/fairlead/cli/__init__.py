@@ -1,0 +1,76 @@
+"""The remote control: `fairlead NOUN ...`, one file per noun, imported only when it is called."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from fairlead import __version__
+from fairlead.errors import (
+    EngineFailed,
+    FairleadError,
+    InvalidInput,
+    InvalidSettings,
+    StoreUnavailable,
+    UnsuitableServer,
+)
+
+DONE, FAILED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+EXIT_CODES: dict[type[FairleadError], int] = {
+    InvalidInput: USAGE,
+    InvalidSettings: USAGE,
+    EngineFailed: NOT_REACHABLE,
+    StoreUnavailable: NOT_REACHABLE,
+    UnsuitableServer: NOT_REACHABLE,
+}
+
+# The help stands here, not in the command's file, so that `fairlead --help` imports none of them.
+COMMANDS = {
+    "up": ("fairlead.cli.up:up", "Start the engine and keep it in order; --demo brings sample work."),
+    "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
+    "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),
+}
+
+app = App(
+    name="fairlead",
+    help="A job gateway for scarce compute.",
+    version=__version__,
+    # Help is plain text: brackets and backticks in it mean themselves.
+    help_format="plaintext",
+)
+for _name, (_path, _help) in COMMANDS.items():
+    app.command(_path, name=_name, help=_help)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and say how it went: 0 done, 1 failed, 2 wrong use, 3 not reachable."""
+    try:
+        answer = app(arguments, print_error=False, exit_on_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _complain(str(error), USAGE)
+    except FairleadError as error:
+        return _complain(error.message, exit_code(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    return answer if isinstance(answer, int) else DONE
+
+
+def exit_code(error: FairleadError) -> int:
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), FAILED)
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"fairlead: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,78 @@
+"""Sample work: three users, one GPU, priorities. Small enough to watch, real enough to show the rule."""
+
+import asyncio
+import random
+
+import uuid_utils
+
+from fairlead.settings import Slots
+from fairlead.store.doctor import examine
+from fairlead.store.reports import Completed
+from fairlead.store.store import Store, Submitted
+from fairlead.task import NewTask, Task
+
+TASKS = (
+    ("render", "low", "ann"),
+    ("render", "low", "ann"),
+    ("render", "medium", "bob"),
+    ("chat", "medium", "bob"),
+    ("render", "high", "eve"),
+    ("chat", "low", "ann"),
+    ("chat", "high", "eve"),
+    ("render", "medium", "ann"),
+)
+CAPACITY = 3
+
+
+async def run_demo(store: Store) -> None:
+    await store.limits.set("demo.gpu", Slots(limit=1))
+    print(f"Demo: a worker with {CAPACITY} slots, and the limit demo.gpu = 1 that every render needs.")
+    wanted = [
+        NewTask(
+            task_type=f"demo.{kind}",
+            priority=priority,
+            user_id=user,
+            limits={"demo.gpu": 1} if kind == "render" else {},
+        )
+        for kind, priority, user in TASKS
+    ]
+    accepted = [answer for answer in await store.submit(*wanted) if isinstance(answer, Submitted)]
+    print(f"Submitted {len(accepted)} tasks.")
+    done = await _work(store, {answer.task_id for answer in accepted})
+    breaches = await examine(store.connection)
+    verdict = "every invariant holds" if not breaches else "; ".join(breach.sentence for breach in breaches)
+    print(f"All {done} done. The doctor says: {verdict}.", flush=True)
+
+
+async def _work(store: Store, expected: set[str]) -> int:
+    """The smallest worker: claim what can start, run it, report, claim again."""
+    worker = f"demo-{uuid_utils.uuid7()}"
+    await store.workers.register(
+        worker, capacity=CAPACITY, task_types={f"demo.{kind}" for kind, _, _ in TASKS}, name="demo"
+    )
+    done: set[str] = set()
+    running: set[asyncio.Task[Task]] = set()
+    while not expected <= done:
+        claimed = await store.claim(worker, CAPACITY - len(running)) if len(running) < CAPACITY else None
+        for task in claimed.tasks if claimed else ():
+            print(f"  start   {_words(task)}", flush=True)
+            running.add(asyncio.create_task(_run(task)))
+        if not running:  # somebody else's task holds what ours need
+            await store.workers.wait(worker, 0.2)
+            continue
+        finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for task in (one.result() for one in finished):
+            await store.complete(worker, Completed(task.task_id, task.fence, {"by": worker}))
+            done.add(task.task_id)
+            print(f"  done    {_words(task)}", flush=True)
+    await store.workers.leave(worker)
+    return len(done)
+
+
+async def _run(task: Task) -> Task:
+    await asyncio.sleep(random.uniform(0.1, 0.3))
+    return task
+
+
+def _words(task: Task) -> str:
+    return f"{task.task_type:<12} {task.priority.word:<7} of {task.user_id:<4} fence {task.fence}"

@@ -1,0 +1,28 @@
+"""`fairlead doctor`: is everything in the store as it must be? Read-only, also on a live system."""
+
+import asyncio
+
+from fairlead.cli.options import Output, StoreOptions
+from fairlead.cli.output import print_json, print_table
+from fairlead.settings import Settings
+from fairlead.store.breach import Breach
+from fairlead.store.doctor import examine
+from fairlead.store.opening import connected_store
+
+
+def doctor(*, options: StoreOptions | None = None, output: Output = "table") -> int:
+    """Check every invariant of the namespace. Exit code 1 and a sentence for each breach."""
+    settings, _ = (options or StoreOptions()).read_settings()
+    breaches = asyncio.run(_examine(settings))
+    if output == "json":
+        print_json({"breaches": [{"invariant": b.invariant, "sentence": b.sentence} for b in breaches]})
+    elif breaches:
+        print_table(("invariant", "breach"), [(breach.invariant, breach.sentence) for breach in breaches])
+    else:
+        print(f"Namespace {settings.engine.namespace!r}: every invariant holds.")
+    return 1 if breaches else 0
+
+
+async def _examine(settings: Settings) -> list[Breach]:
+    async with connected_store(settings) as store:
+        return await examine(store.connection)
