@@ -1,0 +1,108 @@
+"""What every test shares: real servers, one of a kind per process, and stores that the doctor examines."""
+
+import contextlib
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from fairlead.settings import Settings
+from fairlead.store.connection import Connection, make_client
+from fairlead.store.doctor import examine
+from fairlead.store.keys import Keys
+from fairlead.store.store import Store
+from tests.servers import Server, binary, running
+
+namespaces = itertools.count()
+
+
+class Clock:
+    """The store's time in a test: it stands until it is moved."""
+
+    def __init__(self, now: int = 1_000_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> str:
+        return str(self.now)
+
+    def pass_ms(self, ms: int) -> None:
+        self.now += ms
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+
+@pytest.fixture(scope="session")
+def start_server() -> Iterator[Callable[[str], Server]]:
+    """Starts a server of a kind once per test process."""
+    started: dict[str, Server] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(kind: str) -> Server:
+            if not binary(kind):
+                if os.environ.get("CI"):
+                    pytest.fail(f"no server for {kind}: `scripts/test-servers` installs it")
+                pytest.skip(f"no server for {kind} on this machine")
+            if kind not in started:
+                started[kind] = stack.enter_context(running(kind))
+            return started[kind]
+
+        yield start
+
+
+@pytest.fixture
+def server(start_server: Callable[[str], Server]) -> Server:
+    return start_server("valkey")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Tests that need other settings override this fixture."""
+    return Settings()
+
+
+@pytest.fixture
+async def open_store(server: Server, settings: Settings) -> AsyncIterator[Callable[..., Store]]:
+    """Makes stores on namespaces of their own; at the end of the test each is examined, then wiped."""
+    made: dict[str, Store] = {}
+
+    def make(
+        namespace: str | None = None, clock: Callable[[], str] = lambda: "", settings: Settings = settings
+    ) -> Store:
+        name = namespace or f"test-{os.getpid()}-{next(namespaces)}"
+        store = Store(Connection(make_client(server.url), Keys(name)), settings, clock)
+        made.setdefault(name, store)
+        return store
+
+    yield make
+    for store in made.values():
+        now = store.clock()
+        breaches = await examine(store.connection, now_ms=int(now) if now else None)
+        client = store.connection.client
+        keys = [key async for key in client.scan_iter(match=store.connection.keys.prefix + "*", count=1000)]
+        if keys:
+            await client.delete(*keys)
+        await store.close()
+        assert not breaches, breaches
+
+
+@pytest.fixture
+async def store(open_store: Callable[..., Store], clock: Clock) -> Store:
+    """A store on a fresh namespace whose time is `clock`."""
+    made = open_store(clock=clock)
+    await made.open()
+    return made
+
+
+@pytest.fixture
+async def live_store(open_store: Callable[..., Store]) -> Store:
+    """A store on a fresh namespace with the server's own time."""
+    made = open_store()
+    await made.open()
+    return made

@@ -1,0 +1,151 @@
+"""Lost replies, silent servers, cancelled calls: an act happens at most once and no reply goes astray."""
+
+import asyncio
+import random
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead import errors
+from fairlead.settings import Slots
+from fairlead.states import State
+from fairlead.store.connection import Connection, make_client
+from fairlead.store.keys import Keys
+from fairlead.store.reports import Completed, Failed
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.faults.wire import Wire, wire
+from tests.reading import events_of
+from tests.servers import Server, running
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+async def lossy(live_store: Store, server: Server) -> AsyncIterator[tuple[Wire, Store]]:
+    """A second client of `live_store`'s namespace, behind a wire that can lose replies."""
+    with tempfile.TemporaryDirectory(prefix="fl-wire-") as folder:
+        async with wire(server.url, Path(folder)) as (line, url):
+            store = Store(
+                Connection(make_client(url), Keys(live_store.connection.keys.namespace)), live_store.settings
+            )
+            yield line, store
+            await store.close()
+
+
+async def test_a_lost_reply_never_makes_an_act_happen_twice(
+    live_store: Store, lossy: tuple[Wire, Store]
+) -> None:
+    line, store = lossy
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice = random.Random(seed)
+    line.lose_reply = lambda request: b"EVALSHA" in request.upper() and dice.random() < 0.3
+    await live_store.limits.set("gpu", Slots(limit=3))
+    await live_store.workers.register("w", capacity=5)
+    tasks = [NewTask(task_type="draw", limits={"gpu": 1}, max_retries=0) for _ in range(60)]
+    for task in tasks:
+        await until_answered(partial(store.submit_one, task))
+    done: set[str] = set()
+    for round_ in range(1000):
+        claimed = await until_answered(partial(store.claim, "w", 5, request=f"claim-{round_}"))
+        for task in claimed.tasks:
+            assert task.attempt == 1, "nobody else has this namespace, so every task starts once"
+            completed, failed = (
+                Completed(task.task_id, task.fence),
+                Failed(task.task_id, task.fence, retriable=False),
+            )
+            works = dice.random() < 0.8
+            report = partial(store.complete, "w", completed) if works else partial(store.fail, "w", failed)
+            (answer,) = await until_answered(report)
+            assert answer in (State.COMPLETED, State.FAILED)
+            done.add(task.task_id)
+        if len(done) == len(tasks):
+            break
+    assert done == {task.task_id for task in tasks}
+    assert line.lost > 20
+    starts = [event for event in await events_of(live_store) if event["act"] == "claim"]
+    assert len(starts) == len(tasks)
+
+
+async def until_answered(call: Callable[[], Any]) -> Any:
+    """What a careful caller does: the same call with the same ids, until there is an answer."""
+    while True:
+        try:
+            return await call()
+        except errors.StoreUnavailable:
+            continue
+
+
+async def test_a_cancelled_call_never_hands_its_reply_to_the_next(
+    live_store: Store, lossy: tuple[Wire, Store]
+) -> None:
+    _, store = lossy
+    tasks = [NewTask(task_type="echo", parameters={"n": n}) for n in range(200)]
+    await live_store.submit(*tasks)
+    dice = random.Random(7)
+    for n in range(200):
+        call = asyncio.ensure_future(store.get(tasks[n].task_id))
+        for _ in range(dice.randrange(12)):
+            await asyncio.sleep(0)
+        call.cancel()
+        other = dice.randrange(200)
+        found = await store.get(tasks[other].task_id)
+        assert found.parameters == {"n": other}
+        await asyncio.gather(call, return_exceptions=True)
+
+
+async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_resumes() -> None:
+    with running("valkey") as server:
+        store = Store.connect(server.url, "silent")
+        await store.open()
+        server.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(errors.StoreUnavailable):
+            await store.submit_one(NewTask(task_type="echo"))
+        assert time.monotonic() - began < 3
+        server.process.send_signal(signal.SIGCONT)
+        await store.submit_one(NewTask(task_type="echo"))
+        await store.close()
+
+
+async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again(tmp_path: Path) -> None:
+    with running("valkey") as server:
+        store = Store.connect(server.url, "gone")
+        await store.open()
+        line_before = server.url
+        server.process.kill()
+        server.process.wait()
+        with pytest.raises(errors.StoreUnavailable):
+            await store.stats()
+        with pytest.raises(errors.StoreUnavailable):
+            await store.open()
+        folder = Path(line_before.removeprefix("unix://")).parent
+        again = await asyncio.create_subprocess_exec(
+            *server.process.args,
+            stdout=asyncio.subprocess.DEVNULL,  # type: ignore[misc]
+        )
+        assert folder.exists()
+
+        async def back() -> bool:
+            try:
+                await store.open()
+            except errors.StoreUnavailable:
+                return False
+            return True
+
+        await wait_until(back)
+        assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
+        await store.close()
+        again.kill()
+        await again.wait()
+
+
+async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_store: Store) -> None:
+    await live_store.workers.register("w")
+    assert await live_store.workers.wait("w", 0.2) is False

@@ -1,0 +1,76 @@
+"""A proxy between client and server that can lose replies, hold them back, or cut the line."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+
+class Wire:
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.lose_reply: Callable[[bytes], bool] = lambda request: False
+        self.lost = 0
+        self.silent = False
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_server_reader, to_server = await asyncio.open_unix_connection(self.target)
+        self._writers |= {writer, to_server}
+        state = {"lose": False}
+        with contextlib.suppress(ConnectionError, OSError):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._forward(reader, to_server, writer, state))
+                group.create_task(self._answer(to_server_reader, writer, to_server, state))
+        for one in (writer, to_server):
+            self._writers.discard(one)
+            one.close()
+
+    async def _forward(
+        self,
+        reader: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+        writer: asyncio.StreamWriter,
+        state: dict[str, bool],
+    ) -> None:
+        while data := await reader.read(1 << 16):
+            if self.lose_reply(data):
+                state["lose"] = True
+            to_server.write(data)
+            await to_server.drain()
+        to_server.close()
+
+    async def _answer(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        to_server: asyncio.StreamWriter,
+        state: dict[str, bool],
+    ) -> None:
+        while data := await reader.read(1 << 16):
+            if state["lose"]:  # it ran; nobody will hear of it
+                self.lost += 1
+                break
+            while self.silent:
+                await asyncio.sleep(0.01)
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+        to_server.close()
+
+    def cut(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def wire(server_url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
+    made = Wire(server_url.removeprefix("unix://"))
+    path = folder / "wire"
+    listener = await asyncio.start_unix_server(made.handle, path=str(path))
+    try:
+        yield made, f"unix://{path}"
+    finally:
+        listener.close()
+        made.cut()
+        await asyncio.sleep(0)

@@ -1,0 +1,378 @@
+"""Random acts on the real store and on the rules: both must choose, count and remember the same.
+
+One machine is one history: a namespace of its own, a virtual clock, and after every act the comparison of
+every task and limit, and the doctor's check. `claims` counts the claims of all histories.
+"""
+
+import asyncio
+import itertools
+from collections import Counter
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fairlead import errors
+from fairlead.rules import NewTask, Policy, Twin, Worker
+from fairlead.settings import (
+    Fairness,
+    LeaseSettings,
+    Promotion,
+    Rate,
+    RetrySettings,
+    Scheduling,
+    Settings,
+    Slots,
+)
+from fairlead.states import State
+from fairlead.store.connection import Connection, make_client
+from fairlead.store.doctor import examine
+from fairlead.store.keys import Keys
+from fairlead.store.limits import Lease
+from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.store import Store
+from fairlead.task import NewTask as Asked
+from tests.model.wishes import LIMITS, TYPES, WEIGHTS, Wish, wish
+from tests.reading import events_of
+
+LEASE = 20_000
+names = itertools.count()
+
+
+class Machine(RuleBasedStateMachine):
+    url: ClassVar[str] = ""
+    claims: ClassVar[int] = 0
+    seen: ClassVar[Counter[str]] = Counter()  # transitions and holds of all histories
+    loop: ClassVar[asyncio.AbstractEventLoop]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000_000
+        self.ids: list[str] = []
+        self.leases: list[Lease] = []
+        self.last_fence: dict[str, int] = {}
+
+    def wait(self, awaitable: Any) -> Any:
+        return self.loop.run_until_complete(awaitable)
+
+    def both(self, in_twin: Any, in_store: Any) -> Any:
+        """Runs both; the same answer or the same error."""
+        try:
+            expected: Any = in_twin()
+        except errors.FairleadError as problem:
+            expected = type(problem)
+        try:
+            found = self.wait(in_store)
+            if isinstance(found, list) and len(found) == 1 and isinstance(found[0], errors.FairleadError):
+                found = type(found[0])
+        except errors.FairleadError as problem:
+            found = type(problem)
+        if isinstance(expected, type) or isinstance(found, type):
+            assert found == expected, f"the store says {found}, the rules say {expected}"
+        return expected, found
+
+    @initialize(
+        budget=st.sampled_from([0, 1, 2, 5]),
+        slots=st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(3, 5)),
+        burst=st.integers(2, 4),
+        hold_after=st.sampled_from([0, 5_000, 30_000]),
+    )
+    def begin(self, budget: int, slots: tuple[int, int, int], burst: int, hold_after: int) -> None:
+        settings = Settings(
+            promotion=Promotion(budget=budget, low_to_medium_seconds=60, medium_to_high_seconds=120),
+            fairness=Fairness(weights=WEIGHTS),
+            scheduling=Scheduling(hold_after_seconds=hold_after / 1000),
+            retry=RetrySettings(base_seconds=1, max_seconds=8),
+            lease=LeaseSettings(lease_seconds=LEASE / 1000, grace_seconds=1),
+        )
+        policy = Policy(
+            budget=budget,
+            low_to_medium=60_000,
+            low_to_high=180_000,
+            medium_to_high=120_000,
+            hold_after=hold_after,
+            grace=1_000,
+            retry_base=1_000,
+            retry_max=8_000,
+        )
+        self.twin = Twin(policy)
+        connection = Connection(make_client(self.url), Keys(f"model-{next(names)}"))
+        self.store = Store(connection, settings, clock=lambda: str(self.now))
+        self.wait(self.store.open())
+        for name, count in zip(LIMITS, slots, strict=False):
+            self.set_slots(name, count)
+        self.both(
+            lambda: self.twin.set_limit("api", count=10, period_ms=10_000, burst=burst, now=self.now),
+            self.store.limits.set("api", Rate(count=10, period_seconds=10, burst=burst)),
+        )
+        self.register("w0", frozenset({"gpu", "big"}), None, 4, 1)
+        self.register("w1", frozenset({"gpu"}), frozenset({"render"}), 2, 0)
+        self.register("w2", frozenset(), None, 2, 1)
+
+    def set_slots(self, name: str, count: int) -> None:
+        self.both(
+            lambda: self.twin.set_limit(name, slots=count, now=self.now),
+            self.store.limits.set(name, Slots(limit=count)),
+        )
+
+    def register(
+        self,
+        name: str,
+        capabilities: frozenset[str],
+        types: frozenset[str] | None,
+        capacity: int,
+        reserve: int,
+    ) -> None:
+        worker = Worker(id=name, capabilities=capabilities, types=types, capacity=capacity, reserve=reserve)
+        self.both(
+            lambda: self.twin.register(worker, self.now),
+            self.store.workers.register(
+                name, capabilities=capabilities, task_types=types, capacity=capacity, reserve=reserve
+            ),
+        )
+
+    @rule(ms=st.sampled_from([1, 250, 1_000, 3_000, 10_000, 25_000, 70_000, 130_000]))
+    def time_passes(self, ms: int) -> None:
+        self.now += ms
+
+    @rule(wishes=st.lists(wish, min_size=1, max_size=6))
+    def submit(self, wishes: list[Wish]) -> None:
+        for asked, new in (one.as_task(self.now) for one in wishes):
+            expected, found = self.both(
+                lambda new=new: self.twin.submit(new, self.now), self.store.submit(asked)
+            )
+            if not isinstance(expected, type):
+                assert found[0].status == expected.state
+                self.ids.append(asked.task_id)
+
+    @rule(order=st.permutations(["w0", "w1", "w2"]), want=st.integers(1, 3))
+    def all_claim(self, order: list[str], want: int) -> None:
+        for worker in order:
+            self.claim(worker, want, beat=True)
+
+    @rule(worker=st.sampled_from(["w0", "w1", "w2"]), want=st.integers(1, 4), beat=st.booleans())
+    def claim(self, worker: str, want: int, beat: bool) -> None:
+        if beat:
+            self.both(lambda: self.twin.heartbeat(worker, self.now), self.store.workers.heartbeat(worker, []))
+        Machine.claims += 1
+        expected, found = self.both(
+            lambda: self.twin.claim(worker, want, LEASE, self.now),
+            self.store.claim(worker, want, lease_ms=LEASE),
+        )
+        if isinstance(expected, type):
+            self.both(
+                lambda: self.twin.register(self.twin.workers[worker], self.now),
+                self._register_again(self.twin.workers[worker]),
+            )
+            return
+        assert [task.task_id for task in found.tasks] == expected
+        for task in found.tasks:
+            assert task.fence > self.last_fence.get(task.task_id, 0)
+            self.last_fence[task.task_id] = task.fence
+
+    async def _register_again(self, worker: Worker) -> None:
+        await self.store.workers.register(
+            worker.id,
+            capabilities=worker.capabilities,
+            task_types=worker.types,
+            capacity=worker.capacity,
+            reserve=worker.reserve,
+        )
+
+    def some(self, number: int, *states: State) -> str | None:
+        chosen = [i for i in self.ids if not states or self.twin.tasks[i].state in states]
+        return chosen[number % len(chosen)] if chosen else None
+
+    def fence_of(self, task_id: str, stale: bool) -> int:
+        task = self.twin.tasks[task_id]
+        held = task.fence if task.stopping is None else task.stopping
+        return max(0, held - 1) if stale else held
+
+    running = st.sampled_from(
+        [(State.EXECUTING,), (State.EXECUTING,), (State.EXECUTING, State.CANCELLED), ()]
+    )
+    stale = st.sampled_from([False, False, False, True])
+
+    @rule(number=st.integers(0, 99), states=running, stale=stale, follow=st.booleans())
+    def complete(self, number: int, states: tuple[State, ...], stale: bool, follow: bool) -> None:
+        if (chosen := self.some(number, *states)) is None:
+            return
+        fence = self.fence_of(chosen, stale)
+        after = Asked(task_type="render", limits={"one": 1}, priority="low")
+        new = NewTask(
+            id=after.task_id, type="render", base=2, limits={"one": 1}, timeout=900_000, max_retries=2
+        )
+        self.both(
+            lambda: self.twin.complete(chosen, fence, self.now, [new] if follow else ()),
+            self.store.complete("w0", Completed(chosen, fence, {"n": number}, [after] if follow else ())),
+        )
+        if after.task_id in self.twin.tasks:
+            self.ids.append(after.task_id)
+
+    @rule(
+        number=st.integers(0, 99),
+        states=running,
+        stale=stale,
+        code=st.sampled_from(["error", "timeout"]),
+        retriable=st.booleans(),
+        jitter=st.sampled_from([0, 300, 1000]),
+        retry_after=st.sampled_from([0, 0, 4_000]),
+    )
+    def fail(
+        self,
+        number: int,
+        states: tuple[State, ...],
+        stale: bool,
+        code: str,
+        retriable: bool,
+        jitter: int,
+        retry_after: int,
+    ) -> None:
+        if (chosen := self.some(number, *states)) is None:
+            return
+        fence = self.fence_of(chosen, stale)
+        report = Failed(chosen, fence, code, "no", retriable, retry_after, jitter)
+        expected, found = self.both(
+            lambda: self.twin.fail(chosen, fence, code, retriable, jitter, retry_after, self.now),
+            self.store.fail("w0", report),
+        )
+        if not isinstance(expected, type):
+            assert found == [expected]
+
+    @rule(number=st.integers(0, 99), states=running, stale=stale)
+    def release(self, number: int, states: tuple[State, ...], stale: bool) -> None:
+        if (chosen := self.some(number, *states)) is not None:
+            fence = self.fence_of(chosen, stale)
+            self.both(
+                lambda: self.twin.release(chosen, fence, self.now),
+                self.store.release("w0", Grant(chosen, fence)),
+            )
+
+    @rule(number=st.integers(0, 99), stale=stale)
+    def renew(self, number: int, stale: bool) -> None:
+        if (chosen := self.some(number, State.EXECUTING)) is not None:
+            fence = self.fence_of(chosen, stale)
+            self.both(
+                lambda: self.twin.renew(chosen, fence, LEASE, self.now),
+                self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
+            )
+
+    @rule(number=st.integers(0, 99))
+    def cancel(self, number: int) -> None:
+        if (chosen := self.some(number)) is not None:
+            self.both(lambda: self.twin.cancel(chosen, self.now), self.store.cancel(chosen))
+
+    @rule(number=st.integers(0, 99))
+    def replay(self, number: int) -> None:
+        if (chosen := self.some(number, State.FAILED, State.DEAD_LETTER, State.COMPLETED)) is not None:
+            self.both(lambda: self.twin.replay(chosen, self.now), self.store.replay(chosen))
+
+    @rule(name=st.sampled_from(LIMITS[:3]), count=st.integers(0, 5))
+    def change_limit(self, name: str, count: int) -> None:
+        self.set_slots(name, count)
+
+    @rule(name=st.sampled_from(LIMITS), paused=st.booleans())
+    def pause(self, name: str, paused: bool) -> None:
+        self.both(
+            lambda: self.twin.pause_limit(name, paused, self.now), self.store.limits.pause(name, paused)
+        )
+
+    @rule(kind=st.sampled_from(TYPES), paused=st.booleans())
+    def pause_type(self, kind: str, paused: bool) -> None:
+        self.both(lambda: self.twin.pause_type(kind, paused), self.store.pause_type(kind, paused))
+
+    @rule(name=st.sampled_from(LIMITS), units=st.integers(1, 2))
+    def acquire(self, name: str, units: int) -> None:
+        lease_id = f"l{next(names):06}"
+        expected, found = self.both(
+            lambda: self.twin.acquire(name, f"lease:{lease_id}", units, LEASE, self.now),
+            self.store.limits.acquire(name, units=units, lease_ms=LEASE, lease_id=lease_id),
+        )
+        if not isinstance(expected, type):
+            assert found.fence == expected
+            self.leases.append(found)
+
+    @precondition(lambda self: self.leases)
+    @rule(number=st.integers(0, 99))
+    def release_lease(self, number: int) -> None:
+        lease = self.leases.pop(number % len(self.leases))
+        self.both(
+            lambda: self.twin.release_lease(f"lease:{lease.lease_id}", lease.fence),
+            self.store.limits.release(lease),
+        )
+
+    @rule()
+    def expire(self) -> None:
+        self.both(lambda: self.twin.expire(self.now), self.store.expire())
+
+    @rule()
+    def promote(self) -> None:
+        self.both(lambda: self.twin.promote(self.now), self.store.promote())
+
+    @invariant()
+    def same(self) -> None:
+        if not hasattr(self, "twin"):
+            return
+        self.wait(self._compare())
+
+    async def _compare(self) -> None:
+        keys, client = self.store.connection.keys, self.store.connection.client
+        pipeline = client.pipeline(transaction=False)
+        for task_id in self.ids:
+            pipeline.hgetall(keys.key("task", task_id))
+        for name in LIMITS:
+            pipeline.hget(keys.key("limit", name), "used")
+        *records, one, two, gpu, _ = await pipeline.execute()
+        for task_id, record in zip(self.ids, records, strict=True):
+            assert self.as_stored(record) == self.as_ruled(task_id)
+        for name, used in zip(LIMITS, (one, two, gpu), strict=False):
+            assert int(used or 0) == self.twin.ledger.used(name), name
+        Machine.seen["holds"] += len(self.twin.ledger.holds)
+        breaches = await examine(self.store.connection, now_ms=self.now, twice=False)
+        assert not breaches, breaches
+
+    def as_stored(self, record: dict[bytes, bytes]) -> dict[str, Any]:
+        known = {name.decode(): value.decode() for name, value in record.items()}
+        numbers = {name: int(known.get(name, 0)) for name in ("fence", "retries", "crashes", "timeout")}
+        facts: dict[str, Any] = {"state": known["state"], **numbers}
+        if known["state"] == "queued":
+            facts |= {"place": known["place"]} | {
+                name: int(known[name]) for name in ("tag", "seq", "arrival", "cost")
+            }
+        if known["state"] == "executing":
+            facts |= {"worker": known["worker"]} | {
+                name: int(known[name]) for name in ("deadline", "lease_until")
+            }
+        if known["state"] == "delayed":
+            facts["run_at"] = int(known["run_at"])
+        return facts
+
+    def as_ruled(self, task_id: str) -> dict[str, Any]:
+        task = self.twin.tasks[task_id]
+        facts: dict[str, Any] = {"state": str(task.state)}
+        facts |= {name: getattr(task, name) for name in ("fence", "retries", "crashes", "timeout")}
+        if task.state is State.QUEUED:
+            facts |= {name: getattr(task, name) for name in ("place", "tag", "seq", "arrival", "cost")}
+        if task.state is State.EXECUTING:
+            facts |= {name: getattr(task, name) for name in ("worker", "deadline", "lease_until")}
+        if task.state is State.DELAYED:
+            facts["run_at"] = task.run_at
+        return facts
+
+    def teardown(self) -> None:
+        if not hasattr(self, "store"):
+            return
+
+        async def end() -> None:
+            client = self.store.connection.client
+            for event in await events_of(self.store):
+                Machine.seen[f"{event['act']}:{event['to']}"] += 1
+            found = [
+                key
+                async for key in client.scan_iter(match=self.store.connection.keys.prefix + "*", count=1000)
+            ]
+            if found:
+                await client.delete(*found)
+            await self.store.close()
+
+        self.wait(end())

@@ -1,0 +1,23 @@
+import asyncio
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.machine import Machine
+from tests.servers import running
+
+
+def test_the_store_chooses_and_remembers_exactly_as_the_rules_say() -> None:
+    with running("valkey") as server, asyncio.Runner() as runner:
+        Machine.url, Machine.loop, Machine.claims = server.url, runner.get_loop(), 0
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=120,
+                stateful_step_count=60,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                print_blob=True,
+            ),
+        )
+        assert Machine.claims > 500

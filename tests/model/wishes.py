@@ -1,0 +1,84 @@
+"""Tasks to ask for: of the store in its form, of the rules in theirs."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from fairlead.rules import NewTask
+from fairlead.task import NewTask as Asked
+
+LIMITS = ("one", "two", "gpu", "api")
+TYPES = ("render", "chat")
+CAPABILITIES = (frozenset[str](), frozenset({"gpu"}), frozenset({"gpu", "big"}))
+WORDS = ("high", "medium", "low")
+WEIGHTS = {"bob": 2.0, "eve": 0.3}
+
+#: Limit sets on purpose both nested and overlapping, with units and a rate among them.
+NEEDS: tuple[dict[str, int], ...] = (
+    {},
+    {"one": 1},
+    {"two": 1},
+    {"one": 1, "two": 1},
+    {"gpu": 1},
+    {"gpu": 3},
+    {"gpu": 2, "two": 1},
+    {"api": 1},
+    {"api": 2, "one": 1},
+    {"one": 1, "two": 1, "gpu": 1, "api": 1},
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A task to ask for, of the store and of the rules."""
+
+    kind: str
+    priority: int
+    fair: str
+    needs: dict[str, int]
+    capabilities: frozenset[str]
+    delay: int | None
+    max_wait: int | None
+    timeout: int
+    retries: int
+
+    def as_task(self, now: int) -> tuple[Asked, NewTask]:
+        asked = Asked(
+            task_type=self.kind,
+            priority=WORDS[self.priority],
+            user_id=self.fair or None,
+            limits=self.needs,
+            required_capabilities=tuple(self.capabilities),
+            delay_seconds=self.delay and self.delay / 1000,
+            max_wait_seconds=self.max_wait and self.max_wait / 1000,
+            timeout_seconds=self.timeout / 1000,
+            max_retries=self.retries,
+        )
+        new = NewTask(
+            id=asked.task_id,
+            type=self.kind,
+            base=self.priority,
+            fair=self.fair,
+            weight=WEIGHTS.get(self.fair, 1.0),
+            limits=self.needs,
+            capabilities=self.capabilities,
+            timeout=self.timeout,
+            max_retries=self.retries,
+            run_at=self.delay and now + self.delay,
+            max_wait=self.max_wait,
+        )
+        return asked, new
+
+
+wish = st.builds(
+    Wish,
+    kind=st.sampled_from(TYPES),
+    priority=st.integers(0, 2),
+    fair=st.sampled_from(["", "ann", "bob", "eve"]),
+    needs=st.sampled_from(NEEDS),
+    capabilities=st.sampled_from(CAPABILITIES),
+    delay=st.sampled_from([None, None, None, 500, 5_000]),
+    max_wait=st.sampled_from([None, None, None, 2_000, 40_000]),
+    timeout=st.sampled_from([5_000, 60_000, 600_000]),
+    retries=st.integers(0, 2),
+)

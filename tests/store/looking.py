@@ -1,0 +1,64 @@
+"""What a namespace holds, for tests that compare it or count in it."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.store.reports import Completed
+from fairlead.store.store import Store
+from fairlead.task import Task
+
+
+async def key_names(store: Store) -> list[str]:
+    """All keys of the namespace, without its prefix."""
+    prefix = store.connection.keys.prefix
+    found = store.connection.client.scan_iter(match=prefix + "*", count=1000)
+    return sorted([key.decode().removeprefix(prefix) async for key in found])
+
+
+async def everything(store: Store) -> dict[str, Any]:
+    """Every key with all it holds and whether it runs out: equal before and after when nothing was written."""
+    client, prefix = store.connection.client, store.connection.keys.prefix
+    content: dict[str, Any] = {}
+    for name in await key_names(store):
+        key = prefix + name
+        kind = (await client.type(key)).decode()
+        reads: dict[str, Any] = {
+            "hash": lambda key=key: client.hgetall(key),
+            "zset": lambda key=key: client.zrange(key, 0, -1, withscores=True),
+            "list": lambda key=key: client.lrange(key, 0, -1),
+            "stream": lambda key=key: client.xrange(key),
+            "string": lambda key=key: client.get(key),
+        }
+        content[name] = (await reads[kind](), await client.pttl(key) >= 0)
+    return content
+
+
+async def events(store: Store, task_id: str = "") -> list[dict[str, Any]]:
+    """The outbox, oldest first: of one task, or of all."""
+    entries = await store.connection.client.xrange(store.connection.keys.key("events"))
+    wanted = [entry for _, entry in entries if task_id.encode() in (b"", entry[b"task"])]
+    rows: list[dict[str, Any]] = [{k.decode(): v.decode() for k, v in entry.items()} for entry in wanted]
+    for row in rows:
+        row.update(at=int(row["at"]), fence=int(row["fence"]), detail=msgspec.json.decode(row["detail"]))
+    return rows
+
+
+async def claim_one(store: Store, worker: str = "w") -> Task:
+    (task,) = (await store.claim(worker)).tasks
+    return task
+
+
+async def run_all(store: Store, worker: str = "w") -> list[str]:
+    """One task after the other is claimed and completed at once; their ids in the order of their starts."""
+    order = []
+    while tasks := (await store.claim(worker)).tasks:
+        order.append(tasks[0].task_id)
+        await store.complete(worker, Completed(tasks[0].task_id, tasks[0].fence))
+    return order
+
+
+async def woken(store: Store, *workers: str) -> dict[str, int]:
+    """How many wake-up calls lie ready for each worker."""
+    client, keys = store.connection.client, store.connection.keys
+    return {worker: await client.llen(keys.key("wake", worker)) for worker in workers}

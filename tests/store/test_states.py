@@ -1,0 +1,263 @@
+"""Every state x every act through the real store: what happens is what `states.TRANSITIONS` says, no more and no less."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+import uuid_utils
+
+from fairlead.errors import FairleadError, UnknownTask
+from fairlead.settings import RetrySettings, Settings
+from fairlead.states import Act, State, allowed
+from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.conftest import Clock
+from tests.store.looking import claim_one, events
+
+LEASE_SECONDS, TIMEOUT_SECONDS, MANY_SECONDS = 31, 900, 1_000_000
+
+
+@dataclass
+class Scene:
+    """One task, alone of its type, and what it takes to act on it."""
+
+    store: Store
+    clock: Clock
+    task_id: str = field(default_factory=lambda: str(uuid_utils.uuid7()))
+    fence: int = 1
+
+    @property
+    def task_type(self) -> str:
+        return self.task_id
+
+    async def submit(
+        self, delay: float | None = None, max_wait: float | None = None, max_retries: int = 2
+    ) -> None:
+        task = NewTask(
+            task_id=self.task_id,
+            task_type=self.task_type,
+            priority="low",
+            delay_seconds=delay,
+            max_wait_seconds=max_wait,
+            max_retries=max_retries,
+        )
+        await self.store.submit_one(task)
+
+    async def claim(self) -> None:
+        await self.store.workers.register("w", task_types=[self.task_type], capacity=1000)
+        for task in (await self.store.claim("w")).tasks:
+            self.fence = task.fence
+
+    async def start(self, **wishes: int) -> None:
+        await self.submit(**wishes)
+        await self.claim()
+
+    async def fail(self, retriable: bool = True, retry_after_ms: int = 0) -> None:
+        report = Failed(
+            self.task_id, self.fence, retriable=retriable, retry_after_ms=retry_after_ms, jitter=0
+        )
+        await self.store.fail("w", report)
+
+    async def expire_after(self, seconds: int) -> None:
+        self.clock.pass_seconds(seconds)
+        await self.store.expire()
+
+    async def promote_after(self, seconds: int) -> None:
+        self.clock.pass_seconds(seconds)
+        await self.store.promote()
+
+    async def state(self) -> State | None:
+        try:
+            return (await self.store.get(self.task_id)).status
+        except UnknownTask:
+            return None
+
+
+Step = Callable[[Scene], Awaitable[object]]
+
+
+# How a task gets into each state
+
+
+async def nothing(scene: Scene) -> None: ...
+
+
+async def delayed(scene: Scene) -> None:
+    await scene.submit(delay=10)
+
+
+async def waiting_for_a_retry(scene: Scene) -> None:
+    await scene.start()
+    await scene.fail(retry_after_ms=10_000)
+
+
+async def queued(scene: Scene) -> None:
+    await scene.submit()
+
+
+async def impatient(scene: Scene) -> None:
+    await scene.submit(max_wait=60)
+
+
+async def given_back(scene: Scene) -> None:
+    await scene.start()
+    await scene.store.release("w", Grant(scene.task_id, scene.fence))
+
+
+async def executing(scene: Scene) -> None:
+    await scene.start()
+
+
+async def on_its_second_try(scene: Scene) -> None:
+    await scene.start()
+    await scene.fail()
+    await scene.claim()
+
+
+async def on_its_only_try(scene: Scene) -> None:
+    await scene.start(max_retries=0)
+
+
+async def after_two_crashes(scene: Scene) -> None:
+    for again in range(3):
+        await (scene.claim() if again else scene.start())
+        if again < 2:
+            await scene.expire_after(LEASE_SECONDS)
+
+
+async def completed(scene: Scene) -> None:
+    await scene.start()
+    await scene.store.complete("w", Completed(scene.task_id, scene.fence))
+
+
+async def failed(scene: Scene) -> None:
+    await scene.start()
+    await scene.fail(retriable=False)
+
+
+async def not_started_in_time(scene: Scene) -> None:
+    await impatient(scene)
+    await scene.promote_after(61)
+
+
+async def cancelled(scene: Scene) -> None:
+    await scene.submit()
+    await scene.store.cancel(scene.task_id)
+
+
+async def cancelled_while_it_ran(scene: Scene) -> None:
+    await scene.start()
+    await scene.store.cancel(scene.task_id)
+
+
+async def out_of_retries(scene: Scene) -> None:
+    await on_its_only_try(scene)
+    await scene.fail()
+
+
+async def lost_three_workers(scene: Scene) -> None:
+    await after_two_crashes(scene)
+    await scene.expire_after(LEASE_SECONDS)
+
+
+WAYS_INTO: dict[State | None, list[Step]] = {
+    None: [nothing],
+    State.DELAYED: [delayed, waiting_for_a_retry],
+    State.QUEUED: [queued, impatient, given_back],
+    State.EXECUTING: [executing, on_its_second_try, on_its_only_try, after_two_crashes],
+    State.COMPLETED: [completed],
+    State.FAILED: [failed, not_started_in_time],
+    State.CANCELLED: [cancelled, cancelled_while_it_ran],
+    State.DEAD_LETTER: [out_of_retries, lost_three_workers],
+}
+
+#: Every act in the variants that may lead to different states.
+VARIANTS: dict[Act, list[Step]] = {
+    Act.SUBMIT: [Scene.submit, lambda scene: scene.submit(delay=5)],
+    Act.CLAIM: [Scene.claim],
+    Act.RENEW: [lambda scene: scene.store.renew(Grant(scene.task_id, scene.fence))],
+    Act.COMPLETE: [lambda scene: scene.store.complete("w", Completed(scene.task_id, scene.fence))],
+    Act.FAIL: [
+        Scene.fail,
+        lambda scene: scene.fail(retriable=False),
+        lambda scene: scene.fail(retry_after_ms=1_000),
+    ],
+    Act.RELEASE: [lambda scene: scene.store.release("w", Grant(scene.task_id, scene.fence))],
+    Act.CANCEL: [lambda scene: scene.store.cancel(scene.task_id)],
+    Act.EXPIRE: [
+        lambda scene: scene.expire_after(LEASE_SECONDS),
+        lambda scene: scene.expire_after(TIMEOUT_SECONDS),
+        lambda scene: scene.expire_after(MANY_SECONDS),
+    ],
+    Act.PROMOTE: [
+        lambda scene: scene.promote_after(11),
+        lambda scene: scene.promote_after(601),
+        lambda scene: scene.promote_after(MANY_SECONDS),
+    ],
+    Act.REPLAY: [lambda scene: scene.store.replay(scene.task_id)],
+}
+
+
+@pytest.fixture
+def settings() -> Settings:
+    # so short that a first retry comes at once and a second one is delayed
+    return Settings(retry=RetrySettings(base_seconds=0.001, max_seconds=1))
+
+
+async def outcome(scene: Scene, act: Act, step: Step) -> State | None:
+    """The state after the act. What it did is in the outbox, and it did nothing that the table does not allow."""
+    before, told = await scene.state(), len(await events(scene.store, scene.task_id))
+    try:
+        await step(scene)
+    except FairleadError:
+        assert not allowed(before, act), f"{act} was refused"
+    after = await scene.state()
+    new = (await events(scene.store, scene.task_id))[told:]
+    if after == before and not allowed(before, act):
+        assert new == [], f"{act} changed nothing and told of it"
+    if after != before:
+        assert (new[0]["act"], new[0]["from"], new[-1]["to"]) == (act, before or "", after)
+    return after
+
+
+async def outcomes(store: Store, clock: Clock, state: State | None, act: Act) -> set[State | None]:
+    """Where the act leads from the state, over all ways into it and all variants of the act."""
+    seen = set()
+    for way in WAYS_INTO[state]:
+        for step in VARIANTS[act]:
+            scene = Scene(store, clock)
+            await way(scene)
+            assert await scene.state() == state, way.__name__
+            seen.add(await outcome(scene, act, step))
+    return seen
+
+
+@pytest.mark.parametrize("state", WAYS_INTO, ids=str)
+async def test_every_act_on_a_task_leads_exactly_where_the_table_says(
+    store: Store, clock: Clock, state: State | None
+) -> None:
+    seen = {act: await outcomes(store, clock, state, act) for act in Act}
+    assert seen == {act: allowed(state, act) or {state} for act in Act}
+
+
+async def test_a_running_task_that_loses_its_worker_is_claimed_by_another_with_a_new_fence(
+    store: Store, clock: Clock
+) -> None:
+    scene = Scene(store, clock)
+    await scene.start()
+    first = scene.fence
+    await scene.expire_after(LEASE_SECONDS)
+    await store.workers.register("other")
+    task = await claim_one(store, "other")
+    assert (task.fence > first, task.assigned_worker_id) == (True, "other")
+
+
+async def test_time_may_end_a_delay_and_the_patience_in_one_act_but_tells_of_both(
+    store: Store, clock: Clock
+) -> None:
+    scene = Scene(store, clock)
+    await scene.submit(delay=10, max_wait=60)
+    await scene.promote_after(MANY_SECONDS)
+    path = [(event["act"], event["to"]) for event in await events(store, scene.task_id)]
+    assert path == [("submit", "delayed"), ("promote", "queued"), ("promote", "failed")]
