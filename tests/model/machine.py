@@ -7,6 +7,7 @@ every task and limit, and the doctor's check. `claims` counts the claims of all 
 import asyncio
 import itertools
 from collections import Counter
+from functools import partial
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -178,6 +179,26 @@ class Machine(RuleBasedStateMachine):
             capacity=worker.capacity,
             reserve=worker.reserve,
         )
+
+    @rule(
+        turns=st.lists(
+            st.tuples(st.sampled_from(["w0", "w1", "w2"]), st.integers(1, 3), st.integers(0, 3)),
+            min_size=4,
+            max_size=16,
+        )
+    )
+    def busy_hour(self, turns: list[tuple[str, int, int]]) -> None:
+        """Claims and completions by turns, time passing between them."""
+        for worker, want, finished in turns:
+            self.claim(worker, want, beat=True)
+            self.now += 700
+            for number in range(finished):
+                if (chosen := self.some(number, State.EXECUTING)) is not None:
+                    fence = self.fence_of(chosen, stale=False)
+                    self.both(
+                        partial(self.twin.complete, chosen, fence, self.now),
+                        self.store.complete(worker, Completed(chosen, fence)),
+                    )
 
     def some(self, number: int, *states: State) -> str | None:
         chosen = [i for i in self.ids if not states or self.twin.tasks[i].state in states]

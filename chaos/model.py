@@ -1,0 +1,60 @@
+"""Oracle equality at length: random acts on the real store against the rules, the doctor after every step."""
+
+import asyncio
+import multiprocessing
+import secrets
+import time
+from collections import Counter
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from chaos.results import keep
+from tests.model.machine import Machine
+from tests.servers import running
+
+HISTORIES_AT_ONCE = 200
+
+
+def run(*, seed: int | None, claims: int, jobs: int) -> None:
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    print(f"model: seed {seed}, {claims} claims in {jobs} processes", flush=True)
+    began = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        parts = pool.starmap(play, [(seed + job, claims // jobs) for job in range(jobs)])
+    seen: Counter[str] = sum((part[1] for part in parts), Counter())
+    figures = {
+        "seed": seed,
+        "processes": jobs,
+        "claims": sum(part[0] for part in parts),
+        "differences": 0,  # the first one ends the campaign with the history that shows it
+        "breaches": 0,
+        "seconds": round(time.monotonic() - began),
+        "transitions": dict(sorted(seen.items())),
+    }
+    print(figures)
+    print(f"kept in {keep('model', figures)}")
+
+
+def play(seed: int, claims: int) -> tuple[int, Counter[str]]:
+    """Histories until so many claims were made; raises with the shortest history that tells store and rules apart."""
+    with running("valkey") as server, asyncio.Runner() as runner:
+        Machine.url, Machine.loop = server.url, runner.get_loop()
+        rounds = 0
+        while Machine.claims < claims:
+            # by this attribute hypothesis.seed() marks what it decorates
+            Machine._hypothesis_internal_use_seed = seed * 1_000_003 + rounds  # type: ignore[attr-defined]
+            run_state_machine_as_test(
+                Machine,
+                settings=settings(
+                    max_examples=HISTORIES_AT_ONCE,
+                    stateful_step_count=60,
+                    deadline=None,
+                    database=None,
+                    suppress_health_check=list(HealthCheck),
+                    print_blob=True,
+                ),
+            )
+            rounds += 1
+            print(f"model: process with seed {seed}: {Machine.claims} claims", flush=True)
+        return Machine.claims, Machine.seen
