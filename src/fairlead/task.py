@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ MOST_LIMITS = 8
 MOST_CAPABILITIES = 16
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
+LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
 def priority_named(name: object) -> Priority:
@@ -148,7 +149,10 @@ def read_limits(text: str) -> dict[str, int]:
 def to_json(field_name: str, value: object) -> str:
     """JSON as it goes into the store: at most 256 KiB and 32 deep, no NaN, no lone surrogate."""
     _check_plain(field_name, value, MOST_DEPTH)
-    encoded = msgspec.json.encode(value)
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError) as problem:  # a subclass it does not know, a number of too many digits
+        raise InvalidInput(field_name, f"is not JSON: {problem}") from None
     if len(encoded) > MOST_BYTES:
         raise InvalidInput(
             field_name, f"is {len(encoded)} bytes of JSON, at most {MOST_BYTES} are accepted", "too_large"
@@ -157,7 +161,7 @@ def to_json(field_name: str, value: object) -> str:
 
 
 def _check_plain(field_name: str, value: object, depth: int) -> None:
-    if depth < 0:
+    if depth == 0 and isinstance(value, Mapping | list | tuple):
         raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
@@ -186,18 +190,20 @@ def check_text(field_name: str, value: str) -> None:
 def check(new: NewTask) -> None:
     """Refuses what can be seen to be wrong without the store; the error names the field."""
     check_name("task_type", new.task_type)
-    if not UUID.fullmatch(new.task_id):
+    if not isinstance(new.task_id, str) or not UUID.fullmatch(new.task_id):
         raise InvalidInput("task_id", "is not a lower-case UUID")
     priority_named(new.priority)
-    for name in ("user_id", "tenant", "idempotency_key", "trace_id", "job_id"):
-        _check_short(name, getattr(new, name))
-    _check_capabilities(new.required_capabilities)
+    if not isinstance(new.parameters, Mapping):
+        raise InvalidInput("parameters", "is not an object")
+    for name in ("user_id", "tenant", "idempotency_key", "trace_id", "job_id", "duration"):
+        check_short(name, getattr(new, name))
+    check_capabilities(new.required_capabilities)
     _check_limits(new)
     for name in ("timeout_seconds", "max_wait_seconds", "delay_seconds"):
         check_seconds(name, getattr(new, name), zero=name == "delay_seconds")
     if new.max_retries is not None and not (_is_whole(new.max_retries) and 0 <= new.max_retries <= 1000):
         raise InvalidInput("max_retries", "is not a whole number from 0 to 1000")
-    if new.run_at is not None and not (_is_whole(new.run_at) and new.run_at >= 0):
+    if new.run_at is not None and not (_is_whole(new.run_at) and 0 <= new.run_at <= LATEST):
         raise InvalidInput("run_at", "is not a time")
     if new.run_at is not None and new.delay_seconds is not None:
         raise InvalidInput("run_at", "give run_at or delay_seconds, not both")
@@ -216,12 +222,19 @@ def check_units(field_name: str, units: object) -> None:
 def check_seconds(field_name: str, value: object, *, zero: bool = False) -> None:
     if value is None:
         return
-    wrong = isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
     if wrong or not (0 if zero else 0.001) <= value <= MOST_SECONDS:  # type: ignore[operator]
         raise InvalidInput(field_name, f"is not a number of seconds up to {MOST_SECONDS}")
 
 
-def _check_capabilities(capabilities: tuple[str, ...]) -> None:
+def check_ms(field_name: str, value: object) -> None:
+    if not _is_whole(value) or not 1 <= value <= MOST_SECONDS * 1000:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a whole number of ms from 1 to {MOST_SECONDS * 1000}")
+
+
+def check_capabilities(capabilities: Collection[str]) -> None:
+    if isinstance(capabilities, str) or not isinstance(capabilities, Collection):
+        raise InvalidInput("required_capabilities", "is not a list of names")
     if len(capabilities) > MOST_CAPABILITIES:
         raise InvalidInput(
             "required_capabilities", f"names {len(capabilities)}, at most {MOST_CAPABILITIES} are accepted"
@@ -231,6 +244,8 @@ def _check_capabilities(capabilities: tuple[str, ...]) -> None:
 
 
 def _check_limits(new: NewTask) -> None:
+    if not isinstance(new.limits, Mapping):
+        raise InvalidInput("limits", "is not a table of names and units")
     names = {*new.limits, *([new.concurrency_group] if new.concurrency_group else [])}
     if len(names) > MOST_LIMITS:
         raise InvalidInput("limits", f"names {len(names)} limits, at most {MOST_LIMITS} are accepted")
@@ -245,7 +260,7 @@ def _check_limits(new: NewTask) -> None:
         check_name("concurrency_group", new.concurrency_group)
 
 
-def _check_short(field_name: str, value: object) -> None:
+def check_short(field_name: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():

@@ -9,16 +9,21 @@ from fairlead.store.store import Store
 from fairlead.task import Task
 
 
+def raw(store: Store) -> Any:
+    """The client, for what no act of the store does."""
+    return store.connection.client
+
+
 async def key_names(store: Store) -> list[str]:
     """All keys of the namespace, without its prefix."""
     prefix = store.connection.keys.prefix
-    found = store.connection.client.scan_iter(match=prefix + "*", count=1000)
+    found = raw(store).scan_iter(match=prefix + "*", count=1000)
     return sorted([key.decode().removeprefix(prefix) async for key in found])
 
 
 async def everything(store: Store) -> dict[str, Any]:
-    """Every key with all it holds and whether it runs out: equal before and after when nothing was written."""
-    client, prefix = store.connection.client, store.connection.keys.prefix
+    """Every key with all it holds and whether it runs out: the same as before when nothing was written."""
+    client, prefix = raw(store), store.connection.keys.prefix
     content: dict[str, Any] = {}
     for name in await key_names(store):
         key = prefix + name
@@ -36,7 +41,7 @@ async def everything(store: Store) -> dict[str, Any]:
 
 async def events(store: Store, task_id: str = "") -> list[dict[str, Any]]:
     """The outbox, oldest first: of one task, or of all."""
-    entries = await store.connection.client.xrange(store.connection.keys.key("events"))
+    entries = await raw(store).xrange(store.connection.keys.key("events"))
     wanted = [entry for _, entry in entries if task_id.encode() in (b"", entry[b"task"])]
     rows: list[dict[str, Any]] = [{k.decode(): v.decode() for k, v in entry.items()} for entry in wanted]
     for row in rows:
@@ -60,5 +65,4 @@ async def run_all(store: Store, worker: str = "w") -> list[str]:
 
 async def woken(store: Store, *workers: str) -> dict[str, int]:
     """How many wake-up calls lie ready for each worker."""
-    client, keys = store.connection.client, store.connection.keys
-    return {worker: await client.llen(keys.key("wake", worker)) for worker in workers}
+    return {worker: await raw(store).llen(store.connection.keys.key("wake", worker)) for worker in workers}

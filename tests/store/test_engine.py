@@ -196,19 +196,44 @@ async def test_a_server_that_reads_its_data_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened_client(tmp_path) as (_, client), client.pipeline(transaction=False) as many:
-        for number in range(2000):
-            many.set(f"key:{number}", "x" * 1000)
+        for number in range(10_000):
+            many.set(f"key:{number}", "x")
         await many.execute()
-    # Slowed down on its way, the server says that it is loading for far longer than silence is forgiven.
     monkeypatch.setenv("FAIRLEAD_SERVER_BIN", str(_slow_loader(tmp_path)))
-    monkeypatch.setattr(engine_module, "SILENT_SECONDS", 1.0)
+    ask, answers = engine_module._ask, []
+
+    async def ask_and_note(socket: Path) -> engine_module.Answer:
+        answers.append(await ask(socket))
+        return answers[-1]
+
+    monkeypatch.setattr(engine_module, "_ask", ask_and_note)
     async with opened_client(tmp_path) as (_, client):
-        assert await client.dbsize() == 2000
+        assert "loading" in answers
+        assert await client.dbsize() == 10_000
+
+
+async def test_reading_data_is_forgiven_for_longer_than_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(engine_module, "monotonic", lambda: now)
+    patience = engine_module.Patience(EngineFolder(tmp_path), 0)
+    now = 500.0
+    await patience.spend("loading", "no answer")
+    now = 529.0
+    await patience.spend("silent", "no answer")
+    now = 531.0
+    with pytest.raises(EngineFailed, match="no answer for 30 s"):
+        await patience.spend("silent", "no answer")
+    now = 601.0
+    with pytest.raises(EngineFailed, match="still reading its data after 600 s"):
+        await patience.spend("loading", "no answer")
 
 
 def _slow_loader(folder: Path) -> Path:
     script = folder / "slow-server"
-    options = "--key-load-delay 1000 --loading-process-events-interval-bytes 1024"
+    # In microseconds for each key; while it reads, a server looks at its clients once in 1024 commands.
+    options = "--key-load-delay 100"
     script.write_text(f'#!/bin/sh\nexec {find_server({})} "$@" {options}\n')
     script.chmod(0o700)
     return script

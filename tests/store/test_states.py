@@ -1,4 +1,4 @@
-"""Every state x every act through the real store: what happens is what `states.TRANSITIONS` says, no more and no less."""
+"""Every state x every act through the real store: what happens is what `states.TRANSITIONS` says."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -206,7 +206,7 @@ def settings() -> Settings:
 
 
 async def outcome(scene: Scene, act: Act, step: Step) -> State | None:
-    """The state after the act. What it did is in the outbox, and it did nothing that the table does not allow."""
+    """The state after the act. What it did is in the outbox, and nothing that the table does not allow."""
     before, told = await scene.state(), len(await events(scene.store, scene.task_id))
     try:
         await step(scene)

@@ -60,32 +60,26 @@ def _due(instants: Iterable[tuple[int, Thing]], now: int, batch: int) -> list[tu
     return due[:batch]
 
 
-def _lease_ends(board: Board) -> Iterator[tuple[int, Task | Lease]]:
+def _lease_ends(board: Board) -> list[tuple[int, Task | Lease]]:
     leases: list[Task | Lease] = [*board.running.values(), *board.leases.values()]
-    for lease in leases:
-        yield lease.lease_until + board.policy.grace, lease
+    return [(lease.lease_until + board.policy.grace, lease) for lease in leases]
 
 
-def _delay_ends(board: Board) -> Iterator[tuple[int, Task]]:
-    for task in board.delayed.values():
-        if task.run_at is not None:
-            yield task.run_at, task
+def _delay_ends(board: Board) -> list[tuple[int, Task]]:
+    return [(task.run_at, task) for task in board.delayed.values() if task.run_at is not None]
 
 
-def _patience_ends(board: Board) -> Iterator[tuple[int, Task]]:
-    for task in board.queued.values():
-        if task.wait_until is not None:
-            yield task.wait_until, task
+def _patience_ends(board: Board) -> list[tuple[int, Task]]:
+    return [(task.wait_until, task) for task in board.queued.values() if task.wait_until is not None]
 
 
-def _promotions(board: Board, place: Place) -> Iterator[tuple[int, Task]]:
-    for task in board.queued.values():
-        at = promotion(task, board.policy)
-        if task.place is place and at is not None:
-            yield at, task
+def _promotions(board: Board, place: Place) -> list[tuple[int, Task]]:
+    here = [(promotion(task, board.policy), task) for task in board.queued.values() if task.place is place]
+    return [(at, task) for at, task in here if at is not None]
 
 
 def _refills(board: Board) -> Iterator[int]:
+    """When each rate will have what a waiting task needs of it."""
     for task in board.queued.values():
         for name, units in task.limits.items():
             limit = board.ledger.limits[name]

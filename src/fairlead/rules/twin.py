@@ -129,7 +129,7 @@ class Twin(Board):
         self.free(task)
         self.books.charge(task, now - task.started)
         self.books.learn(task.type, now - task.started)
-        task.state, task.reported = State.COMPLETED, fence
+        task.state, task.reported, task.error_code = State.COMPLETED, fence, None
         for new in follow:
             self.submit(new, now)
 

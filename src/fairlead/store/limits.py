@@ -10,7 +10,7 @@ from fairlead import errors
 from fairlead.settings import Rate, Slots
 from fairlead.store.connection import Answer, fields, pack, text
 from fairlead.store.reports import Grant
-from fairlead.task import check_name, check_seconds, check_units
+from fairlead.task import check_ms, check_name, check_seconds, check_short, check_units
 
 MOST_SLOTS = 1_000_000_000
 
@@ -72,12 +72,15 @@ class Limits:
                 raise errors.InvalidInput("limit", f"is not a whole number from 0 to {MOST_SLOTS}")
             await self._store.run("set_limit", name, "slots", wanted.limit, "", "")
             return
+        if not isinstance(wanted, Rate) or wanted.period_seconds is None:
+            raise errors.InvalidInput("limit", "is neither a number of slots nor a rate")
         check_units("rate", wanted.count)
         check_units("burst", wanted.burst)
         check_seconds("rate", wanted.period_seconds)
         await self._store.run("set_limit", name, "rate", "", wanted.interval_us, wanted.burst)
 
     async def pause(self, name: str, paused: bool = True) -> None:
+        check_name("name", name)
         await self._store.run("pause", "limit", name, int(paused))
 
     async def all(self) -> list[Limit]:
@@ -99,12 +102,17 @@ class Limits:
         """Units without a task, if they are free now. Lost the answer? Repeat with the same `lease_id`."""
         check_name("name", name)
         check_units("units", units)
+        check_ms("lease_ms", lease_ms)
+        check_short("holder", holder or None)
+        if lease_id is not None:
+            check_name("lease_id", lease_id)
         lease_id = lease_id or str(uuid_utils.uuid7())
         answer = await self._store.run("acquire", name, units, lease_ms, lease_id, holder)
         return Lease(lease_id, name, int(answer[1]), int(answer[2]))
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
+        check_ms("lease_ms", lease_ms)
         _, rows = await self._store.run("renew", pack([lease.grant.packed()]), lease_ms)
         if rows[0][0] != b"ok":
             raise errors.Fenced()

@@ -5,7 +5,17 @@ from typing import Any
 
 from fairlead.errors import InvalidInput
 from fairlead.settings import Settings, TaskSettings
-from fairlead.task import MOST_LIMITS, NewTask, check, priority_named, to_json, write_limits
+from fairlead.task import (
+    MOST_LIMITS,
+    NewTask,
+    check,
+    check_capabilities,
+    check_name,
+    check_units,
+    priority_named,
+    to_json,
+    write_limits,
+)
 
 NOTHING = TaskSettings()
 
@@ -22,7 +32,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         "type": new.task_type,
         "parameters": to_json("parameters", new.parameters),
         "priority": int(priority),
-        "capabilities": ",".join(sorted({*of_type.required_capabilities, *new.required_capabilities})),
+        "capabilities": ",".join(_capabilities(new, of_type)),
         "limits": write_limits(_needs(new, of_type)),
         "fair": fair,
         "timeout": _ms(defaults.timeout_seconds if new.timeout_seconds is None else new.timeout_seconds),
@@ -40,8 +50,16 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["group_limit"] = new.concurrency_limit
     if new.idempotency_key is not None:
         spec["digest"] = _digest(spec)
-        spec["key"] = f"{new.tenant or ''}:{new.idempotency_key}"
+        tenant = new.tenant or ""
+        # with its length, for a tenant's name may hold a colon
+        spec["key"] = f"{len(tenant)}:{tenant}:{new.idempotency_key}"
     return spec
+
+
+def _capabilities(new: NewTask, of_type: TaskSettings) -> list[str]:
+    both = {*of_type.required_capabilities, *new.required_capabilities}
+    check_capabilities(both)
+    return sorted(both)
 
 
 def _needs(new: NewTask, of_type: TaskSettings) -> dict[str, int]:
@@ -52,6 +70,9 @@ def _needs(new: NewTask, of_type: TaskSettings) -> dict[str, int]:
         raise InvalidInput(
             "limits", f"with those of its type it names {len(needs)}, at most {MOST_LIMITS} are accepted"
         )
+    for name, units in needs.items():
+        check_name("limits", name)
+        check_units(f"limits.{name}", units)
     return needs
 
 

@@ -10,8 +10,8 @@ from redis.exceptions import RedisError
 from fairlead import errors
 from fairlead.store.connection import Connection, pack, text, translated
 from fairlead.store.limits import Runs
-from fairlead.store.reports import Grant
-from fairlead.task import check_name
+from fairlead.store.reports import Grant, expect_ok
+from fairlead.task import check_ms, check_name, check_short
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Workers:
             raise errors.InvalidInput("capacity", "is not a whole number from 1 to 100000")
         if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < capacity:
             raise errors.InvalidInput("reserve", "is not a whole number from 0 to less than the capacity")
+        for field, value in (("name", name), ("version", version)):
+            check_short(field, value or None)
         offered = _listed("capabilities", capabilities)
         types = "*" if task_types is None else _listed("task_types", task_types)
         facts = pack({"name": name, "version": version})
@@ -62,6 +64,7 @@ class Workers:
         lease_ms: int = 30_000,
     ) -> Beat:
         """Prolongs the leases of `grants`; without a list, of everything the worker holds."""
+        check_ms("lease_ms", lease_ms)
         holders = None if grants is None else [grant.packed() for grant in grants]
         answer = await self._store.run(
             "heartbeat", worker, "draining" if draining else "active", pack(holders), lease_ms
@@ -86,6 +89,8 @@ class Workers:
             raise errors.InvalidInput(
                 "worker_id", f"still holds {text(answer[1])} tasks: report or release them first"
             )
+        if text(answer[0]) != "unknown_worker":  # it left before
+            expect_ok(answer)
 
     async def wait(self, worker: str, seconds: float) -> bool:
         """Until somebody wakes this worker (True) or the time is over. A hint: claim in both cases."""
@@ -113,7 +118,9 @@ class Workers:
 
 
 def _listed(field: str, names: Iterable[str]) -> str:
-    chosen = sorted(set(names))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise errors.InvalidInput(field, "is not a list of names")
+    chosen = list(names)
     for name in chosen:
         check_name(field, name)
-    return "," + "".join(f"{name}," for name in chosen)
+    return "," + "".join(f"{name}," for name in sorted(set(chosen)))

@@ -3,6 +3,7 @@
 -- USES     leases events
 
 local delayed, dead = ordered(delayed_key), ordered(dead_key)
+local ended, ended_key = {}, nil -- state -> tasks that ended in this act
 
 local function finish(t, act, state, now, detail)
   local from = get(t, "state")
@@ -13,10 +14,14 @@ local function finish(t, act, state, now, detail)
   if replayable then add(dead, t.id, now) end
   t.ttl = number(meta, replayable and "dead_ttl" or "finished_ttl")
   event(t, act, from, state, now, detail)
-  local recent = recent_key(int(math.floor(now / 10000)))
-  write("HINCRBY", recent, state, 1)
-  write("PEXPIRE", recent, 120000)
+  ended_key = recent_key(int(math.floor(now / 10000)))
+  ended[state] = (ended[state] or 0) + 1
 end
+
+on_commit(function()
+  for state, count in pairs(ended) do write("HINCRBY", ended_key, state, count) end
+  if ended_key then write("PEXPIRE", ended_key, 120000) end
+end)
 
 local function set_error(t, code, message, retriable)
   put(t, "error", cjson.encode({code = code, message = message, retriable = retriable}))

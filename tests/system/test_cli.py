@@ -1,0 +1,75 @@
+"""The command as a user runs it: real processes, real data folders."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import Server
+
+FAIRLEAD = str(Path(sys.executable).parent / "fairlead")
+
+
+def fairlead(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([FAIRLEAD, *arguments], capture_output=True, text=True, env=env, timeout=50, cwd=home)
+
+
+def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) -> None:
+    up = fairlead("up", "--demo", "--once", home=tmp_path)
+    assert up.returncode == 0, up.stderr
+    assert "Fairlead listens at " in up.stdout
+    assert up.stdout.count("  done ") == 8
+    assert "The doctor says: every invariant holds." in up.stdout
+    doctor = fairlead("doctor", home=tmp_path)
+    assert (doctor.returncode, doctor.stdout) == (0, "Namespace 'default': every invariant holds.\n")
+
+
+def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [FAIRLEAD, "up", "--data", str(tmp_path)], stdout=subprocess.PIPE, text=True, env={"PATH": "/usr/bin:/bin"}
+    )
+    assert process.stdout
+    assert "Fairlead listens at" in process.stdout.readline()
+    assert (tmp_path / "engine" / "socket").exists()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+    assert not (tmp_path / "engine" / "socket").exists()
+    process.stdout.close()
+
+
+def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Server) -> None:
+    import redis
+
+    url, namespace = server.url, "cli-doctor"
+    where = ("--engine", url, "--namespace", namespace)
+    up = fairlead("up", "--demo", "--once", *where, home=tmp_path)
+    assert up.returncode == 0, up.stderr
+    with redis.Redis.from_url(url) as client:
+        client.hset(f"{{fl:{namespace}}}:limit:demo.gpu", "used", "1")
+        doctor = fairlead("doctor", *where, home=tmp_path)
+        assert doctor.returncode == 1
+        assert "demo.gpu" in doctor.stdout
+        as_json = json.loads(fairlead("doctor", *where, "--output", "json", home=tmp_path).stdout)
+        assert {breach["invariant"] for breach in as_json["breaches"]} >= {"I3"}
+        client.delete(*client.keys(f"{{fl:{namespace}}}:*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("up", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
+        (("up", "--namespace", "not good"), 2, "namespace"),
+        (("doctor", "--nonsense"), 2, "--nonsense"),
+    ],
+)
+def test_what_cannot_work_ends_with_one_clear_line(
+    arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
+) -> None:
+    ended = fairlead(*arguments, home=tmp_path)
+    assert ended.returncode == code
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
