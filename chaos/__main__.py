@@ -1,4 +1,4 @@
-"""`python -m chaos [CAMPAIGN ...]`: the long campaigns. Each prints its seed and figures, and keeps them in results/."""
+"""`python -m chaos [CAMPAIGN ...]`: the long campaigns. Each prints its seed and keeps its figures in results/."""
 
 from typing import Annotated
 

@@ -37,7 +37,7 @@ def run(*, seed: int | None, claims: int, jobs: int) -> None:
 
 
 def play(seed: int, claims: int) -> tuple[int, Counter[str]]:
-    """Histories until so many claims were made; raises with the shortest history that tells store and rules apart."""
+    """Histories until so many claims were made; raises with the shortest that tells store and rules apart."""
     with running("valkey") as server, asyncio.Runner() as runner:
         Machine.url, Machine.loop = server.url, runner.get_loop()
         rounds = 0

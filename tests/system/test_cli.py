@@ -15,7 +15,9 @@ FAIRLEAD = str(Path(sys.executable).parent / "fairlead")
 
 def fairlead(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-    return subprocess.run([FAIRLEAD, *arguments], capture_output=True, text=True, env=env, timeout=50, cwd=home)
+    return subprocess.run(
+        [FAIRLEAD, *arguments], capture_output=True, text=True, env=env, timeout=50, cwd=home
+    )
 
 
 def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) -> None:
@@ -30,7 +32,10 @@ def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) ->
 
 def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [FAIRLEAD, "up", "--data", str(tmp_path)], stdout=subprocess.PIPE, text=True, env={"PATH": "/usr/bin:/bin"}
+        [FAIRLEAD, "up", "--data", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PATH": "/usr/bin:/bin"},
     )
     assert process.stdout
     assert "Fairlead listens at" in process.stdout.readline()

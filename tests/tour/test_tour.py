@@ -18,7 +18,9 @@ async def test_a_task_is_submitted_claimed_and_completed(store: Store, clock: Cl
     assert (task.task_id, task.parameters, task.attempt) == (submitted.task_id, {"name": "Zoë"}, 1)
 
     clock.pass_seconds(2)
-    assert await store.complete("w", Completed(task.task_id, task.fence, {"said": "hello"})) == [State.COMPLETED]
+    assert await store.complete("w", Completed(task.task_id, task.fence, {"said": "hello"})) == [
+        State.COMPLETED
+    ]
     done = await store.get(task.task_id)
     assert (done.status, done.result, done.completed_at) == (State.COMPLETED, {"said": "hello"}, clock.now)
 
@@ -109,7 +111,9 @@ async def test_a_failure_is_retried_after_a_while_until_retries_run_out(store: S
     await store.workers.register("w")
     submitted = await store.submit_one(NewTask(task_type="flaky", max_retries=1))
     (task,) = (await store.claim("w")).tasks
-    assert await store.fail("w", Failed(task.task_id, task.fence, message="no", jitter=1000)) == [State.DELAYED]
+    assert await store.fail("w", Failed(task.task_id, task.fence, message="no", jitter=1000)) == [
+        State.DELAYED
+    ]
     assert (await store.claim("w")).next_alarm == clock.now + 1000
 
     clock.pass_seconds(1)

@@ -63,6 +63,7 @@ def test_only_a_live_registered_worker_may_claim(twin: Twin) -> None:
         twin.heartbeat("w", 30_001)
     twin.heartbeat("w", 30_000)
     assert twin.claim("w", 1, LEASE, 60_000) == ["a"]
+    twin.heartbeat("w", 90_000)
 
 
 def test_a_draining_worker_gets_nothing(twin: Twin) -> None:
@@ -104,6 +105,14 @@ def test_only_the_newest_fence_may_report(twin: Twin) -> None:
     twin.complete("a", twin.tasks["a"].fence, 210)
 
 
+def test_a_result_from_an_older_fence_is_refused_although_the_task_is_completed(twin: Twin) -> None:
+    fence = run(twin)
+    twin.expire(LEASE + 10)
+    twin.claim("w", 1, LEASE, 200)
+    twin.complete("a", fence + 1, 210)
+    assert changes_nothing(twin, refused(lambda: twin.complete("a", fence, 220)))
+
+
 def test_reports_on_unknown_tasks_are_refused(twin: Twin) -> None:
     with pytest.raises(UnknownTask):
         twin.complete("none", 1, 0)
@@ -125,6 +134,7 @@ def test_a_repeated_report_changes_nothing(twin: Twin) -> None:
     twin.complete("a", 3, 508)
     assert changes_nothing(twin, lambda: twin.complete("a", 3, 509, [NewTask("late", "k")]))
     assert twin.release("a", 3, 509) is State.COMPLETED
+    assert twin.tasks["a"].error_code is None
 
 
 def test_the_same_submit_again_changes_nothing(twin: Twin) -> None:
@@ -209,13 +219,17 @@ def test_without_back_off_a_retry_is_queued_at_once() -> None:
 
 
 def test_a_timeout_gets_half_as_much_time_again(twin: Twin) -> None:
-    run(twin, timeout=LEASE + 9)
+    run(twin, timeout=LEASE + 10)
     twin.expire(LEASE + 9)
     assert twin.tasks["a"].state is State.EXECUTING
     twin.expire(LEASE + 10)
     task = twin.tasks["a"]
-    assert (task.state, task.retries, task.crashes, task.timeout) == (State.DELAYED, 1, 0, 163)
+    assert (task.state, task.retries, task.crashes, task.timeout) == (State.DELAYED, 1, 0, 165)
     assert task.run_at == LEASE + 10 + 1000 and twin.ledger.used("l") == 0
+    assert twin.claim("w", 1, LEASE, task.run_at) == ["a"]
+    twin.fail("a", 2, "bad", False, 0, 0, task.started)
+    twin.replay("a", task.started)
+    assert (task.timeout, task.retries, task.error_code) == (LEASE + 10, 0, None)
 
 
 def test_three_lost_workers_are_too_many_and_a_replay_starts_from_the_beginning(twin: Twin) -> None:
@@ -241,6 +255,12 @@ def test_a_delayed_task_enters_when_its_time_has_come(twin: Twin) -> None:
     assert twin.claim("w", 1, LEASE, 49) == []
     twin.promote(55)
     assert (task.state, task.arrival) == (State.QUEUED, 50)
+
+
+def test_what_is_due_happens_in_the_order_of_its_instants_then_ids(twin: Twin) -> None:
+    for name, run_at in (("c", 20), ("b", 20), ("a", 30)):
+        twin.submit(NewTask(name, "k", run_at=run_at), 0)
+    assert twin.claim("w", 3, LEASE, 50) == ["b", "c", "a"]
 
 
 def test_a_run_at_that_has_passed_means_now(twin: Twin) -> None:

@@ -111,6 +111,8 @@ def test_a_paused_limit_and_a_paused_type_let_nobody_start() -> None:
     twin.submit(NewTask("a", "k", limits={"l": 1}), 0)
     twin.pause_limit("l", True, 0)
     assert claim(twin, 0) == []
+    twin.set_limit("l", slots=2, now=0)
+    assert claim(twin, 0) == []
     twin.pause_limit("l", False, 0)
     twin.pause_type("k", True)
     assert claim(twin, 0) == []
@@ -175,6 +177,15 @@ def test_several_units_other_capabilities_or_a_lease_without_a_task_make_limits_
     assert seen.overlap("slow", "fast")
 
 
+def test_leases_without_a_task_are_seen_by_the_twin() -> None:
+    twin = twin_with({"1": 1, "2": 1})
+    twin.submit(NewTask("both", "k", limits={"1": 1, "2": 1}), 0)
+    twin.acquire("1", "x", 1, 100, 0)
+    assert not twin.ledger.companions.overlap("1", "2")
+    twin.acquire("2", "y", 1, 100, 0)
+    assert twin.ledger.companions.overlap("1", "2")
+
+
 # Holds
 
 
@@ -227,6 +238,54 @@ def test_a_hold_ends_with_the_start_of_its_sub_queue() -> None:
     twin.complete("one", 1, 100)
     assert claim(twin, 100) == ["both"]
     assert not twin.ledger.holds
+
+
+def test_a_hold_ends_even_if_another_of_its_sub_queue_starts() -> None:
+    twin = waiting_for_both(Policy(hold_after=100))
+    twin.complete("one", 1, 100)
+    twin.claim("w", 1, FOREVER, 100)
+    twin.submit(NewTask("next", "k", limits={"1": 1, "2": 1}), 100)
+    claim(twin, 200)
+    assert [hold.head for hold in twin.ledger.holds.values()] == ["next"]
+    twin.release("both", 3, 200)
+    assert claim(twin, 200) == ["both"]
+    assert not twin.ledger.holds
+
+
+def test_a_promoted_task_has_been_patient_enough() -> None:
+    twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=1000, medium_to_high=50))
+    for limit in "12":
+        twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
+    claim(twin, 0)
+    twin.submit(NewTask("both", "k", limits={"1": 1, "2": 1}), 0)
+    claim(twin, 49)
+    assert not twin.ledger.holds
+    claim(twin, 50)
+    assert [hold.sub_queue for hold in twin.ledger.holds.values()] == ["0p:k;|1=1,2=1"]
+
+
+def test_who_can_start_needs_no_hold_even_if_this_worker_cannot_serve_it() -> None:
+    twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0))
+    twin.submit(NewTask("both", "k", capabilities=frozenset({"gpu"}), limits={"1": 1, "2": 1}), 0)
+    for limit in "12":
+        twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
+    assert claim(twin, 0) == ["1", "2"]
+    assert claim(twin, 0) == [] and len(twin.ledger.holds) == 1
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_so_many_sub_queues_with_two_slots_limits_are_looked_at(looks: int) -> None:
+    twin = twin_with({name: 1 for name in "1234"}, Policy(hold_after=0, hold_looks=looks))
+    for name in "1234":
+        twin.submit(NewTask(name, "k", limits={name: 1}), 0)
+    claim(twin, 0)
+    twin.submit(NewTask("single", "k", limits={"1": 1}), 0)
+    twin.submit(NewTask("a", "k", limits={"1": 1, "2": 1}), 1)
+    twin.submit(NewTask("b", "k", limits={"3": 1, "4": 1}), 2)
+    claim(twin, 3)
+    assert [hold.head for hold in twin.ledger.holds.values()] == ["a", "b"][:looks]
+    twin.pause_limit("3", True, 3)
+    assert [hold.head for hold in twin.ledger.holds.values()] == ["a"]
 
 
 @pytest.mark.parametrize("end", ["cancel", "pause", "shrink", "promotion"])

@@ -90,7 +90,7 @@ def test_two_backlogged_tenants_are_served_alike_within_the_bound(
             if task.started + task.cost == now:
                 twin.complete(task.id, task.fence, now)
     bound = (slots + 1) * (cost["f"] / weight["f"] + cost["g"] / weight["g"])
-    assert max(gaps) - min(gaps) <= bound + 1
+    assert max(gaps) - min(gaps) <= bound + 1  # strides are whole numbers
 
 
 @quick
@@ -182,6 +182,16 @@ def test_a_correction_beyond_the_present_is_forgotten_and_one_without_account_st
     assert account.fin == {}
     account.correct("f", -500, 1.0)
     assert account.fin == {}
+
+
+def test_without_budget_promoted_and_native_tasks_share_one_line() -> None:
+    twin = twin_with_one_worker(Policy(budget=0, medium_to_high=10))
+    twin.submit(NewTask("native0", "k", Priority.HIGH), 0)
+    twin.submit(NewTask("promoted", "k", Priority.MEDIUM), 0)
+    twin.promote(10)
+    twin.submit(NewTask("native1", "k", Priority.HIGH), 10)
+    assert [twin.tasks[name].tag for name in ("native0", "promoted", "native1")] == [0, 1_000_000, 2_000_000]
+    assert [start(twin, 10) for _ in range(3)] == ["native0", "promoted", "native1"]
 
 
 def test_the_heavier_the_weight_the_larger_the_share() -> None:

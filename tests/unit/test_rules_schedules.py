@@ -247,5 +247,5 @@ class Schedule(RuleBasedStateMachine):
         assert self.twin.next_instant(self.now) is None
 
 
-Schedule.TestCase.settings = settings(max_examples=250, stateful_step_count=50, deadline=None)
+Schedule.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
 TestEveryScheduleKeepsThePromises = Schedule.TestCase

@@ -4,7 +4,8 @@ Start with `choice.py`, the rule itself. `limits`, `holds`, `fairness`, `ageing`
 `twin.py` plays a whole scheduler with them. The same rule in Lua decides; this one says what is right.
 """
 
+from fairlead.priority import Priority
 from fairlead.rules.twin import Twin
-from fairlead.rules.values import NewTask, Place, Policy, Priority, Task, Worker
+from fairlead.rules.values import NewTask, Place, Policy, Task, Worker
 
 __all__ = ["NewTask", "Place", "Policy", "Priority", "Task", "Twin", "Worker"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fairlead.rules.values import Policy, Priority, Task
+from fairlead.priority import Priority
+from fairlead.rules.values import Policy, Task
 
 
 @dataclass(frozen=True)
 class Hold:
     sub_queue: str
+    type: str
     priority: Priority
     head: str  #: the task it was made for
     needs: Mapping[str, int]  #: all limits of the sub-queue

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fairlead.errors import InvalidInput
+from fairlead.priority import Priority
 from fairlead.rules.holds import Hold, impatient
 from fairlead.rules.limits import Companions, Limit, Rate, Slots
-from fairlead.rules.values import Policy, Priority, Task
+from fairlead.rules.values import Policy, Task
 
 
 class Ledger:
@@ -90,7 +91,7 @@ class Ledger:
             units = self._to_hold(head)
             if units and not self.has_room(head, now):
                 self.holds[head.sub_queue] = Hold(
-                    head.sub_queue, head.place.priority, head.id, head.limits, units
+                    head.sub_queue, head.type, head.place.priority, head.id, head.limits, units
                 )
 
     def _slots(self, task: Task) -> list[str]:
@@ -104,6 +105,11 @@ class Ledger:
         if head.sub_queue in self.holds or names & taken or not hopeful:
             return {}
         return {name: head.limits[name] for name in names}
+
+    def end_holds_of(self, paused_types: Iterable[str]) -> None:
+        for hold in list(self.holds.values()):
+            if hold.type in paused_types:
+                del self.holds[hold.sub_queue]
 
     def end_hold(self, task: Task, started: bool) -> None:
         """A task leaves its sub-queue: any start, or the loss of the one it was made for, ends the hold."""

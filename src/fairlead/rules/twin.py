@@ -55,6 +55,7 @@ class Twin(Board):
 
     def pause_type(self, type: str, paused: bool) -> None:
         (self.paused_types.add if paused else self.paused_types.discard)(type)
+        self.ledger.end_holds_of(self.paused_types)
 
     # Workers
 
@@ -96,7 +97,8 @@ class Twin(Board):
         worker.seen = now
         self.expire(now)
         self.promote(now)
-        self.ledger.make_holds(self.queued.values(), self.policy, now)
+        startable = (task for task in self.queued.values() if task.type not in self.paused_types)
+        self.ledger.make_holds(startable, self.policy, now)
         started: list[str] = []
         while len(started) < want:
             task = choose(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import cached_property
 
+from fairlead.priority import Priority
 from fairlead.states import State
-
-
-class Priority(IntEnum):
-    HIGH = 0
-    MEDIUM = 1
-    LOW = 2
 
 
 class Place(StrEnum):

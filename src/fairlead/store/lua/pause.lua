@@ -13,7 +13,7 @@ local pauses = paused == "1"
 local function pause_limit()
   local view = limit_of(name)
   put(view, "paused", pauses and "1" or nil)
-  if pauses then end_impossible_holds(name) end
+  end_impossible_holds()
   touch_limit(name)
   settle()
   freed_limits[name] = math.max(0, room(view, 0, true))
@@ -25,6 +25,8 @@ local function pause_type()
   local count = 0
   for _, since in pairs(types.known) do count = count + (since and 1 or 0) end
   put(meta, "paused_types", count > 0 and count or nil)
+  end_impossible_holds()
+  settle()
   for lane in pairs((whole(lanes_key) or {known = {}}).known) do
     if not pauses and string.match(lane, "^..:([^;]*);") == name then entered_subs[lane .. "|"] = 1000 end
   end

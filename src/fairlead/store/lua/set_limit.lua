@@ -19,7 +19,7 @@ if kind == "slots" then put(view, "tat", nil) end
 -- more in use than allowed is right for a lowered limit, and only there: the doctor asks
 put(view, "lowered", kind == "slots" and (number(view, "used") or 0) > tonumber(limit) and "1" or nil)
 add(ordered(limits_key), name, 0)
-end_impossible_holds(name)
+end_impossible_holds()
 touch_limit(name)
 settle()
 freed_limits[name] = math.max(0, room(view, 0, true))

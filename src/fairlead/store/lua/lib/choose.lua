@@ -2,13 +2,6 @@
 --
 -- USES     workers
 
-local paused_types = nil
-
-local function is_paused(lane)
-  if number(meta, "paused_types") == nil then return false end
-  return get(hash(paused_key), string.match(lane, "^..:([^;]*);")) ~= nil
-end
-
 -- The lanes with somebody in them that this worker can serve.
 local function lanes_for(worker)
   local all, list = whole(lanes_key), {}

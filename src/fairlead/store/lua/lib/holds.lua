@@ -23,6 +23,7 @@ end
 
 -- Could it start at all, once others have finished?
 local function possible(sub)
+  if is_paused(sub) then return false end
   for _, need in ipairs(needs_of(sub)) do
     local limit = limit_of(need.name)
     local most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
@@ -56,15 +57,10 @@ local function make_holds(now)
   end
 end
 
--- A limit was paused or made smaller: holds of those who can no longer start end.
-local function end_impossible_holds(name)
+-- A limit was paused or made smaller, a type was paused: holds of those who can no longer start end.
+local function end_impossible_holds()
   local view = whole(holds_key)
-  if not view then return end
-  for sub, owner in pairs(view.known) do
-    if owner and not possible(sub) then
-      for _, need in ipairs(needs_of(sub)) do
-        if need.name == name then end_hold(sub) end
-      end
-    end
+  for sub, owner in pairs(view and view.known or {}) do
+    if owner and not possible(sub) then end_hold(sub) end
   end
 end

@@ -15,6 +15,12 @@ local function sub_name(place, t)
   return lane_name(place, t) .. "|" .. (get(t, "limits") or "")
 end
 
+-- Is the task type of this lane (or sub-queue) paused?
+local function is_paused(lane)
+  if number(meta, "paused_types") == nil then return false end
+  return get(hash(paused_key), string.match(lane, "^..:([^;]*);")) ~= nil
+end
+
 local function signature_of(sub)
   return string.sub(sub, 4)
 end
