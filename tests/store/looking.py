@@ -6,7 +6,11 @@ import msgspec
 
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import Task
+from fairlead.task import NewTask, Task
+
+
+def new(task_type: str = "echo", **wishes: Any) -> NewTask:
+    return NewTask(task_type=task_type, **wishes)
 
 
 def raw(store: Store) -> Any:
@@ -37,6 +41,13 @@ async def everything(store: Store) -> dict[str, Any]:
         }
         content[name] = (await reads[kind](), await client.pttl(key) >= 0)
     return content
+
+
+async def wipe(store: Store) -> None:
+    """What the server would have after the loss of its data."""
+    prefix = store.connection.keys.prefix
+    if names := await key_names(store):
+        await raw(store).delete(*[prefix + name for name in names])
 
 
 async def events(store: Store, task_id: str = "") -> list[dict[str, Any]]:

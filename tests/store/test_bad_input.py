@@ -8,8 +8,9 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Rate, Settings, Slots, TaskSettings
+from fairlead.states import State
 from fairlead.store.keys import Keys
-from fairlead.store.reports import Completed
+from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import MOST_PER_CALL, Store, Submitted
 from fairlead.task import NewTask
 from tests.conftest import Clock
@@ -149,11 +150,14 @@ BAD = {
 
 
 async def refused_field(act: Awaitable[object]) -> str:
-    """The field by which an act is refused."""
+    """The field by which an act is refused, or in its place the one report of a batch."""
     try:
-        await act
+        answer = await act
     except errors.InvalidInput as problem:
         return problem.field
+    match answer:
+        case [errors.InvalidInput() as refused]:
+            return str(refused.field)
     return "was not refused"
 
 
@@ -328,3 +332,31 @@ async def test_bad_limits_of_the_settings_are_refused_when_the_namespace_is_open
     store = open_store(clock=clock, settings=Settings(limits={"a b": Slots(limit=1)}))
     with pytest.raises(errors.InvalidInput):
         await store.open()
+
+
+async def test_a_failure_is_taken_whatever_its_message_holds(store: Store) -> None:
+    await store.workers.register("w")
+    await store.submit_one(NewTask(task_type="echo"))
+    task = await claim_one(store)
+    unreadable = b"caf\xe9".decode(errors="surrogateescape")  # as in the message of an error about a file
+    answer = await store.fail("w", Failed(task.task_id, task.fence, message=f"no {unreadable}"))
+    assert answer == [State.DELAYED]
+
+
+FAILURES: dict[str, Any] = {
+    "a pause that is NaN": {"retry_after_ms": math.nan},
+    "an endless pause": {"retry_after_ms": math.inf},
+    "a pause into the past": {"retry_after_ms": -1},
+    "a chance that is NaN": {"jitter": math.nan},
+    "more than all chance": {"jitter": 1001},
+}
+
+
+@pytest.mark.parametrize("numbers", FAILURES.values(), ids=FAILURES)
+async def test_a_failure_with_an_impossible_number_is_refused(store: Store, numbers: dict[str, Any]) -> None:
+    await store.workers.register("w")
+    await store.submit_one(NewTask(task_type="echo"))
+    task = await claim_one(store)
+    before = await everything(store)
+    field = await refused_field(store.fail("w", Failed(task.task_id, task.fence, **numbers)))
+    assert (field, await everything(store)) == (next(iter(numbers)), before)

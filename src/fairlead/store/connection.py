@@ -49,22 +49,27 @@ class Connection:
         script = load(act, self._call)
         return cast(Answer, await self.guard(self._evaluate(script, arguments)))
 
-    async def run_together(self, *calls: Sequence[Argument]) -> list[Answer]:
-        """Several acts in one round trip, in order; each is atomic, the row of them is not."""
+    async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
+        """Several acts in one round trip, in order; each is atomic, the row of them is not.
+
+        Also says whether one was passed over at first and ran after those behind it.
+        """
         scripts = [load(str(act), self._call) for act, *_ in calls]
         if not self._known.issuperset(script.sha for script in scripts):
             # one the server does not know would be passed over, and run after those that were to follow it
-            return [await self.run(str(act), *arguments) for act, *arguments in calls]
+            return [await self.run(str(act), *arguments) for act, *arguments in calls], False
         pipeline = self.client.pipeline(transaction=False)
         for script, (_, *arguments) in zip(scripts, calls, strict=True):
             pipeline.evalsha(script.sha, 1, self.keys.meta, *arguments)
         answers: list[Any] = await self.guard(pipeline.execute(raise_on_error=False))
+        passed_over = False
         for i, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):  # SCRIPT FLUSH just now: it did not run, send its text
                 answers[i] = await self.run(str(calls[i][0]), *calls[i][1:])
+                passed_over = True
             elif isinstance(answer, RedisError):
                 raise translated(answer) from answer
-        return answers
+        return answers, passed_over
 
     async def guard(self, reply: Awaitable[Any]) -> Any:
         try:

@@ -1,16 +1,19 @@
 """What goes between a worker and the store: leases, results, failures, and the words scripts answer in."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead import errors
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.connection import Answer, text
+from fairlead.store.connection import Answer, pack, text
 from fairlead.store.specs import spec_of
-from fairlead.task import NewTask, Task, to_json
+from fairlead.task import MOST_SECONDS, NewTask, Task, check_whole, to_json
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 #: The words by which a script refuses, each with the error it becomes.
 REFUSALS: dict[str, type[errors.FairleadError]] = {
@@ -23,6 +26,7 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "already_finished": errors.AlreadyFinished,
     "not_replayable": errors.NotReplayable,
     "limit_full": errors.LimitFull,
+    "conflict": errors.IdempotencyConflict,
 }
 
 
@@ -63,13 +67,20 @@ class Failed:
     jitter: int = field(default_factory=lambda: random.randint(0, 1000))  # thousandths of the random half
 
     def packed(self) -> dict[str, Any]:
+        check_whole("retry_after_ms", self.retry_after_ms, MOST_SECONDS * 1000)
+        check_whole("jitter", self.jitter, 1000)
         return Grant(self.task_id, self.fence).packed() | {
-            "code": self.code,
-            "message": self.message[:4000],
+            "code": readable(self.code)[:200],
+            "message": readable(self.message)[:4000],
             "retriable": self.retriable,
             "retry_after": self.retry_after_ms,
             "jitter": self.jitter,
         }
+
+
+def readable(words: str) -> str:
+    """What an error says may be anything; a report of it is never refused for that."""
+    return words.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,34 @@ class Claimed:
     next_alarm: int | None = None  # ms: nothing becomes runnable by time alone before
     draining: bool = False
     again: bool = False  # much was looked at and found waiting: ask again at once
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Things to send at once. What cannot be sent is answered with its error, and does not spoil the rest."""
+
+    accepted: list[dict[str, Any]]
+    problems: list[errors.FairleadError | None]  # one for each thing asked; None: it is among the accepted
+
+    @classmethod
+    def of(cls, things: Iterable[T], form: Callable[[T], dict[str, Any]]) -> "Batch":
+        batch = cls([], [])
+        for thing in things:
+            try:
+                batch.accepted.append(form(thing))
+                batch.problems.append(None)
+            except errors.InvalidInput as problem:
+                batch.problems.append(problem)
+        return batch
+
+    @property
+    def packed(self) -> bytes:
+        return pack(self.accepted)
+
+    def answers(self, replies: Iterable[U]) -> "list[U | errors.FairleadError]":
+        """In the order in which was asked."""
+        waiting = iter(replies)
+        return [next(waiting) if problem is None else problem for problem in self.problems]
 
 
 def expect_ok(answer: Answer) -> Answer:

@@ -15,6 +15,7 @@ which may use others; each is included once, before what needs it.
 
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -22,7 +23,10 @@ from importlib.resources import files
 from fairlead.store.keys import write_keys
 
 HEADER = re.compile(r"^-- (KEYS|ARGV|RETURNS|FLAGS|USES)\s+(.*)$")
+FUNCTION = re.compile(r"^((?:--.*\n)*local function (\w+)\((?:.* end\n|.*\n(?:(?!end).*\n)*end\n))", re.M)
+NAME = re.compile(r"\w+")
 ACTS = files("fairlead.store") / "lua"
+CORE = ("unit", "hashes", "ordered", "begin")  # names used everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,11 @@ def load(name: str, call: str = "redis.call") -> Script:
     """The act `name`. `call` is the only way by which it speaks to the server; a fault test gives another."""
     body = (ACTS / f"{name}.lua").read_text()
     header = read_header(body)
-    parts = [*_libraries(header.get("USES", ())), body]
-    program = "\n".join(parts)
+    libraries = _only_what_is_used(_libraries(header.get("USES", ())), body)
+    core = [libraries.pop(library) for library in CORE if library in libraries]
+    # A function that uses a local of the function around it has to find it in a list, each time the script
+    # runs; what is two functions away is copied. So the names everybody uses stand outside a function.
+    program = "\n".join([*core, "return (function()", *libraries.values(), body, "end)()"])
     arguments = header.get("ARGV", ())
     named = "".join(f"local {argument} = ARGV[{i}]\n" for i, argument in enumerate(arguments, 1))
     flags = ",".join(header.get("FLAGS", ()))
@@ -68,7 +75,19 @@ def load(name: str, call: str = "redis.call") -> Script:
     return Script(name, arguments, text, hashlib.sha1(text.encode()).hexdigest())
 
 
-def _libraries(wanted: tuple[str, ...]) -> list[str]:
+def _only_what_is_used(libraries: dict[str, str], body: str) -> dict[str, str]:
+    """Libraries without the functions this act never reaches: each of its calls would make them in vain."""
+    while True:
+        program = "\n".join([*libraries.values(), body])
+        uses = Counter(NAME.findall(program))
+        unused = [text for text, name in FUNCTION.findall(program) if uses[name] == 1]
+        if not unused:
+            return libraries
+        for text in unused:
+            libraries = {name: source.replace(text, "") for name, source in libraries.items()}
+
+
+def _libraries(wanted: tuple[str, ...]) -> dict[str, str]:
     texts: dict[str, str] = {}
 
     def include(name: str) -> None:
@@ -81,4 +100,4 @@ def _libraries(wanted: tuple[str, ...]) -> list[str]:
 
     for name in wanted:
         include(name)
-    return list(texts.values())
+    return texts

@@ -1,17 +1,16 @@
 """Everything a namespace holds as plain values, read in one atomic step when it is small.
 
-The keys are listed first. One transaction then lists them again and reads them all: when both lists agree,
-nothing was missed. A large namespace is not stopped for that long: its records are read in pieces, and the
-picture may be torn.
+A script that may not write lists the keys and reads them. A large server is not stopped for that long: there
+the keys are listed first, the indexes read in one step and the records in pieces, so the picture may be torn.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from fairlead.store.connection import Connection, translated
 from fairlead.store.keys import ALL
@@ -19,9 +18,8 @@ from fairlead.store.keys import ALL
 Fields = dict[str, str]
 Scores = dict[str, float]  # member -> score, in the order of the set
 
-SMALL = 5000  # keys that are read in one step
-PIECE = 1000
-TRIES = 3
+SMALL = 10_000  # keys on the server that are looked through in one step
+PIECE = 500
 
 #: What is read of a task: all but its content, which may be large.
 TASK_FIELDS = (
@@ -29,16 +27,44 @@ TASK_FIELDS = (
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
 )
-READS: dict[str, tuple[str, tuple[str | int, ...]]] = {
-    "hash": ("HGETALL", ()),
-    "zset": ("ZRANGE", (0, -1, "WITHSCORES")),
-    "stream": ("XRANGE", ("-", "+")),
-    "string": ("GET", ()),
-    "list": ("LLEN", ()),
-}
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
-#: Run out by themselves, now or later. They grow with traffic: in a large namespace they are read in pieces.
+SINGLE = frozenset(key.name for key in ALL if not key.of)
+#: Run out by themselves, now or later. They grow with traffic, the other keys with what waits and runs.
 TIMED = frozenset({"task", "worker", "wake", "idempotency", "recent"})
+
+READ = """#!lua flags=no-writes
+local prefix, most, fields, keys, call = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), {}, redis.call
+if #ARGV > 3 then
+  for i = 4, #ARGV do keys[i - 3] = prefix .. ARGV[i] end
+elseif call("DBSIZE") > most then
+  return false
+else
+  local cursor = "0"
+  repeat
+    local page = call("SCAN", cursor, "MATCH", prefix .. "*", "COUNT", 1000)
+    cursor = page[1]
+    for _, key in ipairs(page[2]) do keys[#keys + 1] = key end
+  until cursor == "0"
+end
+local reads = {
+  hash = function(key) return call("HGETALL", key) end,
+  zset = function(key) return call("ZRANGE", key, 0, -1, "WITHSCORES") end,
+  stream = function(key) return call("XRANGE", key, "-", "+") end,
+  string = function(key) return call("GET", key) end,
+}
+local rows = {}
+for i, key in ipairs(keys) do
+  local name, kind = string.sub(key, #prefix + 1), call("TYPE", key).ok
+  local content
+  if kind == "hash" and string.sub(name, 1, 5) == "task:" then
+    content = call("HMGET", key, unpack(fields))
+  else
+    content = reads[kind] and reads[kind](key)
+  end
+  rows[i] = {name, kind, content or "", call("PTTL", key)}
+end
+return {call("TIME"), rows}
+"""
 
 
 class Event(NamedTuple):
@@ -131,125 +157,106 @@ def split(key: str) -> tuple[str, str]:
     return name, of
 
 
-async def take(connection: Connection, now_ms: int | None = None, lowered: Iterable[str] = ()) -> Snapshot:
+async def take(
+    connection: Connection,
+    now_ms: int | None = None,
+    lowered: Iterable[str] = (),
+    before: Snapshot | None = None,
+) -> Snapshot:
+    """A picture; the one `before` tells where else to look when this one cannot be taken in one step."""
     try:
-        return await _take(connection, now_ms, frozenset(lowered))
+        answer = await _read(connection)
+        torn = answer is None
+        if answer is None:
+            answer = await _read_in_pieces(connection, before)
     except (RedisError, OSError) as problem:
         raise translated(problem) from problem
-
-
-async def _take(connection: Connection, now_ms: int | None, lowered: frozenset[str]) -> Snapshot:
-    keys = await _list_keys(connection)
-    for _ in range(TRIES):
-        if len(keys) > SMALL:
-            break
-        listing = ("SCAN", 0, "MATCH", connection.keys.prefix + "*", "COUNT", SMALL)
-        answer = await _read(connection, [listing, ("TIME",), *_commands(connection, keys)])
-        (cursor, found), time, *replies = answer
-        again = _sorted(connection, found) if cursor == 0 else await _list_keys(connection)
-        if again == keys:
-            return _snapshot(keys, replies, _ms(time) if now_ms is None else now_ms, lowered)
-        keys = again
-    return await _take_in_pieces(connection, keys, now_ms, lowered)
-
-
-async def _take_in_pieces(
-    connection: Connection, keys: list[str], now_ms: int | None, lowered: frozenset[str]
-) -> Snapshot:
-    bounded = [key for key in keys if split(key)[0] not in TIMED]
-    records = [key for key in keys if split(key)[0] in TIMED]
-    time, *replies = await _read(connection, [("TIME",), *_commands(connection, bounded)])
-    for start in range(0, len(records), PIECE):
-        replies += await _read(connection, _commands(connection, records[start : start + PIECE]))
-    snapshot = _snapshot(bounded + records, replies, _ms(time) if now_ms is None else now_ms, lowered)
-    snapshot.torn = True
+    (seconds, micros), rows = answer
+    now = int(seconds) * 1000 + int(micros) // 1000 if now_ms is None else now_ms
+    snapshot = Snapshot(now=now, torn=torn)
+    for key, kind, content, ttl in rows:
+        _keep(snapshot, _text(key), kind.decode(), content, ttl)
+    marked = (name for name, limit in snapshot.limits.items() if limit.get("lowered"))
+    snapshot.lowered = frozenset([*lowered, *marked])
     return snapshot
 
 
-Command = tuple[str | int, ...]
+async def _read(connection: Connection, keys: Iterable[str] = ()) -> Any:
+    """[time, rows of (key, type, content, ttl)], of these keys or of all; None when they are too many."""
+    names = [_bytes(key) for key in keys]
+    fields = msgspec.json.encode(TASK_FIELDS)
+    client: Any = connection.client
+    return await client.eval(READ, 1, connection.keys.meta, connection.keys.prefix, SMALL, fields, *names)
 
 
-async def _list_keys(connection: Connection) -> list[str]:
-    pattern = connection.keys.prefix + "*"
-    return _sorted(connection, [key async for key in connection.client.scan_iter(match=pattern, count=SMALL)])
+async def _read_in_pieces(connection: Connection, before: Snapshot | None) -> Any:
+    prefix = connection.keys.prefix
+    found = {key async for key in connection.client.scan_iter(match=prefix + "*", count=1000)}
+    keys = {_text(key)[len(prefix) :] for key in found} | SINGLE | _places(before)
+    records = sorted(key for key in keys if split(key)[0] in TIMED)
+    time, rows = await _read(connection, sorted(keys.difference(records)))
+    for start in range(0, len(records), PIECE):
+        rows += (await _read(connection, records[start : start + PIECE]))[1]
+    return time, rows
 
 
-def _sorted(connection: Connection, found: Iterable[bytes]) -> list[str]:
-    start = len(connection.keys.prefix)
-    return sorted({_text(key)[start:] for key in found})
+def _places(before: Snapshot | None) -> set[str]:
+    """Keys that come and go with the traffic, and may be there again although the list of keys lacks them."""
+    if not before:
+        return set()
+    names = {f"age:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
+    for sub, home in before.hash("home").items():
+        names |= {f"queue:{sub}", f"heads:{sub.partition('|')[0]}"}
+        names |= {f"parked:{home[14:]}"} if home[13:14] == "p" else set()
+    names |= {f"lots:{name}" for name in before.limits}
+    names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
+    return names.union(key for key in before.present if split(key)[0] not in TIMED)
 
 
-def _ms(time: tuple[int, int]) -> int:
-    return time[0] * 1000 + time[1] // 1000
+def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> None:
+    if kind == "none":  # it went in between
+        return
+    snapshot.present.append(key)
+    name, of = split(key)
+    right = TYPES.get((name, bool(of)))
+    if right is None:
+        snapshot.strange[key] = "it is none of Fairlead's keys"
+        return
+    if kind != right:
+        snapshot.strange[key] = f"it should be a {right}, but is a {kind}"
+        return
+    snapshot.ttls[name, of] = ttl
+    if name == "task":
+        values = zip(TASK_FIELDS, content, strict=True)
+        record = {field: _text(value) for field, value in values if value is not None}
+        snapshot.hashes.setdefault(name, {})[of] = record
+    elif kind == "hash":
+        fields = _pairs(content)
+        if name == "meta" and (left := fields.pop("unfinished", None)) is not None:
+            snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
+        snapshot.hashes.setdefault(name, {})[of] = fields
+    elif kind == "zset":
+        scores = {member: float(score) for member, score in _pairs(content).items()}
+        snapshot.sets.setdefault(name, {})[of] = scores
+    elif kind == "stream":
+        snapshot.events = [_event(_pairs(flat)) for _, flat in content]
+    elif kind == "string":
+        snapshot.strings.setdefault(name, {})[of] = _text(content)
 
 
 def _text(value: bytes) -> str:
     return value.decode(errors="surrogateescape")
 
 
-def _commands(connection: Connection, keys: Iterable[str]) -> list[Command]:
-    """One for each key, and one more where its time to live is asked for; none for an unknown key."""
-    commands: list[Command] = []
-    for key in keys:
-        name, of = split(key)
-        kind = TYPES.get((name, bool(of)))
-        if kind is None:
-            continue
-        command, arguments = ("HMGET", TASK_FIELDS) if name == "task" else READS[kind]
-        full = (connection.keys.prefix + key).encode(errors="surrogateescape")
-        commands.append((command, full, *arguments))  # type: ignore[arg-type]
-        if name in TIMED:
-            commands.append(("PTTL", full))  # type: ignore[arg-type]
-    return commands
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
-async def _read(connection: Connection, commands: Iterable[Command]) -> list[Any]:
-    pipeline = connection.client.pipeline(transaction=True)
-    for command in commands:
-        pipeline.execute_command(*command)
-    replies: list[Any] = await pipeline.execute(raise_on_error=False)
-    return replies
+def _pairs(flat: list[bytes]) -> Fields:
+    texts = [_text(value) for value in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _snapshot(keys: Sequence[str], replies: Iterable[Any], now: int, lowered: frozenset[str]) -> Snapshot:
-    snapshot = Snapshot(now=now, present=list(keys))
-    left = iter(replies)
-    for key in keys:
-        name, of = split(key)
-        kind = TYPES.get((name, bool(of)))
-        if kind is None:
-            snapshot.strange[key] = "it is none of Fairlead's keys"
-            continue
-        reply = next(left)
-        ttl = next(left) if name in TIMED else -1
-        if isinstance(reply, ResponseError):
-            snapshot.strange[key] = f"it should be a {kind} ({reply})"
-        elif ttl != -2:  # else it ran out just now
-            _keep(snapshot, name, of, kind, reply)
-            snapshot.ttls[name, of] = ttl
-    snapshot.lowered = lowered | {i for i, limit in snapshot.limits.items() if limit.get("lowered")}
-    return snapshot
-
-
-def _keep(snapshot: Snapshot, name: str, of: str, kind: str, reply: Any) -> None:
-    if name == "task":
-        values = zip(TASK_FIELDS, reply, strict=True)
-        record = {field: _text(value) for field, value in values if value is not None}
-        snapshot.hashes.setdefault(name, {})[of] = record
-    elif kind == "hash":
-        if name == "meta" and (left := reply.pop(b"unfinished", None)) is not None:
-            snapshot.unfinished = len(msgspec.msgpack.decode(left, type=list[msgspec.Raw]))
-        fields = {_text(name): _text(value) for name, value in reply.items()}
-        snapshot.hashes.setdefault(name, {})[of] = fields
-    elif kind == "zset":
-        snapshot.sets.setdefault(name, {})[of] = {_text(member): float(score) for member, score in reply}
-    elif kind == "stream":
-        snapshot.events = [_event(entry) for _, entry in reply]
-    elif kind == "string":
-        snapshot.strings.setdefault(name, {})[of] = _text(reply)
-
-
-def _event(entry: Mapping[bytes, bytes]) -> Event:
-    fields = {_text(name): _text(value) for name, value in entry.items()}
+def _event(fields: Fields) -> Event:
     task, act, before, to = (fields.get(name, "") for name in ("task", "act", "from", "to"))
     return Event(task, act, before, to, number(fields, "at"), number(fields, "fence"))

@@ -16,7 +16,7 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
-from fairlead.store.reports import Claimed, Completed, Failed, Grant, answer_or_error, expect_ok
+from fairlead.store.reports import Batch, Claimed, Completed, Failed, Grant, answer_or_error, expect_ok
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
 from fairlead.store.workers import Workers
@@ -62,16 +62,20 @@ class Store:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def open(self) -> None:
-        """Checks the server, writes schema and policy. Safe to repeat; the way back after a loss."""
+    async def open(self, *, govern: bool = True) -> None:
+        """Checks the server, writes schema, policy and limits. Safe to repeat; the way back after a loss.
+
+        With `govern=False` this process only joins: what is set in the namespace stands.
+        """
         await self.connection.guard(check(self.connection.client))
-        answer = await self.connection.run("configure", SCHEMA, pack(stored_policy(self.settings)))
+        policy = pack(stored_policy(self.settings))
+        answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
         if text(answer[0]) == "newer":
             raise errors.SchemaTooNew(
                 f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
-        for name, wanted in self.settings.limits.items():
+        for name, wanted in self.settings.limits.items() if govern else ():
             await self.limits.set(name, wanted)
 
     async def close(self) -> None:
@@ -85,19 +89,9 @@ class Store:
         """Accepts up to 1,000 tasks at once; the answers are in order."""
         if len(tasks) > MOST_PER_CALL:
             raise errors.InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
-        answers: list[Submitted | errors.FairleadError] = []
-        specs: list[dict[str, Any]] = []
-        for task in tasks:
-            try:
-                specs.append(spec_of(task, self.settings))
-                answers.append(errors.StoreFault())  # until the script has answered
-            except errors.InvalidInput as problem:
-                answers.append(problem)
-        if specs:
-            _, replies = await self.run("submit", pack(specs))
-            waiting = iter(replies)
-            answers = [_submitted(next(waiting)) if isinstance(a, errors.StoreFault) else a for a in answers]
-        return answers
+        batch = Batch.of(tasks, lambda task: spec_of(task, self.settings))
+        replies = (await self.run("submit", batch.packed))[1] if batch.accepted else []
+        return batch.answers(map(_submitted, replies))
 
     async def submit_one(self, task: NewTask) -> Submitted:
         answer = (await self.submit(task))[0]
@@ -143,18 +137,25 @@ class Store:
         request: str = "",
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
-        calls: list[tuple[Any, ...]] = []
-        if completed:
-            calls.append(
-                ("complete", worker, pack([c.packed(self.settings) for c in completed]), self.clock())
-            )
-        if failed:
-            calls.append(("fail", worker, pack([f.packed() for f in failed]), self.clock()))
+        batches = {
+            "complete": Batch.of(completed, lambda report: report.packed(self.settings)),
+            "fail": Batch.of(failed, lambda report: report.packed()),
+        }
+        calls = [
+            (act, worker, batch.packed, self.clock()) for act, batch in batches.items() if batch.accepted
+        ]
         if claim:
             calls.append(self._claim_call(worker, claim, None, False, request))
-        answers = await self.connection.run_together(*calls)
+        answers, passed_over = await self.connection.run_together(*calls)
         claimed = self._claimed(answers.pop()) if claim else Claimed()
-        return [answer_or_error(row) for answer in answers for row in expect_ok(answer)[1]], claimed
+        if passed_over and claim and not claimed.tasks:  # it ran before the reports that make room for it
+            claimed = await self.claim(worker, claim)
+        replies = iter([expect_ok(answer)[1] for answer in answers])
+        reported: list[State | errors.FairleadError] = []
+        for batch in batches.values():
+            rows = next(replies) if batch.accepted else []
+            reported += batch.answers(map(answer_or_error, rows))
+        return reported, claimed
 
     async def complete(self, worker: str, *reports: Completed) -> list[State | errors.FairleadError]:
         return (await self.report(worker, completed=reports))[0]

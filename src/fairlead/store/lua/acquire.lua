@@ -2,12 +2,11 @@
 --
 -- KEYS     meta
 -- ARGV     limit units lease id holder clock
--- RETURNS  ok <fence> <until> | limit_full <instant or ""> | unknown_limit | too_many_units <most> | uninitialised
+-- RETURNS  ok <fence> <until> | limit_full <instant or ""> | unknown_limit | too_many_units <most> | conflict | uninitialised
 -- USES     leases overlap workers
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local wanted = limit_of(limit)
 if not wanted then return {"unknown_limit"} end
 local count = tonumber(units)
@@ -15,6 +14,7 @@ local is_rate = get(wanted, "kind") == "rate"
 
 -- The reply to this very request was lost: the lease is there.
 local known = bare_lease(id)
+if known and (get(known, "limit") ~= limit or number(known, "units") ~= count) then return {"conflict"} end
 if known then return {"ok", get(known, "fence"), get(known, "until")} end
 
 local most = number(wanted, is_rate and "burst" or "limit")

@@ -8,11 +8,10 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local t = task_record(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")
-if state == "cancelled" then return {"ok", ""} end
+if state == "cancelled" then return {"ok", get(t, "stopping") and get(t, "worker") or ""} end
 if state ~= "queued" and state ~= "delayed" and state ~= "executing" then return {"already_finished", state} end
 
 local stopping = ""
@@ -28,7 +27,7 @@ remove(waits, id)
 finish(t, "cancel", "cancelled", now)
 if state == "executing" then
   -- the record must outlive the lease, which knows by it what to free
-  t.ttl = math.max(t.ttl, number(t, "lease_until") - now + number(meta, "grace") + 3600000)
+  t.ttl = math.max(t.ttl, number(t, "lease_until") - now + setting("grace") + 3600000)
 end
 settle_and_commit()
 return {"ok", stopping}

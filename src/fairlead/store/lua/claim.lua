@@ -8,10 +8,8 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local me = worker_record(worker)
-if not me or now - number(me, "seen") > number(meta, "worker_ttl") then return {"unknown_worker"} end
-if get(me, "state") ~= "active" then return {"draining"} end
+if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
 
 local function answer(ids)
   local list = {}
@@ -37,6 +35,7 @@ if request ~= "" and get(me, "request") == request then
   return answer(still)
 end
 
+if get(me, "state") ~= "active" then return {"draining"} end
 advance(now)
 settle()
 make_holds(now)
@@ -48,10 +47,11 @@ local open = number(me, "capacity") - number(me, "reserve") - held_not_high
 local lanes_here, steps, ids = lanes_for(me), {left = 64 + tonumber(want)}, {}
 
 local function start(sub)
-  local id = string.sub(first(ordered(queue_key(sub))), 14)
+  local id = string.sub(first(queue_of(sub)), 14)
   local t = task_record(id)
   t.id = id
   local place, native_high = get(t, "place"), get(t, "priority") == "0"
+  if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
   dequeue(t, true)
   book_start(place, number(t, "tag"))
   book_turn(place)
@@ -83,6 +83,7 @@ if request ~= "" then
   put(me, "granted", table.concat(ids, " "))
 end
 put(me, "seen", now)
+me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
 local idle_now = #ids == 0 and steps.left > 0 and wait == "1" and free > 0
 if idle_now then set_idle(me, open > 0, now) end

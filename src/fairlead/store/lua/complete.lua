@@ -2,19 +2,16 @@
 --
 -- KEYS     meta
 -- ARGV     worker reports clock
--- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | invalid <field> <code> <message> }... | uninitialised
+-- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict | invalid <field> <code> <message> }... | uninitialised
 -- FLAGS    allow-oom
 -- USES     submitting workers
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
 local function complete(t, report)
-  for _, spec in ipairs(report.follow or {}) do
-    local problem = check_limits(spec) or check_signature(spec)
-    if problem then return problem end
-  end
+  local problem = refusal_of_all(report.follow or {})
+  if problem then return problem end
   drop_lease(t)
   book_run(t, now, true)
   put(t, "reported", get(t, "fence"))

@@ -8,11 +8,10 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
-local ended = end_leases(now)
+local count = end_leases(now)
 -- workers silent for an hour are forgotten; their records run out by themselves
 write("ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000)
-write("ZREMRANGEBYSCORE", dead_key, "-inf", now - number(meta, "dead_ttl"))
+write("ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl"))
 settle_and_commit()
-return {"ok", ended}
+return {"ok", count}

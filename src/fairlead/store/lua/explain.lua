@@ -7,7 +7,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local t = task_record(id)
 if not t then return {"unknown_task"} end
 if get(t, "state") ~= "queued" then
@@ -18,13 +17,19 @@ local place, tag = get(t, "place"), number(t, "tag")
 local sub, lane = sub_name(place, t), lane_name(place, t)
 local own_ticket = ticket(number(t, "seq"), id)
 
--- Tasks of the same place that stand before it, and of better places: counted per sub-queue, never per task.
-local position, ahead = 0, {}
+-- Those of its own line that stand before it, of better priorities, and of the other kind when it is their turn: counted
+-- per sub-queue, never per task.
+local position, ahead, beside = 0, {}, 0
+local one_line = setting("budget") == 0
+local waits_its_turn = turn_of({class = class_of(place), promoted = string.sub(place, 2) == "p"}) == 1
 for _, other in ipairs(call("HKEYS", home_key)) do
-  if place_of(other) == place then
+  local same_class = class_of(other) == class_of(place)
+  if place_of(other) == place or one_line and same_class then
     position = position + call("ZCOUNT", queue_key(other), "-inf", "(" .. int(tag))
     local level = call("ZRANGEBYSCORE", queue_key(other), tag, tag, "LIMIT", 0, 1000)
     for _, beside in ipairs(level) do position = position + (beside < own_ticket and 1 or 0) end
+  elseif same_class and waits_its_turn then
+    beside = beside + call("ZCARD", queue_key(other))
   elseif class_of(other) < class_of(place) then
     local class = string.sub(other, 1, 1)
     ahead[class] = (ahead[class] or 0) + call("ZCARD", queue_key(other))
@@ -47,7 +52,7 @@ end
 
 -- Of the workers seen lately: can one serve it, and is it only their reserve that is free?
 local capable, only_reserve = 0, 0
-for _, worker in ipairs(call("ZRANGEBYSCORE", workers_key, now - number(meta, "worker_ttl"), "+inf", "LIMIT", 0, 1000)) do
+for _, worker in ipairs(call("ZRANGEBYSCORE", workers_key, now - setting("worker_ttl"), "+inf", "LIMIT", 0, 1000)) do
   local record = worker_record(worker)
   if record and get(record, "state") == "active" and serves(profile_of(record, true), lane) then
     capable = capable + 1
@@ -59,7 +64,7 @@ end
 
 local after = threshold(place)
 return {"ok", int(now), cjson.encode({
-  state = "queued", place = place, tag = int(tag), position = position + 1, ahead = ahead, arrival = number(t, "arrival"),
+  state = "queued", place = place, tag = int(tag), position = position + beside + 1, ahead = ahead, arrival = number(t, "arrival"),
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   holds = get(holds, sub) ~= nil, type_paused = is_paused(lane), capable_workers = capable, only_reserve_free = only_reserve,
 })}

@@ -8,7 +8,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
 local answers = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do

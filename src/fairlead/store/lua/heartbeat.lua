@@ -9,7 +9,7 @@
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 local me = worker_record(worker)
-if not me or now - number(me, "seen") > number(meta, "worker_ttl") then return {"unknown_worker"} end
+if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
 
 local named = cmsgpack.unpack(holders)
 if not named then
@@ -35,7 +35,7 @@ if status == "draining" then
   not_idle(me)
 end
 put(me, "seen", now)
-me.ttl = 3600000 + number(meta, "worker_ttl")
+me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
 commit()
 return {"ok", get(me, "state"), answers}

@@ -7,7 +7,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local pauses = paused == "1"
 
 local function pause_limit()
@@ -27,8 +26,9 @@ local function pause_type()
   put(meta, "paused_types", count > 0 and count or nil)
   end_impossible_holds()
   settle()
-  for lane in pairs((whole(lanes_key) or {known = {}}).known) do
-    if not pauses and string.match(lane, "^..:([^;]*);") == name then entered_subs[lane .. "|"] = 1000 end
+  -- what waited for the type to go on is as good as new
+  for sub in pairs(not pauses and whole(home_key) and homes.known or {}) do
+    if get(homes, sub) and string.match(sub, "^..:([^;]*);") == name then entered_subs[sub] = call("ZCARD", queue_key(sub)) end
   end
 end
 

@@ -2,10 +2,11 @@
 --
 -- KEYS     meta
 -- ARGV     last
--- RETURNS  ok <dropped>
+-- RETURNS  ok <dropped> | uninitialised
 -- FLAGS    allow-oom
 -- USES     begin
 
+if not begin("") then return {"uninitialised"} end
 local upto = call("XRANGE", events_key, last, "+", "COUNT", 2)
 local dropped
 if #upto == 0 or upto[1][1] ~= last then return {"ok", 0} end

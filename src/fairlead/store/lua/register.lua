@@ -18,7 +18,7 @@ put(me, "reserve", tonumber(reserve))
 put(me, "state", "active")
 put(me, "seen", now)
 put(me, "registered", now)
-me.ttl = 3600000 + number(meta, "worker_ttl")
+me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
 commit()
 return {"ok"}

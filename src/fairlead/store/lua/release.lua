@@ -8,7 +8,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
 local function give_back(t)
   put(t, "reported", get(t, "fence"))

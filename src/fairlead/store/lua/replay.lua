@@ -8,7 +8,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 local t = task_record(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")

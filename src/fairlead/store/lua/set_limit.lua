@@ -7,10 +7,15 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
 limit_of(name)
 local view = limit_views[name]
+local was = get(view, "kind")
+if was and was ~= kind then
+  -- leases up to this fence took their units under the other kind: the doctor asks
+  put(view, "redefined", number(meta, "fence") or 0)
+  for _, lot in ipairs(members(ordered(lots_key(name)))) do remove(refills, lot) end
+end
 put(view, "kind", kind)
 put(view, "limit", kind == "slots" and tonumber(limit) or nil)
 put(view, "interval", kind == "rate" and tonumber(interval) or nil)

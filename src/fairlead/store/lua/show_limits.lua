@@ -7,7 +7,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 if name ~= "" and not limit_of(name) then return {"unknown_limit"} end
 
 local waiting = {}

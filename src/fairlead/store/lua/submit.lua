@@ -7,7 +7,6 @@
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-tell_limits_the_time(now)
 
 local answers = {}
 for i, spec in ipairs(cmsgpack.unpack(tasks)) do answers[i] = submit_task(spec, now) end

@@ -3,8 +3,9 @@
 -- USES     unit hashes
 
 local meta = hash(meta_key)
+local instant -- of this act, in ms
 
--- The instant of this act in ms, or nil when the namespace was never opened or its data is gone.
+-- The instant of this act, or nil when the namespace was never opened or its data is gone.
 local function begin(clock)
   if not whole(meta_key) then return nil end
   local unfinished = get(meta, "unfinished")
@@ -15,9 +16,25 @@ local function begin(clock)
     whole(meta_key)
   end
   if not get(meta, "schema") then return nil end
-  if clock ~= "" then return tonumber(clock) end
-  local time = call("TIME")
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  if clock ~= "" then
+    instant = tonumber(clock)
+  else
+    local time = call("TIME")
+    instant = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return instant
+end
+
+local settings = {}
+
+-- A number of the policy, which no act but configure changes.
+local function setting(name)
+  local value = settings[name]
+  if not value then
+    value = number(meta, name)
+    settings[name] = value
+  end
+  return value
 end
 
 local function next_number(counter)
@@ -26,8 +43,8 @@ local function next_number(counter)
   return value
 end
 
--- Something will change by time alone at `instant`: nobody needs to look for it before.
-local function alarm_at(instant)
+-- Something will change by time alone then: nobody needs to look for it before.
+local function alarm_at(time)
   local alarm = number(meta, "alarm")
-  if not alarm or instant < alarm then put(meta, "alarm", instant) end
+  if not alarm or time < alarm then put(meta, "alarm", time) end
 end

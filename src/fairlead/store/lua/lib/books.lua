@@ -6,7 +6,7 @@ local accounts = {}
 local durations = hash(durations_key)
 
 local function account_of(place)
-  local name = number(meta, "budget") == 0 and string.sub(place, 1, 1) .. "n" or place
+  local name = setting("budget") == 0 and string.sub(place, 1, 1) .. "n" or place
   local account = accounts[name]
   if not account then
     account = {name = name, key = fin_key(name), fins = {}, v = number(meta, "virtual_" .. name) or 0}

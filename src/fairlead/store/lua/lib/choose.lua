@@ -17,7 +17,7 @@ end
 
 -- In which order native and promoted go within a priority: promoted first once the native ones have had their budget.
 local function turn_of(lane)
-  local budget = number(meta, "budget")
+  local budget = setting("budget")
   if budget == 0 then return 0 end
   local promoted_first = (number(meta, "streak_" .. lane.class) or 0) >= budget
   return lane.promoted == promoted_first and 0 or 1
@@ -30,10 +30,10 @@ local function better(a, b)
   return a.seq < b.seq
 end
 
--- The best head over `lanes`; with no open room only base high may start.
-local function best_head(lanes, open)
+-- The best head over the lanes `served`; with no open room only base high may start.
+local function best_head(served, open)
   local best
-  for _, lane in ipairs(lanes) do
+  for _, lane in ipairs(served) do
     if open or lane.native_high then
       local member, tag = first(ordered(heads_key(lane.name)))
       if member then
@@ -52,9 +52,9 @@ local function sub_behind(head)
 end
 
 -- Looks at heads, best first, and parks what cannot start, until one can: its sub-queue, or nil.
-local function choose(lanes, open, steps)
+local function choose(served, open, steps)
   while steps.left > 0 do
-    local head = best_head(lanes, open)
+    local head = best_head(served, open)
     if not head then return nil end
     steps.left = steps.left - 1
     local sub = sub_behind(head)
@@ -66,7 +66,7 @@ local function choose(lanes, open, steps)
 end
 
 local function book_turn(place)
-  local budget, class = number(meta, "budget"), string.sub(place, 1, 1)
+  local budget, class = setting("budget"), string.sub(place, 1, 1)
   if budget == 0 or class == "2" then return end
   local streak = number(meta, "streak_" .. class) or 0
   put(meta, "streak_" .. class, string.sub(place, 2) == "p" and 0 or math.min(budget, streak + 1))

@@ -12,7 +12,7 @@ local function finish(t, act, state, now, detail)
   put(t, "wait_until", nil)
   local replayable = state == "failed" or state == "dead_letter"
   if replayable then add(dead, t.id, now) end
-  t.ttl = number(meta, replayable and "dead_ttl" or "finished_ttl")
+  t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   event(t, act, from, state, now, detail)
   ended_key = recent_key(int(math.floor(now / 10000)))
   ended[state] = (ended[state] or 0) + 1
@@ -39,7 +39,7 @@ end
 
 -- Seconds before minutes: doubles up to a most, the upper half random.
 local function back_off(retries, jitter)
-  local delay = math.min(number(meta, "retry_max"), number(meta, "retry_base") * 2 ^ math.min(retries - 1, 40))
+  local delay = math.min(setting("retry_max"), setting("retry_base") * 2 ^ math.min(retries - 1, 40))
   return math.floor(delay / 2) + math.floor(delay * jitter / 2000)
 end
 
@@ -79,7 +79,7 @@ local function crash(t, now)
   put(t, "wait_until", nil)
   local detail = {code = "worker_lost", crashes = crashes, worker = get(t, "worker")}
   set_error(t, "worker_lost", "the worker that ran it was lost", true)
-  if crashes >= number(meta, "crash_limit") then
+  if crashes >= setting("crash_limit") then
     finish(t, "expire", "dead_letter", now, detail)
   else
     requeue(t, "expire", now, now, detail)

@@ -15,7 +15,7 @@ on_commit(function()
     write("XADD", events_key, "*", "task", e[1], "act", e[2], "from", e[3], "to", e[4], "at", e[5], "fence", e[6], "detail", e[7])
   end
   -- Nobody has consumed for long: the oldest go, and meta.lost says how many. A recorder trims what it has stored.
-  local most = number(meta, "max_events")
+  local most = setting("max_events")
   local over = call("XLEN", events_key) + #events - most
   if over > 0 then
     write("HINCRBY", meta_key, "lost", over)

@@ -40,7 +40,7 @@ local function consider_hold(sub)
     if get(limit_of(need.name), "hold") then return end
   end
   if #set == 0 then return end
-  put(holds, sub, string.sub(first(ordered(queue_key(sub))), 14))
+  put(holds, sub, string.sub(first(queue_of(sub)), 14))
   for _, need in ipairs(set) do
     local limit = limit_of(need.name)
     put(limit, "hold", sub)

@@ -14,7 +14,7 @@ local function task_record(id)
 end
 
 local function lease_until(holder, instant)
-  local freed_at = instant + number(meta, "grace")
+  local freed_at = instant + setting("grace")
   add(leases, holder, freed_at)
   alarm_at(freed_at)
 end
@@ -36,6 +36,13 @@ end
 local function running_on(worker)
   local gone = dropped[worker] or {all = 0, not_high = 0}
   return call("ZCARD", running_key(worker)) - gone.all, call("ZCOUNT", running_key(worker), 1, 1) - gone.not_high
+end
+
+-- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.
+local function drop_orphan(id)
+  remove(leases, id)
+  for _, name in ipairs(members(ordered(limits_key))) do free_units(id, {{name = name}}) end
+  for _, worker in ipairs(members(ordered(workers_key))) do remove(ordered(running_key(worker)), id) end
 end
 
 -- A lease without a task.

@@ -5,11 +5,6 @@
 local LIMIT_FIELDS = {"kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered"}
 local limit_views, touched_limits = {}, {}
 local freed_limits = {} -- limit -> leases that ended in this act: so many idle workers are worth waking
-local now_us = 0 -- set by the act through tell_limits_the_time
-
-local function tell_limits_the_time(now)
-  now_us = now * 1000
-end
 
 -- nil when nobody defined it.
 local function limit_of(name)
@@ -42,16 +37,33 @@ local function needs(text)
   return list
 end
 
+local CLASSES = {["0"] = 0, ["1"] = 1, ["2"] = 2}
+local sub_parts = {}
+
+-- What the name of a sub-queue says; taken apart once per act.
+local function parts_of(sub)
+  local parts = sub_parts[sub]
+  if not parts then
+    local lane, limits = string.match(sub, "^([^|]*)|(.*)$")
+    parts = {lane = lane, needs = needs(limits), queue = ordered(queue_key(sub)), heads = ordered(heads_key(lane))}
+    sub_parts[sub] = parts
+  end
+  return parts
+end
+
 local function place_of(sub) return string.sub(sub, 1, 2) end
-local function class_of(sub) return tonumber(string.sub(sub, 1, 1)) end
-local function lane_of(sub) return string.match(sub, "^[^|]*") end
-local function needs_of(sub) return needs(string.match(sub, "|(.*)$")) end
+local function class_of(sub) return CLASSES[string.sub(sub, 1, 1)] end
+local function lane_of(sub) return parts_of(sub).lane end
+local function needs_of(sub) return parts_of(sub).needs end
+local function queue_of(sub) return parts_of(sub).queue end
+local function heads_of(sub) return parts_of(sub).heads end
 
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 local function room(limit, class, is_owner)
   if get(limit, "paused") then return 0 end
   if get(limit, "kind") == "rate" then
     local interval, burst = number(limit, "interval"), number(limit, "burst")
+    local now_us = instant * 1000
     local tat = math.max(number(limit, "tat") or 0, now_us)
     return math.min(burst, math.floor((now_us + burst * interval - tat) / interval))
   end
@@ -79,12 +91,13 @@ local function take_units(holder, list)
   for _, need in ipairs(list) do
     local limit = limit_of(need.name)
     if get(limit, "kind") == "rate" then
-      put(limit, "tat", math.max(number(limit, "tat") or 0, now_us) + need.units * number(limit, "interval"))
+      put(limit, "tat", math.max(number(limit, "tat") or 0, instant * 1000) + need.units * number(limit, "interval"))
     else
       put(limit, "used", (number(limit, "used") or 0) + need.units)
       put(limit, "held:" .. holder, need.units)
     end
     touch_limit(need.name)
+    if freed_limits[need.name] then freed_limits[need.name] = freed_limits[need.name] - 1 end -- taken again at once
   end
 end
 

@@ -10,7 +10,7 @@ local refills = ordered(refills_key)
 local touched_lots = {}
 
 local function ticket(seq, id)
-  return string.format("%013.0f", seq) .. id
+  return string.format("%013d", seq) .. id
 end
 
 -- The owner of a hold has more room than others, so it never shares a lot with them ("!").
@@ -22,7 +22,7 @@ end
 local function leave(sub, home)
   local seq, where = string.sub(home, 1, 13), string.sub(home, 14)
   if where == "h" then
-    remove(ordered(heads_key(lane_of(sub))), seq .. "s" .. sub)
+    remove(heads_of(sub), seq .. "s" .. sub)
   else
     local lot = string.sub(where, 2)
     remove(ordered(parked_key(lot)), seq .. sub)
@@ -35,7 +35,7 @@ local function stand(sub, where, seq, tag)
   local home = get(homes, sub)
   if home then leave(sub, home) end
   if where == "h" then
-    add(ordered(heads_key(lane_of(sub))), seq .. "s" .. sub, tag)
+    add(heads_of(sub), seq .. "s" .. sub, tag)
   elseif where then
     local lot = string.sub(where, 2)
     add(ordered(parked_key(lot)), seq .. sub, tag)
@@ -47,7 +47,7 @@ end
 local function stand_in_heads(sub)
   local home = get(homes, sub)
   if home and string.sub(home, 14) ~= "h" then
-    local head, tag = first(ordered(queue_key(sub)))
+    local head, tag = first(queue_of(sub))
     stand(sub, "h", string.sub(head, 1, 13), tag)
   end
 end
@@ -69,12 +69,15 @@ local function settle_lot(lot, what)
     if show then add(heads, show .. "m" .. lot, tag) end
     put(markers, lot, show)
   end
-  if get(limit, "kind") == "rate" and least and not open and not get(limit, "paused") then
-    local instant = refilled_at(limit, tonumber(units))
-    add(refills, lot, instant)
-    alarm_at(instant)
-  elseif get(limit, "interval") then
-    remove(refills, lot)
+  if get(limit, "kind") == "rate" then
+    -- what the burst can never give (it was lowered) is not worth coming back for
+    local waits_for_refill = least and not open and not get(limit, "paused") and tonumber(units) <= number(limit, "burst")
+    if waits_for_refill then
+      add(refills, lot, refilled_at(limit, tonumber(units)))
+      alarm_at(refilled_at(limit, tonumber(units)))
+    else
+      remove(refills, lot)
+    end
   end
 end
 

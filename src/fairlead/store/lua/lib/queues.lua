@@ -35,6 +35,7 @@ local function end_hold(sub)
       put(limit, "hold", nil)
       put(limit, "hold_units", nil)
       touch_limit(need.name)
+      freed_limits[need.name] = (freed_limits[need.name] or 0) + 1
     end
   end
   touched_subs[sub] = true
@@ -42,7 +43,7 @@ end
 
 local function threshold(place)
   local after = place == "2n" and "low_to_medium" or place == "1n" and "medium_to_high" or place == "1p" and "low_to_high"
-  local ms = after and number(meta, after) or 0
+  local ms = after and setting(after) or 0
   return ms > 0 and ms or nil
 end
 
@@ -52,7 +53,7 @@ local function enqueue(t, place, tag, seq)
   put(t, "place", place)
   put(t, "tag", tag)
   put(t, "seq", seq)
-  add(ordered(queue_key(sub)), ticket(seq, t.id), tag)
+  add(queue_of(sub), ticket(seq, t.id), tag)
   add(ordered(age_key(place)), t.id, number(t, "arrival"))
   local after = threshold(place)
   if after then alarm_at(number(t, "arrival") + after) end
@@ -64,11 +65,11 @@ local function dequeue(t, starts)
   local place = get(t, "place")
   local sub = sub_name(place, t)
   if starts or get(holds, sub) == t.id then end_hold(sub) end
-  remove(ordered(queue_key(sub)), ticket(number(t, "seq"), t.id))
+  remove(queue_of(sub), ticket(number(t, "seq"), t.id))
   remove(ordered(age_key(place)), t.id)
   touched_subs[sub] = true
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
-  local shared = number(meta, "budget") == 0
+  local shared = setting("budget") == 0
   if not first(ordered(age_key(place))) and not (shared and first(ordered(age_key(other)))) then close_books(place) end
 end
 
@@ -86,11 +87,17 @@ local function watch_patience(sub, head)
   if #list < 2 then return end
   local arrival = number(hash(task_key(string.sub(head, 14))), "arrival")
   local promoted = string.sub(sub, 2, 2) == "p"
-  add(patience, sub, arrival + (promoted and 0 or number(meta, "hold_after")))
+  add(patience, sub, arrival + (promoted and 0 or setting("hold_after")))
+end
+
+-- One that cannot start now is parked at once, so that who frees the unit knows whom to wake for it.
+local function first_stand(sub)
+  local lacking = blocking(sub)
+  return lacking and "p" .. lot_name(lacking, sub) or "h"
 end
 
 local function settle_sub(sub)
-  local head, tag = first(ordered(queue_key(sub)))
+  local head, tag = first(queue_of(sub))
   local home = get(homes, sub)
   if not head then
     if home then
@@ -108,7 +115,7 @@ local function settle_sub(sub)
     change_count(signatures, signature_of(sub), 1)
     remember_signature(sub)
   end
-  stand(sub, home and string.sub(home, 14) or "h", seq, tag)
+  stand(sub, home and string.sub(home, 14) or first_stand(sub), seq, tag)
   watch_patience(sub, head)
 end
 

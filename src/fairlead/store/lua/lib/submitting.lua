@@ -4,6 +4,7 @@
 
 local MOST_SIGNATURES = 1024
 local submitted_keys = {}
+local new_signatures, new_signatures_count = {}, 0 -- of this act
 
 local function invalid(field, code, message)
   return {"invalid", field, code, message}
@@ -19,12 +20,15 @@ local function define_group(spec)
   end
 end
 
-local function check_limits(spec)
+-- `groups`: limits that tasks to be accepted before this one will define.
+local function check_limits(spec, groups)
   for _, need in ipairs(needs(spec.limits)) do
     local limit = limit_of(need.name)
     local most
     if limit then
       most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
+    elseif groups and groups[need.name] then
+      most = groups[need.name]
     elseif need.name == spec.group then
       most = spec.group_limit
     else
@@ -36,12 +40,22 @@ local function check_limits(spec)
   end
 end
 
+local function signature_of_spec(spec)
+  return spec.type .. ";" .. spec.capabilities .. "|" .. spec.limits
+end
+
+local function note_signature(spec)
+  local signature = signature_of_spec(spec)
+  if not new_signatures[signature] and not get(signatures, signature) then
+    new_signatures[signature] = true
+    new_signatures_count = new_signatures_count + 1
+  end
+end
+
 local function check_signature(spec)
-  local signature = spec.type .. ";" .. spec.capabilities .. "|" .. spec.limits
-  if get(signatures, signature) then return end
-  local pending = 0
-  for _ in pairs(touched_subs) do pending = pending + 1 end
-  if call("HLEN", signatures_key) + pending >= MOST_SIGNATURES then
+  local signature = signature_of_spec(spec)
+  if new_signatures[signature] or get(signatures, signature) then return end
+  if call("HLEN", signatures_key) + new_signatures_count >= MOST_SIGNATURES then
     return invalid("limits", "too_many_signatures", "more than " .. MOST_SIGNATURES .. " different combinations of type, capabilities and limits are queued: use fewer")
   end
 end
@@ -60,6 +74,20 @@ local function given_before(spec)
   if digest ~= spec.digest then return {"conflict"} end
   local first_one = task_record(id)
   return {"exists", id, first_one and get(first_one, "state") or "completed"}
+end
+
+-- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
+local function refusal_of_all(specs)
+  local groups, keys = {}, {}
+  for _, spec in ipairs(specs) do
+    local before = given_before(spec)
+    if before and before[1] == "conflict" then return before end
+    if spec.key and (keys[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
+    local problem = not before and (check_limits(spec, groups) or check_signature(spec))
+    if problem then return problem end
+    if spec.key then keys[spec.key] = spec.digest end
+    if spec.group and not groups[spec.group] then groups[spec.group] = spec.group_limit end
+  end
 end
 
 local STORED = {"type", "parameters", "priority", "capabilities", "limits", "fair", "weight", "timeout", "max_retries"}
@@ -83,6 +111,7 @@ local function submit_task(spec, now)
   local problem = check_limits(spec) or check_signature(spec)
   if problem then return problem end
   define_group(spec)
+  note_signature(spec)
   local t = make_record(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
@@ -104,7 +133,7 @@ local function submit_task(spec, now)
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
     submitted_keys[spec.key] = spec.digest .. " " .. spec.id
-    write("SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", number(meta, "idempotency_ttl"))
+    write("SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl"))
   end
   return {"ok", spec.id, state}
 end

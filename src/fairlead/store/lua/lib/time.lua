@@ -9,7 +9,9 @@ local function end_leases(now)
   for _, holder in ipairs(due) do
     local bare = string.match(holder, "^lease:(.*)$")
     local t = not bare and task_record(holder)
-    if bare then
+    if not bare and not t then
+      drop_orphan(holder)
+    elseif bare then
       drop_bare_lease(bare, bare_lease(bare))
     elseif get(t, "stopping") then
       drop_lease(t)

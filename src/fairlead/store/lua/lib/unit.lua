@@ -5,8 +5,8 @@
 
 local writes, flushers = {}, {}
 
-local function int(number)
-  return string.format("%.0f", number)
+local function int(value)
+  return string.format("%d", value)
 end
 
 local function write(...)

@@ -47,11 +47,27 @@ local function set_idle(worker, open, now)
   put(worker, "idle", profile)
 end
 
+-- The longest idle worker of a profile that still lives; those who died in the line are taken out of it.
+local function next_idler(profile)
+  local idlers = ordered(idlers_key(profile))
+  while true do
+    local id = first(idlers)
+    if not id then
+      put(idle, profile, nil)
+      return nil
+    end
+    local worker = worker_record(id)
+    local stands_here = worker and get(worker, "idle") == profile
+    if stands_here and instant - number(worker, "seen") <= setting("worker_ttl") then return worker end
+    if stands_here then put(worker, "idle", nil) end
+    remove(idlers, id)
+  end
+end
+
 local function wake_one(lane)
   for profile, text in pairs(idle.known) do
-    if text and serves(text, lane) then
-      local worker = whole(worker_key((first(ordered(idlers_key(profile))))))
-      worker.id = string.sub(worker.key, #worker_key("") + 1)
+    local worker = text and serves(text, lane) and next_idler(profile)
+    if worker then
       not_idle(worker)
       write("RPUSH", wake_key(worker.id), lane)
       write("PEXPIRE", wake_key(worker.id), 30000)
@@ -60,32 +76,42 @@ local function wake_one(lane)
   end
 end
 
--- One idle worker for each task that entered its sub-queue in this act and can start now.
-local function wake_for_entered()
-  for sub, count in pairs(entered_subs) do
+-- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room that no other was woken for.
+local function wake_for(sub, count, promised)
+  if is_paused(sub) then return 0 end
+  local woken = 0
+  while woken < count do
     for _, need in ipairs(needs_of(sub)) do
       local limit = limit_of(need.name)
-      count = math.min(count, math.floor(room(limit, class_of(sub), get(limit, "hold") == sub) / need.units))
+      local left = room(limit, class_of(sub), get(limit, "hold") == sub) - (promised[need.name] or 0)
+      if left < need.units then return woken end
     end
-    for _ = 1, count do
-      if not wake_one(lane_of(sub)) then break end
+    if not wake_one(lane_of(sub)) then return woken end
+    for _, need in ipairs(needs_of(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
+    woken = woken + 1
+  end
+  return woken
+end
+
+-- One idle worker for each lease that ended in this act, if one of those who waited for its limit can start now.
+local function wake_for_freed(name, count, promised)
+  for _, lot in ipairs(members(ordered(lots_key(name)))) do
+    if count > 0 and get(markers, lot) then
+      for _, parked in ipairs(members(ordered(parked_key(lot)))) do
+        local sub = string.sub(parked, 14)
+        local waiting = call("ZCARD", queue_key(sub)) - (entered_subs[sub] or 0)
+        count = count - wake_for(sub, math.min(count, waiting), promised)
+      end
     end
   end
 end
 
--- One idle worker for each lease that ended in this act, if somebody who waited for its limit has room now.
-local function wake_for_freed()
-  for name, count in pairs(freed_limits) do
-    for _, lot in ipairs(members(ordered(lots_key(name)))) do
-      while count > 0 and get(markers, lot) and wake_one(string.match(lot, "@(.*)$")) do count = count - 1 end
-    end
-  end
-end
-
+-- One for each task that entered its sub-queue in this act and can start now, and one for each unit that got free.
 local function wake_idle_workers()
   if next(entered_subs) == nil and next(freed_limits) == nil or not whole(idle_key) then return end
-  wake_for_entered()
-  wake_for_freed()
+  local promised = {} -- limit -> units that workers were woken for
+  for sub, count in pairs(entered_subs) do wake_for(sub, count, promised) end
+  for name, count in pairs(freed_limits) do wake_for_freed(name, count, promised) end
 end
 
 -- The end of an act that queues or frees.

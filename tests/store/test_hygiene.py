@@ -1,0 +1,248 @@
+"""After a day that saw everything a namespace holds what configuration put there, and what runs out."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from fairlead import errors
+from fairlead.settings import LeaseSettings, Promotion, Rate, Scheduling, Settings, Slots
+from fairlead.states import TERMINAL, State
+from fairlead.store.keys import FIXED, PASSING
+from fairlead.store.limits import Lease
+from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.store import Store
+from fairlead.task import NewTask, Task
+from tests.conftest import Clock
+from tests.store.looking import events, everything, key_names, new, raw
+
+USERS = ["ann", "bob", "eve", None]
+NEEDS: list[dict[str, int]] = [
+    {},
+    {},
+    {"a": 1},
+    {"b": 1},
+    {"a": 1, "b": 1},
+    {"gpu": 1},
+    {"gpu": 3},
+    {"api": 1},
+]
+WORKERS = {
+    "w0": {"capacity": 4, "reserve": 1, "capabilities": ["big"]},
+    "w1": {"capacity": 3, "task_types": ["draw", "echo"]},
+    "w2": {"capacity": 2},
+    "idler": {"capacity": 1, "capabilities": ["rare"], "task_types": ["none"]},
+}
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(
+        promotion=Promotion(low_to_medium_seconds=60, medium_to_high_seconds=120, budget=2),
+        lease=LeaseSettings(lease_seconds=20, grace_seconds=1),
+        scheduling=Scheduling(hold_after_seconds=5),
+        limits={
+            "a": Slots(limit=1),
+            "b": Slots(limit=1),
+            "gpu": Slots(limit=4),
+            "api": Rate(count=1, period_seconds=5, burst=2),
+        },
+    )
+
+
+class Day:
+    """A random day, the same every time: tasks of all kinds, workers that do well, badly or nothing."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self.chance = random.Random(7)
+        self.leases: list[Lease] = []
+        self.holds = 0
+
+    def wish(self) -> NewTask:
+        pick = self.chance.choice
+        return new(
+            pick(["draw", "echo", "sum"]),
+            priority=pick(["high", "medium", "low"]),
+            user_id=pick(USERS),
+            limits=pick(NEEDS),
+            required_capabilities=pick([(), (), ("big",)]),
+            delay_seconds=pick([None, None, 3.0]),
+            max_wait_seconds=pick([None, None, 50.0]),
+            timeout_seconds=pick([15, 600]),
+            max_retries=pick([0, 1, 3]),
+            idempotency_key=pick([None, f"key-{self.chance.randrange(1_000_000)}"]),
+        )
+
+    async def run(self) -> None:
+        for busy in [True] * 25 + [False] * 100:
+            if busy:
+                await self.store.submit(*[self.wish() for _ in range(self.chance.randrange(12))])
+                await self.take_bare_leases()
+            for worker in WORKERS:
+                await self.work(worker, busy)
+            self.holds += sum(limit.hold is not None for limit in await self.store.limits.all())
+            self.clock.pass_ms(self.chance.choice([0, 300, 2_000, 9_000]))
+            if not busy and await self.is_drained():
+                return
+        raise AssertionError("it was not drained")
+
+    async def take_bare_leases(self) -> None:
+        try:
+            self.leases.append(await self.store.limits.acquire(self.chance.choice(["a", "gpu", "api"])))
+        except errors.LimitFull:
+            self.leases.reverse()
+        if len(self.leases) > 3:  # those that are not given back run out
+            try:
+                await self.store.limits.release(self.leases.pop())
+            except errors.Fenced:
+                self.leases.clear()
+
+    async def work(self, worker: str, busy: bool) -> None:
+        await self.store.workers.register(worker, **WORKERS[worker])  # type: ignore[arg-type]
+        for task in (await self.store.claim(worker, 3, idle=True)).tasks:
+            if self.chance.random() < (0.4 if busy else 0.9):
+                await self.store.complete(worker, Completed(task.task_id, task.fence, {"ok": True}))
+            else:
+                await self.misfortune(worker, task)
+
+    async def misfortune(self, worker: str, task: Task) -> None:
+        match self.chance.randrange(6):
+            case 0:
+                await self.store.fail(worker, Failed(task.task_id, task.fence, jitter=500))
+            case 1:
+                await self.store.fail(worker, Failed(task.task_id, task.fence, retriable=False))
+            case 2:
+                await self.store.release(worker, Grant(task.task_id, task.fence))
+            case 3:
+                await self.store.cancel(task.task_id)
+            case 4:
+                await self.store.cancel(task.task_id)
+                await self.store.release(worker, Grant(task.task_id, task.fence))
+            case _:
+                self.clock.pass_ms(100)  # the worker forgets it: its lease runs out
+
+    async def is_drained(self) -> bool:
+        stats = await self.store.stats()
+        waiting = sum(queue.depth for queue in stats.queues.values()) + stats.delayed
+        return waiting == 0 and "leases" not in await key_names(self.store)
+
+    async def go_home(self) -> None:
+        for worker in WORKERS:
+            await self.store.workers.leave(worker)
+
+
+@pytest.fixture
+async def day(store: Store, clock: Clock) -> Day:
+    day = Day(store, clock)
+    await day.run()
+    await day.go_home()
+    return day
+
+
+async def test_the_day_saw_everything(day: Day) -> None:
+    seen = Counter((row["act"], row["to"]) for row in await events(day.store))
+    expected = {
+        *{("submit", "queued"), ("submit", "delayed"), ("claim", "executing"), ("complete", "completed")},
+        *{("fail", "delayed"), ("fail", "failed"), ("fail", "dead_letter"), ("release", "queued")},
+        *{("promote", "queued"), ("promote", "failed"), ("cancel", "cancelled"), ("expire", "queued")},
+        *{("expire", "delayed"), ("expire", "dead_letter")},
+    }
+    assert set(seen) == expected
+    assert day.holds > 0
+
+
+async def test_only_what_is_meant_to_stay_is_left(day: Day) -> None:
+    fixed, passing = {key.name for key in FIXED}, {key.name for key in PASSING}
+    left = {name: runs_out for name, (_, runs_out) in (await everything(day.store)).items()}
+    kinds = {name.partition(":")[0] for name in left}
+    assert kinds <= fixed | passing - {"lease", "workers", "worker"}
+    staying = {
+        name for name, runs_out in left.items() if not runs_out and name.partition(":")[0] not in fixed
+    }
+    assert staying == {"dead"}
+
+
+async def test_records_of_ended_tasks_run_out_as_retention_says(day: Day, settings: Settings) -> None:
+    keep = {True: settings.retention.dead_seconds, False: settings.retention.finished_seconds}
+    for name in await key_names(day.store):
+        if name.startswith("task:"):
+            task = await day.store.get(name.removeprefix("task:"))
+            assert task.status in TERMINAL
+            seconds = keep[task.status in (State.FAILED, State.DEAD_LETTER)]
+            left = await raw(day.store).ttl(day.store.connection.keys.prefix + name)
+            assert seconds - 60 <= left <= seconds, task.status
+
+
+async def test_nothing_is_in_use_and_nothing_is_kept_back(day: Day) -> None:
+    limits = await day.store.limits.all()
+    assert [(limit.active, limit.waiting, limit.hold, limit.slots) for limit in limits] == [
+        (0, 0, None, ())
+    ] * 4
+
+
+async def test_the_books_know_no_more_users_than_there_are(day: Day) -> None:
+    content = await everything(day.store)
+    books = {name: members for name, (members, _) in content.items() if name.startswith("fin:")}
+    assert all(len(members) <= len(USERS) for members in books.values())
+    meta = content["meta"][0]
+    for name, members in books.items():
+        virtual = int(meta.get(f"virtual_{name.removeprefix('fin:')}".encode(), 0))
+        assert all(fin > virtual for _, fin in members)
+
+
+async def test_the_list_of_the_dead_ends_with_their_retention(
+    day: Day, clock: Clock, settings: Settings
+) -> None:
+    clock.pass_seconds(settings.retention.dead_seconds + 1)
+    await day.store.expire()
+    assert "dead" not in await key_names(day.store)
+
+
+async def test_a_second_day_leaves_no_more_than_the_first(
+    open_store: Callable[..., Store], clock: Clock, day: Day
+) -> None:
+    def fields(content: dict[str, object]) -> set[str]:
+        fixed = {key.name for key in FIXED} - {"events", "fin"}
+        return {name for name in content if name.partition(":")[0] in fixed}
+
+    before = await everything(day.store)
+    await day.run()
+    await day.go_home()
+    after = await everything(day.store)
+    assert fields(after) == fields(before)
+    assert after["meta"][0].keys() <= before["meta"][0].keys() | {b"alarm"}
+    for name in ("limit:a", "limit:b", "limit:gpu"):
+        assert after[name][0].keys() == before[name][0].keys()
+
+
+async def test_workers_that_never_come_back_are_forgotten(store: Store, clock: Clock) -> None:
+    await store.workers.register("w")
+    clock.pass_seconds(3601)
+    await store.expire()
+    assert "workers" not in await key_names(store)
+    left = await raw(store).pttl(store.connection.keys.key("worker", "w"))
+    assert 0 < left <= 3_600_000 + store.settings.worker_ttl_ms
+
+
+async def test_a_worker_that_only_claims_is_remembered_as_long_as_one_that_beats(store: Store) -> None:
+    await store.workers.register("w")
+    key = store.connection.keys.key("worker", "w")
+    await raw(store).pexpire(key, 60_000)  # nearly an hour later
+    await store.claim("w")
+    assert await raw(store).pttl(key) > 3_000_000
+
+
+async def test_a_cancelled_run_whose_record_has_run_out_stops_nobody(store: Store, clock: Clock) -> None:
+    await store.workers.register("w")
+    await store.submit_one(new(limits={"gpu": 1}))
+    (task,) = (await store.claim("w")).tasks
+    await store.cancel(task.task_id)
+    # nobody looks for two days: the record runs out before anything ends the lease
+    await raw(store).delete(store.connection.keys.key("task", task.task_id))
+    clock.pass_seconds(2 * 86_400)
+    await store.workers.register("w")
+    await store.claim("w")
+    assert (await store.limits.get("gpu")).active == 0

@@ -1,0 +1,206 @@
+"""The outbox: every transition as one event, in order, to those who listen and to those who read later."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fairlead.settings import Outbox, Settings
+from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.store import Store
+from tests.conftest import Clock
+from tests.store.looking import claim_one, events, new, raw
+
+FIELDS = ("task", "act", "from", "to", "at", "fence", "detail")
+
+
+@pytest.fixture
+async def told(store: Store) -> AsyncIterator[Any]:
+    """What a live subscriber of the namespace hears."""
+    listener = raw(store).pubsub()
+    await listener.subscribe(store.connection.keys.channel)
+    assert await listener.get_message(timeout=10) is not None  # it is subscribed
+    yield listener
+    await listener.aclose()
+
+
+async def heard(listener: Any, count: int) -> list[dict[str, Any]]:
+    """The next `count` events, as `events` gives them."""
+    rows: list[dict[str, Any]] = []
+    while len(rows) < count:
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=10)
+        assert message is not None, f"only {len(rows)} of {count} events were published"
+        for event in json.loads(message["data"]):
+            row = dict(zip(FIELDS, event, strict=True))
+            rows.append(
+                row | {"at": int(row["at"]), "fence": int(row["fence"]), "detail": json.loads(row["detail"])}
+            )
+    return rows
+
+
+async def ids(store: Store) -> list[str]:
+    entries = await raw(store).xrange(store.connection.keys.key("events"))
+    return [entry_id.decode() for entry_id, _ in entries]
+
+
+async def live_a_life(store: Store, clock: Clock) -> str:
+    """One task that meets most of what can happen to one."""
+    await store.workers.register("w")
+    submitted = await store.submit_one(new(priority="low", user_id="ann"))
+    clock.pass_seconds(600)
+    await store.promote()
+    await store.workers.register("w")
+    first = await claim_one(store)
+    clock.pass_ms(250)
+    await store.fail("w", Failed(first.task_id, first.fence, code="busy", jitter=0))
+    clock.pass_ms(500)
+    second = await claim_one(store)
+    await store.release("w", Grant(second.task_id, second.fence))
+    third = await claim_one(store)
+    clock.pass_ms(1_500)
+    await store.complete("w", Completed(third.task_id, third.fence))
+    return submitted.task_id
+
+
+async def test_every_transition_gives_one_event_with_all_its_facts(store: Store, clock: Clock) -> None:
+    start = clock.now
+    task_id = await live_a_life(store, clock)
+    rows = await events(store)
+    assert {row["task"] for row in rows} == {task_id}
+    assert [(row["act"], row["from"], row["to"], row["at"] - start, row["fence"]) for row in rows] == [
+        ("submit", "", "queued", 0, 0),
+        ("promote", "queued", "queued", 600_000, 0),
+        ("claim", "queued", "executing", 600_000, 1),
+        ("fail", "executing", "delayed", 600_250, 1),
+        ("promote", "delayed", "queued", 600_750, 1),
+        ("claim", "queued", "executing", 600_750, 2),
+        ("release", "executing", "queued", 600_750, 2),
+        ("claim", "queued", "executing", 600_750, 3),
+        ("complete", "executing", "completed", 602_250, 3),
+    ]
+
+
+async def test_the_detail_of_an_event_says_what_history_needs(store: Store, clock: Clock) -> None:
+    await live_a_life(store, clock)
+    submit, age, claim, fail, *_, complete = [row["detail"] for row in await events(store)]
+    assert submit == {"type": "echo", "priority": 2, "fair": "ann"}
+    assert age == {"from": "2n", "to": "1p"}
+    assert claim == {"worker": "w", "place": "1p", "tag": 0, "waited": 600_000, "looked_at": 1}
+    assert fail == {"code": "busy", "retries": 1, "delay": 500}
+    assert complete == {"ran": 1_500, "worker": "w"}
+
+
+async def test_ends_that_nobody_reported_have_their_events_too(store: Store, clock: Clock) -> None:
+    await store.workers.register("w", capacity=9)
+    await store.submit(
+        new("crash"), new("late", timeout_seconds=20, max_retries=0), new("impatient", max_wait_seconds=5)
+    )
+    await store.claim("w", 2)
+    clock.pass_seconds(31)
+    await store.expire()
+    await store.promote()
+    found = {
+        (row["act"], row["to"], row["detail"]["code"])
+        for row in await events(store)
+        if "code" in row["detail"]
+    }
+    assert found == {
+        ("expire", "queued", "worker_lost"),
+        ("expire", "dead_letter", "timeout"),
+        ("promote", "failed", "RESOURCE_EXHAUSTED"),
+    }
+
+
+async def test_a_cancelled_run_tells_of_its_new_fence(store: Store) -> None:
+    await store.workers.register("w")
+    await store.submit_one(new())
+    task = await claim_one(store)
+    await store.cancel(task.task_id)
+    last = (await events(store))[-1]
+    assert (last["act"], last["from"], last["to"], last["fence"]) == (
+        "cancel",
+        "executing",
+        "cancelled",
+        task.fence + 1,
+    )
+    assert (await store.get(task.task_id)).fence == last["fence"]
+
+
+async def test_who_listens_hears_the_same_events_in_the_same_order(
+    store: Store, clock: Clock, told: Any
+) -> None:
+    await live_a_life(store, clock)
+    await store.submit(*[new(user_id=f"u{i}") for i in range(5)])
+    written = await events(store)
+    assert await heard(told, len(written)) == written
+
+
+async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any) -> None:
+    await store.workers.register("w")
+    await store.claim("w", idle=True)
+    await store.submit(new(limits={"nope": 1}))
+    await store.workers.heartbeat("w")
+    await store.expire()
+    await store.promote()
+    assert await events(store) == []
+    await store.submit_one(new())  # the first that is heard
+    assert await heard(told, 1) == await events(store)
+
+
+class TestOverItsCap:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        return Settings(outbox=Outbox(max_events=10))
+
+    async def test_the_oldest_events_go_and_the_loss_is_counted(self, store: Store) -> None:
+        for _ in range(3):
+            await store.submit(*[new() for _ in range(4)])
+        tasks = [row["task"] for row in await events(store)]
+        await store.submit(new())
+        assert [row["task"] for row in await events(store)][:9] == tasks[1:]
+        assert (len(await ids(store)), (await store.stats()).lost_events) == (10, 3)
+
+    async def test_an_act_with_more_events_than_fit_keeps_the_last(self, store: Store, told: Any) -> None:
+        batch = [new() for _ in range(25)]
+        await store.submit(*batch)
+        assert [row["task"] for row in await events(store)] == [task.task_id for task in batch[15:]]
+        assert (await store.stats()).lost_events == 15
+        assert len(await heard(told, 25)) == 25
+
+    async def test_what_was_recorded_in_time_is_not_lost(self, store: Store) -> None:
+        for _ in range(5):
+            await store.submit(*[new() for _ in range(8)])
+            await store.recorded((await ids(store))[-1])
+        assert (await store.stats()).lost_events == 0
+
+
+async def test_recorded_drops_exactly_the_events_up_to_that_one(store: Store) -> None:
+    await store.submit(*[new() for _ in range(7)])
+    before = await ids(store)
+    assert await store.recorded(before[3]) == 4
+    assert await ids(store) == before[4:]
+
+
+async def test_recording_the_last_event_leaves_an_empty_outbox_that_goes_on(store: Store) -> None:
+    await store.submit(new(), new())
+    before = await ids(store)
+    assert await store.recorded(before[-1]) == 2
+    assert await ids(store) == []
+    await store.submit_one(new())
+    (after,) = await ids(store)
+    assert after > before[-1]
+
+
+async def test_recording_again_drops_nothing_more(store: Store) -> None:
+    await store.submit(*[new() for _ in range(5)])
+    before = await ids(store)
+    await store.recorded(before[2])
+    assert [await store.recorded(before[2]), await store.recorded(before[0])] == [0, 0]
+    assert await ids(store) == before[3:]
+
+
+async def test_an_event_that_never_was_drops_nothing(store: Store) -> None:
+    await store.submit(new(), new())
+    assert [await store.recorded("99999999999999-0"), await store.recorded("1-0")] == [0, 0]
+    assert len(await ids(store)) == 2

@@ -1,0 +1,344 @@
+"""Idle workers sleep until there is something for them: one is woken per task that can start."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlead.settings import Slots
+from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.conftest import Clock
+from tests.store.looking import claim_one, key_names, new, raw, woken
+
+
+async def idle(store: Store, *workers: str, **facts: Any) -> None:
+    """Workers that asked, got nothing, and wait."""
+    for worker in workers:
+        await store.workers.register(worker, **facts)
+        assert (await store.claim(worker, idle=True)).tasks == []
+
+
+async def calls(store: Store, *workers: str) -> int:
+    return sum((await woken(store, *workers)).values())
+
+
+async def fill(store: Store, limit: str, units: int = 1) -> NewTask:
+    """A limit of so many units, all taken by a task of the worker `busy`."""
+    await store.limits.set(limit, Slots(limit=units))
+    await store.workers.register("busy", capacity=9)
+    await store.submit_one(new(limits={limit: units}))
+    return NewTask(task_type="echo", task_id=(await claim_one(store, "busy")).task_id)
+
+
+# A sleeping worker
+
+
+async def test_a_sleeping_worker_is_woken_by_a_submit(live_store: Store) -> None:
+    await idle(live_store, "w")
+    sleeping = asyncio.create_task(live_store.workers.wait("w", 30))
+    await live_store.submit_one(new())
+    assert await sleeping
+    assert len((await live_store.claim("w")).tasks) == 1
+
+
+async def test_a_call_that_came_before_the_sleep_is_not_lost(live_store: Store) -> None:
+    await idle(live_store, "w")
+    await live_store.submit_one(new())
+    assert await live_store.workers.wait("w", 30)
+
+
+async def test_a_sleep_without_a_call_ends_by_itself(live_store: Store) -> None:
+    await idle(live_store, "w")
+    assert not await live_store.workers.wait("w", 0.01)
+
+
+async def test_a_wake_up_call_runs_out(live_store: Store) -> None:
+    await idle(live_store, "w")
+    await live_store.submit_one(new())
+    assert 0 < await raw(live_store).pttl(live_store.connection.keys.key("wake", "w")) <= 30_000
+
+
+async def test_a_worker_that_did_not_ask_for_it_is_not_woken(live_store: Store) -> None:
+    await live_store.workers.register("w")
+    await live_store.claim("w")
+    await live_store.submit_one(new())
+    assert await calls(live_store, "w") == 0
+
+
+# How many are woken
+
+
+async def test_one_worker_is_woken_per_task_that_can_start(live_store: Store) -> None:
+    workers = ["w1", "w2", "w3", "w4"]
+    await idle(live_store, *workers)
+    await live_store.submit_one(new())
+    assert await calls(live_store, *workers) == 1
+    await live_store.submit(new(), new())
+    assert sorted((await woken(live_store, *workers)).values()) == [0, 1, 1, 1]
+
+
+async def test_the_worker_that_waited_longest_is_woken_first(store: Store, clock: Clock) -> None:
+    for worker in ("w2", "w1", "w3"):
+        await idle(store, worker)
+        clock.pass_ms(1)
+    await store.submit_one(new())
+    assert await woken(store, "w1", "w2", "w3") == {"w1": 0, "w2": 1, "w3": 0}
+
+
+async def test_more_tasks_than_idle_workers_wake_them_all_once(live_store: Store) -> None:
+    await idle(live_store, "w1", "w2")
+    await live_store.submit(*[new() for _ in range(9)])
+    assert await woken(live_store, "w1", "w2") == {"w1": 1, "w2": 1}
+
+
+async def test_no_more_workers_are_woken_than_the_limit_has_room(live_store: Store) -> None:
+    await live_store.limits.set("gpu", Slots(limit=5))
+    await idle(live_store, "w1", "w2", "w3", "w4")
+    await live_store.submit(*[new(limits={"gpu": 2}) for _ in range(4)])
+    assert await calls(live_store, "w1", "w2", "w3", "w4") == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "wishes"),
+    [
+        ({"capabilities": ["gpu"]}, {"required_capabilities": ("gpu",)}),
+        ({"task_types": ["draw"]}, {"task_type": "draw"}),
+        ({"task_types": ["draw", "echo"], "capabilities": ["a", "b"]}, {"required_capabilities": ("b",)}),
+    ],
+)
+async def test_the_one_that_can_serve_it_is_woken(
+    live_store: Store, facts: dict[str, Any], wishes: dict[str, Any]
+) -> None:
+    await idle(live_store, "plain1", "plain2", task_types=["echo"])
+    await idle(live_store, "able", **facts)
+    await live_store.submit_one(new(**wishes))
+    assert await woken(live_store, "plain1", "plain2", "able") == {"plain1": 0, "plain2": 0, "able": 1}
+
+
+async def test_a_worker_with_only_its_reserve_free_is_woken_for_high_alone(live_store: Store) -> None:
+    await live_store.workers.register("w", capacity=2, reserve=1)
+    await live_store.submit_one(new(priority="low"))
+    await claim_one(live_store)
+    assert (await live_store.claim("w", idle=True)).tasks == []
+    await live_store.submit_one(new(priority="medium"))
+    assert await calls(live_store, "w") == 0
+    await live_store.submit_one(new(priority="high"))
+    assert await calls(live_store, "w") == 1
+
+
+async def test_a_full_worker_is_not_woken(live_store: Store) -> None:
+    await live_store.workers.register("w", capacity=1)
+    await live_store.submit_one(new())
+    await claim_one(live_store)
+    await live_store.claim("w", idle=True)
+    await live_store.submit_one(new())
+    assert await calls(live_store, "w") == 0
+
+
+async def test_a_task_that_the_claimer_takes_itself_wakes_nobody_else(store: Store, clock: Clock) -> None:
+    await store.submit_one(new(delay_seconds=10))
+    await idle(store, "w1", "w2")
+    clock.pass_seconds(10)
+    assert len((await store.claim("w1")).tasks) == 1
+    assert await calls(store, "w2") == 0
+
+
+# Who is not woken
+
+
+async def test_nobody_is_woken_for_a_full_limit(live_store: Store) -> None:
+    await fill(live_store, "gpu")
+    await idle(live_store, "w1", "w2")
+    await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
+    assert await calls(live_store, "w1", "w2") == 0
+
+
+async def test_nobody_is_woken_for_a_capability_nobody_has(live_store: Store) -> None:
+    await idle(live_store, "w1", "w2", capabilities=["a"])
+    await live_store.submit_one(new(required_capabilities=("a", "b")))
+    assert await calls(live_store, "w1", "w2") == 0
+
+
+async def test_nobody_is_woken_for_a_paused_limit(live_store: Store) -> None:
+    await live_store.limits.set("gpu", Slots(limit=5))
+    await live_store.limits.pause("gpu")
+    await idle(live_store, "w")
+    await live_store.submit_one(new(limits={"gpu": 1}))
+    assert await calls(live_store, "w") == 0
+
+
+async def test_nobody_is_woken_for_a_paused_type(live_store: Store) -> None:
+    await live_store.pause_type("echo")
+    await idle(live_store, "w")
+    await live_store.submit_one(new())
+    assert await calls(live_store, "w") == 0
+
+
+async def test_nobody_is_woken_for_a_task_with_a_delay(live_store: Store) -> None:
+    await idle(live_store, "w")
+    await live_store.submit_one(new(delay_seconds=60))
+    assert await calls(live_store, "w") == 0
+
+
+# What wakes besides a submit
+
+
+async def end(store: Store, act: str, held: NewTask) -> None:
+    match act:
+        case "complete":
+            await store.complete("busy", Completed(held.task_id))
+        case "fail":
+            await store.fail("busy", Failed(held.task_id, retriable=False))
+        case "cancel and confirm":
+            await store.cancel(held.task_id)
+            await store.release("busy", Grant(held.task_id))
+        case "raise the limit":
+            await store.limits.set("gpu", Slots(limit=2))
+
+
+ENDS = ["complete", "fail", "cancel and confirm", "raise the limit"]
+
+
+@pytest.mark.parametrize("act", ENDS)
+async def test_a_unit_that_gets_free_wakes_one_of_those_who_can_use_it(live_store: Store, act: str) -> None:
+    held = await fill(live_store, "gpu")
+    await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
+    await idle(live_store, "other", task_types=["draw"])
+    await idle(live_store, "w1", "w2")
+    await end(live_store, act, held)
+    assert await calls(live_store, "other") == 0
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+@pytest.mark.parametrize("act", ENDS)
+async def test_it_wakes_also_for_a_task_that_nobody_has_looked_at_yet(live_store: Store, act: str) -> None:
+    held = await fill(live_store, "gpu")
+    await idle(live_store, "w1", "w2")
+    await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
+    await end(live_store, act, held)
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_a_task_given_back_wakes_one(live_store: Store) -> None:
+    await live_store.workers.register("busy")
+    await live_store.submit_one(new())
+    held = await claim_one(live_store, "busy")
+    await idle(live_store, "w1", "w2")
+    await live_store.release("busy", Grant(held.task_id, held.fence))
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_a_lease_without_a_task_that_is_given_back_wakes_one(live_store: Store) -> None:
+    await live_store.limits.set("gpu", Slots(limit=1))
+    lease = await live_store.limits.acquire("gpu")
+    await live_store.submit_one(new(limits={"gpu": 1}))
+    await idle(live_store, "w1", "w2")
+    await live_store.limits.release(lease)
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_a_replayed_task_wakes_one(live_store: Store) -> None:
+    await live_store.workers.register("busy")
+    await live_store.submit_one(new())
+    held = await claim_one(live_store, "busy")
+    await live_store.fail("busy", Failed(held.task_id, held.fence, retriable=False))
+    await idle(live_store, "w1", "w2")
+    await live_store.replay(held.task_id)
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_a_follow_up_task_wakes_one(live_store: Store) -> None:
+    await live_store.workers.register("busy")
+    await live_store.submit_one(new())
+    held = await claim_one(live_store, "busy")
+    await idle(live_store, "w1", "w2")
+    await live_store.complete("busy", Completed(held.task_id, held.fence, follow=[new()]))
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["looked at", "not looked at"])
+async def test_a_limit_that_goes_on_wakes_one_per_task(live_store: Store, seen: bool) -> None:
+    await live_store.limits.set("gpu", Slots(limit=5))
+    await live_store.limits.pause("gpu")
+    if not seen:
+        await idle(live_store, "w1", "w2", "w3")
+    await live_store.submit_one(new(limits={"gpu": 1}))
+    if seen:
+        await idle(live_store, "w1", "w2", "w3")
+    await live_store.limits.pause("gpu", False)
+    assert await calls(live_store, "w1", "w2", "w3") == 1
+
+
+async def test_a_raised_limit_wakes_one_per_task(live_store: Store) -> None:
+    await fill(live_store, "gpu")
+    await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
+    await idle(live_store, "w1", "w2", "w3", "w4")
+    await live_store.limits.set("gpu", Slots(limit=9))
+    assert await calls(live_store, "w1", "w2", "w3", "w4") == 2
+
+
+async def test_a_type_that_goes_on_wakes_one_per_task(live_store: Store) -> None:
+    await live_store.pause_type("echo")
+    await live_store.submit_one(new())
+    await idle(live_store, "w1", "w2", "w3")
+    await live_store.pause_type("echo", False)
+    assert await calls(live_store, "w1", "w2", "w3") == 1
+
+
+async def test_a_hold_that_ends_wakes_one_who_was_held_back(store: Store, clock: Clock) -> None:
+    await store.limits.set("a", Slots(limit=1))
+    await store.limits.set("b", Slots(limit=1))
+    await store.workers.register("busy", capacity=9)
+    await store.submit(new(limits={"a": 1}), new(limits={"b": 1}))
+    one, _ = (await store.claim("busy", 9)).tasks
+    both = await store.submit_one(new(limits={"a": 1, "b": 1}))
+    clock.pass_seconds(30)
+    await store.workers.register("busy", capacity=9)
+    assert (await store.claim("busy")).tasks == []  # the hold is made
+    await store.complete("busy", Completed(one.task_id))
+    await store.submit_one(new(limits={"a": 1}))
+    await idle(store, "w1", "w2")
+    await store.cancel(both.task_id)
+    assert await calls(store, "w1", "w2") == 1
+
+
+# Workers that are gone
+
+
+async def test_a_woken_worker_is_no_longer_idle(live_store: Store) -> None:
+    await idle(live_store, "w")
+    await live_store.submit(new())
+    assert [key for key in await key_names(live_store) if key.startswith("idle")] == []
+
+
+@pytest.mark.parametrize("way", ["leave", "drain", "drain by heartbeat", "claim"])
+async def test_an_idle_worker_that_goes_is_not_woken(live_store: Store, way: str) -> None:
+    await idle(live_store, "w")
+    match way:
+        case "leave":
+            await live_store.workers.leave("w")
+        case "drain":
+            await live_store.workers.drain("w")
+        case "drain by heartbeat":
+            await live_store.workers.heartbeat("w", draining=True)
+        case "claim":
+            await live_store.claim("w")
+    assert [key for key in await key_names(live_store) if key.startswith("idle")] == []
+    await live_store.submit_one(new())
+    assert await calls(live_store, "w") == 0
+
+
+async def test_an_idle_worker_whose_record_has_run_out_does_not_stop_a_submit(live_store: Store) -> None:
+    await idle(live_store, "w")
+    await raw(live_store).delete(live_store.connection.keys.key("worker", "w"))
+    await live_store.submit_one(new())
+
+
+async def test_a_dead_idle_worker_is_not_woken_in_place_of_a_live_one(store: Store, clock: Clock) -> None:
+    await idle(store, "dead")
+    clock.pass_seconds(60)
+    await idle(store, "live")
+    await store.submit_one(new())
+    assert await calls(store, "live") == 1
