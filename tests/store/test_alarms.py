@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead.settings import LeaseSettings, Promotion, Rate, Settings, Slots
+from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.conftest import Clock
@@ -99,3 +100,30 @@ async def test_a_rate_that_becomes_slots_leaves_no_alarm_behind(store: Store, cl
     await store.complete("w", Completed(second.task_id, second.fence))
     clock.pass_seconds(25)
     assert (await store.claim("w")).next_alarm is None
+
+
+async def test_what_a_lowered_rate_can_never_give_rings_no_alarm(store: Store, clock: Clock) -> None:
+    await store.limits.set("api", Rate(count=1, period_seconds=10, burst=2))
+    await store.workers.register("w", capacity=9)
+    await store.submit(*[new(priority="high", limits={"api": 2}) for _ in range(2)])
+    (first,) = (await store.claim("w", 2)).tasks
+    await store.complete("w", Completed(first.task_id, first.fence))
+    await store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    clock.pass_seconds(25)
+    empty = await store.claim("w")
+    assert (empty.tasks, empty.next_alarm) == ([], None)
+    await store.limits.set("api", Rate(count=1, period_seconds=10, burst=2))
+    assert len((await store.claim("w")).tasks) == 1
+
+
+@pytest.mark.xfail(reason="the doctor expects a refill where the burst is too small for one")
+async def test_a_rate_lowered_below_a_need_is_no_illness(store: Store, clock: Clock) -> None:
+    await store.limits.set("api", Rate(count=1, period_seconds=10, burst=2))
+    await store.workers.register("w", capacity=9)
+    tasks = [new(priority="high", limits={"api": 2}) for _ in range(2)]
+    await store.submit(*tasks)
+    await store.claim("w", 2)
+    await store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    found = await examine(store.connection, now_ms=clock.now)
+    await store.cancel(tasks[1].task_id)
+    assert found == []

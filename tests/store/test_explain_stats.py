@@ -18,7 +18,7 @@ def settings() -> Settings:
     return Settings(lease=LeaseSettings(lease_seconds=60))
 
 
-async def busy_worker(store: Store, name: str = "w", **facts: int) -> None:
+async def busy_worker(store: Store, name: str = "w") -> None:
     """A worker whose places are all taken."""
     await store.workers.register(name, capacity=1, task_types=["filler"])
     await store.submit_one(new("filler", priority="high"))

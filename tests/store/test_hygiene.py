@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
@@ -201,9 +200,7 @@ async def test_the_list_of_the_dead_ends_with_their_retention(
     assert "dead" not in await key_names(day.store)
 
 
-async def test_a_second_day_leaves_no_more_than_the_first(
-    open_store: Callable[..., Store], clock: Clock, day: Day
-) -> None:
+async def test_a_second_day_leaves_no_more_than_the_first(day: Day) -> None:
     def fields(content: dict[str, object]) -> set[str]:
         fixed = {key.name for key in FIXED} - {"events", "fin"}
         return {name for name in content if name.partition(":")[0] in fixed}

@@ -105,6 +105,6 @@ def text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def fields(flat: Sequence[bytes]) -> dict[str, str]:
-    """A flat field-value list as a dict."""
-    return {flat[i].decode(): flat[i + 1].decode() for i in range(0, len(flat), 2)}
+def fields(flat: Sequence[bytes | int]) -> dict[str, str]:
+    """A flat field-value list as a dict; a number that the script has just set comes as one."""
+    return {text(flat[i]): text(flat[i + 1]) for i in range(0, len(flat), 2)}

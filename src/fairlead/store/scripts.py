@@ -25,8 +25,8 @@ from fairlead.store.keys import write_keys
 HEADER = re.compile(r"^-- (KEYS|ARGV|RETURNS|FLAGS|USES)\s+(.*)$")
 FUNCTION = re.compile(r"^((?:--.*\n)*local function (\w+)\((?:.* end\n|.*\n(?:(?!end).*\n)*end\n))", re.M)
 NAME = re.compile(r"\w+")
-ACTS = files("fairlead.store") / "lua"
 CORE = ("unit", "hashes", "ordered", "begin")  # names used everywhere
+ACTS = files("fairlead.store") / "lua"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ if not now then return {"uninitialised"} end
 
 local count = end_leases(now)
 -- workers silent for an hour are forgotten; their records run out by themselves
-write("ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000)
-write("ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl"))
+write({"ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000})
+write({"ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl")})
 settle_and_commit()
 return {"ok", count}

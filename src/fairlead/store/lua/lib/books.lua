@@ -100,7 +100,7 @@ end
 
 on_commit(function()
   for _, account in pairs(accounts) do
-    if account.cleared then write("DEL", account.key) end
+    if account.cleared then write({"DEL", account.key}) end
     local adds, removes = {}, {}
     for key in pairs(account.changed or {}) do
       local fin = account.fins[key]
@@ -113,7 +113,7 @@ on_commit(function()
     end
     if not account.cleared then
       write_many("ZREM", account.key, removes, 1)
-      write("ZREMRANGEBYSCORE", account.key, "-inf", account.v)
+      write({"ZREMRANGEBYSCORE", account.key, "-inf", account.v})
     end
     write_many("ZADD", account.key, adds, 2)
   end

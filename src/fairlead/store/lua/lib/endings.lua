@@ -19,8 +19,8 @@ local function finish(t, act, state, now, detail)
 end
 
 on_commit(function()
-  for state, count in pairs(ended) do write("HINCRBY", ended_key, state, count) end
-  if ended_key then write("PEXPIRE", ended_key, 120000) end
+  for state, count in pairs(ended) do write({"HINCRBY", ended_key, state, count}) end
+  if ended_key then write({"PEXPIRE", ended_key, 120000}) end
 end)
 
 local function set_error(t, code, message, retriable)

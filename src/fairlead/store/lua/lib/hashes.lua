@@ -1,4 +1,4 @@
--- Hashes as this act leaves them.
+-- Hashes as this act leaves them. A field set by this act may be a number until the server has stored it.
 --
 -- USES     unit
 
@@ -7,10 +7,18 @@ local hash_views, hash_list = {}, {}
 local function hash(key)
   local view = hash_views[key]
   if not view then
-    view = {key = key, known = {}, changed = {}}
+    view = {key = key, known = {}, changed = NONE}
     hash_views[key] = view
     hash_list[#hash_list + 1] = view
   end
+  return view
+end
+
+-- A hash that is made by this act, of these fields.
+local function new_hash(key, fields)
+  local view = {key = key, known = fields, changed = NONE, whole = true, is_new = true}
+  hash_views[key] = view
+  hash_list[#hash_list + 1] = view
   return view
 end
 
@@ -19,9 +27,9 @@ local function whole(key)
   local view = hash(key)
   if not view.whole then
     view.whole = true
-    local flat = call("HGETALL", key)
+    local flat, known = call("HGETALL", key), view.known
     for i = 1, #flat, 2 do
-      if view.known[flat[i]] == nil then view.known[flat[i]] = flat[i + 1] end
+      if known[flat[i]] == nil then known[flat[i]] = flat[i + 1] end
     end
   end
   if next(view.known) == nil then return nil end
@@ -49,8 +57,9 @@ end
 
 -- nil deletes the field.
 local function put(view, field, value)
-  if type(value) == "number" then value = int(value) end
   view.known[field] = value or false
+  if view.is_new then return end -- all of it is written
+  if view.changed == NONE then view.changed = {} end
   view.changed[field] = true
 end
 
@@ -60,20 +69,29 @@ local function change_count(view, field, by)
   return count
 end
 
+local function write_fields(view, fields)
+  local sets, dels, set_count = {}, {}, 0
+  for field in pairs(fields) do
+    local value = view.known[field]
+    if value then
+      sets[set_count + 1], sets[set_count + 2] = field, value
+      set_count = set_count + 2
+    elseif not view.is_new then
+      dels[#dels + 1] = field
+    end
+  end
+  write_many("HSET", view.key, sets, 2)
+  write_many("HDEL", view.key, dels, 1)
+end
+
 on_commit(function()
   for _, view in ipairs(hash_list) do
-    local sets, dels = {}, {}
-    for field in pairs(view.changed) do
-      if view.known[field] then
-        sets[#sets + 1] = field
-        sets[#sets + 1] = view.known[field]
-      else
-        dels[#dels + 1] = field
-      end
+    if view.is_new then
+      write_fields(view, view.known)
+    elseif view.changed ~= NONE then
+      write_fields(view, view.changed)
     end
-    write_many("HSET", view.key, sets, 2)
-    write_many("HDEL", view.key, dels, 1)
-    if view.persist then write("PERSIST", view.key) end
-    if view.ttl then write("PEXPIRE", view.key, view.ttl) end
+    if view.persist then write({"PERSIST", view.key}) end
+    if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
   end
 end)

@@ -7,21 +7,23 @@ local ordered_views, ordered_list = {}, {}
 local function ordered(key)
   local set = ordered_views[key]
   if not set then
-    set = {key = key, window = {}, at = 1, loaded = 0, chunk = 2, added = {}, removed = {}}
+    set = {key = key, window = NONE, at = 1, loaded = 0, chunk = 2, added = NONE, removed = NONE}
     ordered_views[key] = set
     ordered_list[#ordered_list + 1] = set
   end
   return set
 end
 
-local function add(set, member, score)
-  set.added[member] = score
+local function remove(set, member)
+  if set.added ~= NONE then set.added[member] = nil end
+  if set.removed == NONE then set.removed = {} end
   set.removed[member] = true
 end
 
-local function remove(set, member)
-  set.added[member] = nil
-  set.removed[member] = true
+local function add(set, member, score)
+  remove(set, member)
+  if set.added == NONE then set.added = {} end
+  set.added[member] = score
 end
 
 -- The window grows: one claim looks at one head, a batch at many.
@@ -29,7 +31,11 @@ local function read_on(set)
   local more = call("ZRANGE", set.key, set.loaded, set.loaded + set.chunk - 1, "WITHSCORES")
   set.loaded = set.loaded + set.chunk
   if #more < 2 * set.chunk then set.exhausted = true end
-  for i = 1, #more do set.window[#set.window + 1] = more[i] end
+  if set.window == NONE then
+    set.window = more
+  else
+    for i = 1, #more do set.window[#set.window + 1] = more[i] end
+  end
   set.chunk = math.min(set.chunk * 4, 128)
 end
 
@@ -88,15 +94,17 @@ end
 
 on_commit(function()
   for _, set in ipairs(ordered_list) do
-    local adds, removes = {}, {}
-    for member, score in pairs(set.added) do
-      adds[#adds + 1] = score
-      adds[#adds + 1] = member
+    if set.removed ~= NONE then
+      local adds, removes, count = {}, {}, 0
+      for member, score in pairs(set.added) do
+        adds[count + 1], adds[count + 2] = score, member
+        count = count + 2
+      end
+      for member in pairs(set.removed) do
+        if set.added[member] == nil then removes[#removes + 1] = member end
+      end
+      write_many("ZREM", set.key, removes, 1)
+      write_many("ZADD", set.key, adds, 2)
     end
-    for member in pairs(set.removed) do
-      if set.added[member] == nil then removes[#removes + 1] = member end
-    end
-    write_many("ZREM", set.key, removes, 1)
-    write_many("ZADD", set.key, adds, 2)
   end
 end)

@@ -90,17 +90,19 @@ local function refusal_of_all(specs)
   end
 end
 
-local STORED = {"type", "parameters", "priority", "capabilities", "limits", "fair", "weight", "timeout", "max_retries"}
+local function given(text)
+  return text ~= "" and text or nil
+end
 
 local function make_record(spec, now)
-  local t = hash(task_key(spec.id))
-  t.id, t.whole = spec.id, true
-  for _, field in ipairs(STORED) do
-    local value = spec[field]
-    if value ~= nil and value ~= "" then put(t, field, value) end
-  end
-  for field, value in pairs(spec.facts or {}) do put(t, field, value) end
-  put(t, "created", now)
+  local t = new_hash(task_key(spec.id), {
+    type = spec.type, parameters = spec.parameters, priority = spec.priority, timeout = spec.timeout,
+    max_retries = spec.max_retries, weight = spec.weight, created = now, capabilities = given(spec.capabilities),
+    limits = given(spec.limits), fair = given(spec.fair),
+    state = false, arrival = false, place = false, tag = false, seq = false, cost = false, -- room for what comes next
+  })
+  t.id = spec.id
+  for field, value in pairs(spec.facts or NONE) do put(t, field, value) end
   return t
 end
 
@@ -133,7 +135,7 @@ local function submit_task(spec, now)
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
     submitted_keys[spec.key] = spec.digest .. " " .. spec.id
-    write("SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl"))
+    write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
   end
   return {"ok", spec.id, state}
 end

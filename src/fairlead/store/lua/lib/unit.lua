@@ -4,19 +4,21 @@
 -- itself breaks, commit() keeps what was left to write in meta.unfinished for the next act to finish.
 
 local writes, flushers = {}, {}
+local NONE = {} -- stands for a table that nothing was put into yet
 
 local function int(value)
   return string.format("%d", value)
 end
 
-local function write(...)
-  writes[#writes + 1] = {...}
+-- {"COMMAND", key, ...}
+local function write(command)
+  writes[#writes + 1] = command
 end
 
 -- Collects the arguments of a variadic command and writes it in pieces that fit the Lua stack.
 local function write_many(command, key, arguments, step)
   for from = 1, #arguments, step * 200 do
-    write(command, key, unpack(arguments, from, math.min(from + step * 200 - 1, #arguments)))
+    write({command, key, unpack(arguments, from, math.min(from + step * 200 - 1, #arguments))})
   end
 end
 

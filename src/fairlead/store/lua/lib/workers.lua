@@ -69,8 +69,8 @@ local function wake_one(lane)
     local worker = text and serves(text, lane) and next_idler(profile)
     if worker then
       not_idle(worker)
-      write("RPUSH", wake_key(worker.id), lane)
-      write("PEXPIRE", wake_key(worker.id), 30000)
+      write({"RPUSH", wake_key(worker.id), lane})
+      write({"PEXPIRE", wake_key(worker.id), 30000})
       return true
     end
   end
