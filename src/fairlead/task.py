@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import uuid_utils
 
-from fairlead.errors import InvalidInput
+from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.priority import Priority
 from fairlead.states import State
 
@@ -212,6 +212,13 @@ def check(new: NewTask) -> None:
 def check_name(field_name: str, value: object) -> None:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise InvalidInput(field_name, "use 1 to 200 of A-Z a-z 0-9 _ . : -")
+
+
+def check_task_id(task_id: str) -> str:
+    """What cannot be an id is the id of no task."""
+    if not UUID.fullmatch(task_id):
+        raise UnknownTask()
+    return task_id
 
 
 def check_units(field_name: str, units: object) -> None:

@@ -116,7 +116,6 @@ async def test_what_a_lowered_rate_can_never_give_rings_no_alarm(store: Store, c
     assert len((await store.claim("w")).tasks) == 1
 
 
-@pytest.mark.xfail(reason="the doctor expects a refill where the burst is too small for one")
 async def test_a_rate_lowered_below_a_need_is_no_illness(store: Store, clock: Clock) -> None:
     await store.limits.set("api", Rate(count=1, period_seconds=10, burst=2))
     await store.workers.register("w", capacity=9)

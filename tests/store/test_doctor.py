@@ -87,7 +87,7 @@ async def busy(fresh: Connection) -> Connection:
     ]
     await run("submit", pack(starting), NOW - 1)
     assert set(await claim(fresh, NOW)) == {spec["id"] for spec in starting}
-    await run("release", "w", pack([{"id": "back"}]), NOW)
+    await run("release", "w", pack([{"id": "back"}]), 0, NOW)
     await run("cancel", "stopped", NOW)
     await run("acquire", "disk", 1, LEASE, "bare", "me", NOW)
     await run("pause", "limit", "shut", 1, NOW)

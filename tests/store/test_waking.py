@@ -357,7 +357,6 @@ async def two_came_and_one_started(store: Store, wishes: dict[str, Any]) -> str:
     return busy
 
 
-@pytest.mark.xfail(reason="only parked sub-queues are looked at: this one had room when it came")
 async def test_a_unit_that_gets_free_wakes_the_one_who_slept_on(live_store: Store) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
     busy = await two_came_and_one_started(live_store, {"limits": {"gpu": 1}})
@@ -367,7 +366,6 @@ async def test_a_unit_that_gets_free_wakes_the_one_who_slept_on(live_store: Stor
     assert await calls(live_store, "w1", "w2") == 1
 
 
-@pytest.mark.xfail(reason="only parked sub-queues are in the refills, and a refill wakes nobody")
 async def test_a_rate_that_refills_wakes_the_one_who_slept_on(store: Store, clock: Clock) -> None:
     await store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
     await two_came_and_one_started(store, {"limits": {"api": 1}})

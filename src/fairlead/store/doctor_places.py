@@ -113,6 +113,8 @@ def _wrongly_shown(limit: Fields, lot: re.Match[str], shown: bool, refill: float
     units = int(lot[2])
     if limit.get("kind") == "rate" and not limit.get("paused"):
         # time gives room without an act; the act that notices it comes at the refill
+        if units > number(limit, "burst"):  # lowered: it can never be given, so nobody comes back for it
+            return None
         instant = refilled_at(limit, units)
         if shown or (refill is not None and refill <= instant):
             return None

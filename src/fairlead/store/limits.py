@@ -127,7 +127,7 @@ class Limits:
         await self._release(Grant(lease_id))
 
     async def _release(self, grant: Grant) -> None:
-        _, rows = await self._store.run("release", "", pack([grant.packed()]))
+        _, rows = await self._store.run("release", "", pack([grant.packed()]), 1)
         if rows[0][:2] != [b"ok", b"released"]:
             raise errors.Fenced()
 

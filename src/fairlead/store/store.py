@@ -20,7 +20,7 @@ from fairlead.store.reports import Batch, Claimed, Completed, Failed, Grant, ans
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
 from fairlead.store.workers import Workers
-from fairlead.task import NewTask, Task
+from fairlead.task import NewTask, Task, check_name, check_task_id
 
 MOST_PER_CALL = 1000
 
@@ -116,6 +116,7 @@ class Store:
     def _claim_call(
         self, worker: str, want: int, lease_ms: int | None, idle: bool, request: str
     ) -> tuple[Any, ...]:
+        check_name("worker_id", worker)
         lease = lease_ms or self.settings.lease_ms
         return ("claim", worker, min(want, MOST_PER_CALL), lease, int(idle), request, self.clock())
 
@@ -171,16 +172,16 @@ class Store:
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
-        _, rows = await self.run("release", worker, pack([grant.packed() for grant in grants]))
+        _, rows = await self.run("release", worker, pack([grant.packed() for grant in grants]), 0)
         return [answer_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; the worker that runs it, if one does."""
-        answer = await self.run("cancel", task_id)
+        answer = await self.run("cancel", check_task_id(task_id))
         return text(answer[1]) or None
 
     async def replay(self, task_id: str) -> None:
-        await self.run("replay", task_id)
+        await self.run("replay", check_task_id(task_id))
 
     async def expire(self) -> int:
         return int((await self.run("expire"))[1])
@@ -189,20 +190,21 @@ class Store:
         return int((await self.run("promote"))[1])
 
     async def get(self, task_id: str) -> Task:
-        key = self.connection.keys.key("task", task_id)
+        key = self.connection.keys.key("task", check_task_id(task_id))
         record = await self.connection.guard(self.connection.client.hgetall(key))
         if b"state" not in record:
             raise errors.UnknownTask()
         return Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
+        check_name("task_type", task_type)
         await self.run("pause", "type", task_type, int(paused))
 
     async def stats(self) -> Stats:
         return read_stats(await self.run("stats"), self.settings.worker_ttl_ms)
 
     async def explain(self, task_id: str) -> Explanation:
-        return read_explanation(task_id, await self.run("explain", task_id))
+        return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))
 
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""

@@ -1,7 +1,7 @@
 -- Give tasks back unrun, to the very place they had, and leases without a task back to their limit.
 --
 -- KEYS     meta
--- ARGV     worker holders clock
+-- ARGV     worker holders bare clock
 -- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
 -- FLAGS    allow-oom
 -- USES     endings workers
@@ -21,18 +21,18 @@ local function give_back(t)
   event(t, "release", "executing", "queued", now)
 end
 
-local function release_bare(id, bare, fence)
-  if fence and get(bare, "fence") ~= fence then return {"fenced"} end
-  drop_bare_lease(id, bare)
+local function release_bare(id, lease, fence)
+  if not lease or fence and get(lease, "fence") ~= fence then return {"fenced"} end
+  drop_bare_lease(id, lease)
   return {"ok", "released"}
 end
 
 local answers = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
-  local t, bare = task_record(holder.id), bare_lease(holder.id)
-  if bare then
-    answers[i] = release_bare(holder.id, bare, holder.fence)
+  if bare == "1" then
+    answers[i] = release_bare(holder.id, bare_lease(holder.id), holder.fence)
   else
+    local t = task_record(holder.id)
     local word = refused(t, worker, holder.fence)
     if not word then give_back(t) end
     answers[i] = {word or "ok", t and get(t, "state")}

@@ -90,8 +90,8 @@ local function watch_patience(sub, head)
   add(patience, sub, arrival + (promoted and 0 or setting("hold_after")))
 end
 
--- One that cannot start now is parked at once, so that who frees the unit knows whom to wake for it.
-local function first_stand(sub)
+-- One that cannot start now is parked at once: a rate then knows when it is worth coming back.
+local function right_stand(sub)
   local lacking = blocking(sub)
   return lacking and "p" .. lot_name(lacking, sub) or "h"
 end
@@ -115,7 +115,7 @@ local function settle_sub(sub)
     change_count(signatures, signature_of(sub), 1)
     remember_signature(sub)
   end
-  stand(sub, home and string.sub(home, 14) or first_stand(sub), seq, tag)
+  stand(sub, right_stand(sub), seq, tag)
   watch_patience(sub, head)
 end
 

@@ -66,7 +66,11 @@ end
 
 local function show_refilled(now)
   local due = up_to(refills, now, AT_ONCE)
-  for _, lot in ipairs(due) do touched_lots[lot] = touched_lots[lot] or "room" end
+  for _, lot in ipairs(due) do
+    local name = string.match(lot, "^[^=]+")
+    touched_lots[lot] = touched_lots[lot] or "room"
+    freed_limits[name] = math.max(0, room(limit_of(name), 0, true))
+  end
   settle()
   return #due
 end

@@ -93,12 +93,13 @@ local function wake_for(sub, count, promised)
   return woken
 end
 
--- One idle worker for each lease that ended in this act, if one of those who waited for its limit can start now.
+-- One idle worker for each lease that ended in this act, if a task that needs its limit can start now. All sub-queues are
+-- looked at, not only the parked ones: nobody may have looked at one since the limit got full.
 local function wake_for_freed(name, count, promised)
-  for _, lot in ipairs(members(ordered(lots_key(name)))) do
-    if count > 0 and get(markers, lot) then
-      for _, parked in ipairs(members(ordered(parked_key(lot)))) do
-        local sub = string.sub(parked, 14)
+  for sub, home in pairs(whole(home_key) and homes.known or NONE) do
+    if count <= 0 then return end
+    for _, need in ipairs(home and needs_of(sub) or NONE) do
+      if need.name == name then
         local waiting = call("ZCARD", queue_key(sub)) - (entered_subs[sub] or 0)
         count = count - wake_for(sub, math.min(count, waiting), promised)
       end
