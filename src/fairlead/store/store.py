@@ -194,7 +194,21 @@ class Store:
         record = await self.connection.guard(self.connection.client.hgetall(key))
         if b"state" not in record:
             raise errors.UnknownTask()
-        return Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
+        return _task(task_id, record)
+
+    async def dead_letters(self, count: int = 100) -> list[Task]:
+        """Failed and dead-lettered tasks, the latest first; each can be replayed."""
+        client, keys = self.connection.client, self.connection.keys
+        ids = [
+            text(one) for one in await self.connection.guard(client.zrevrange(keys.key("dead"), 0, count - 1))
+        ]
+        pipeline = client.pipeline(transaction=False)
+        for task_id in ids:
+            pipeline.hgetall(keys.key("task", task_id))
+        records = await self.connection.guard(pipeline.execute()) if ids else []
+        return [
+            _task(task_id, record) for task_id, record in zip(ids, records, strict=True) if b"state" in record
+        ]
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)
@@ -209,6 +223,10 @@ class Store:
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""
         return int(expect_ok(await self.connection.run("recorded", last_event))[1])
+
+
+def _task(task_id: str, record: dict[bytes, bytes]) -> Task:
+    return Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
 
 
 def _submitted(row: list[Any]) -> Submitted | errors.FairleadError:
