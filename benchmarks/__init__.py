@@ -1,0 +1,1 @@
+"""Fairlead measured: fixed scenarios, each with the machine and the settings beside its figures."""
