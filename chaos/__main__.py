@@ -1,4 +1,4 @@
-"""`python -m chaos [CAMPAIGN ...]`: the long campaigns. Each prints its seed and keeps its figures in results/."""
+"""`python -m chaos [CAMPAIGN ...]`: the long campaigns. Each prints its seed and keeps its figures."""
 
 from typing import Annotated
 
