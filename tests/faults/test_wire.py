@@ -100,6 +100,23 @@ async def test_a_cancelled_call_never_hands_its_reply_to_the_next(
         await asyncio.gather(call, return_exceptions=True)
 
 
+async def test_a_cancelled_call_is_cancelled_wherever_it_is(server: Server) -> None:
+    outcomes: list[bool | None] = []
+    for steps in range(60):
+        store = Store.connect(server.url, "cancelled")  # a new connection: there is more to be cancelled in
+        call = asyncio.ensure_future(store.get(NewTask(task_type="echo").task_id))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asked = call.cancel()
+        await asyncio.wait([call])
+        outcomes.append(call.cancelled() if asked else None)
+        if not call.cancelled():
+            assert isinstance(call.exception(), errors.UnknownTask)
+        await store.close()
+    assert True in outcomes
+    assert False not in outcomes, "a cancellation was swallowed"
+
+
 async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_resumes() -> None:
     with running("valkey") as server:
         store = Store.connect(server.url, "silent")

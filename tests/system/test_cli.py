@@ -67,6 +67,7 @@ def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Serve
     ("arguments", "code", "says"),
     [
         (("up", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
+        (("doctor", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
         (("up", "--namespace", "not good"), 2, "namespace"),
         (("doctor", "--nonsense"), 2, "--nonsense"),
     ],

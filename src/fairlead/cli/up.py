@@ -35,7 +35,7 @@ async def _up(settings: Settings, demo: bool, once: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with opened_store(settings) as store:
         print(f"Fairlead listens at {store.address}, namespace {settings.engine.namespace!r}.", flush=True)
-        upkeep = asyncio.create_task(_upkeep(store))
+        upkeep = asyncio.create_task(_upkeep(store, stop))
         try:
             if demo:
                 await _unless(stop, run_demo(store))
@@ -43,9 +43,8 @@ async def _up(settings: Settings, demo: bool, once: bool) -> None:
                 print("Press Ctrl-C to stop.", flush=True)
                 await stop.wait()
         finally:
-            upkeep.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await upkeep
+            stop.set()
+            await upkeep
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
@@ -62,10 +61,14 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> Non
         await task
 
 
-async def _upkeep(store: Store) -> None:
-    """What time does is done at every claim; this keeps it timely when nobody claims."""
-    while True:
+async def _upkeep(store: Store, stop: asyncio.Event) -> None:
+    """What time does is done at every claim; this keeps it timely when nobody claims.
+
+    It looks for `stop` itself: a script that is under way is let finish.
+    """
+    while not stop.is_set():
         with contextlib.suppress(StoreUnavailable):
             await store.expire()
             await store.promote()
-        await asyncio.sleep(UPKEEP_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), UPKEEP_SECONDS)

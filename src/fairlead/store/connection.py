@@ -24,8 +24,12 @@ Answer = list[Any]
 pack = msgspec.msgpack.Encoder().encode
 
 
-def make_client(url: str, *, answer_within: float | None = ANSWER_WITHIN) -> Redis:
-    """A client that never sends anything twice: a script whose reply was lost may have run."""
+def make_client(url: str, *, answer_within: float | None = None) -> Redis:
+    """A client that never sends anything twice: a script whose reply was lost may have run.
+
+    It does not watch the time unless asked to: with a timeout of its own it may swallow a cancellation (by
+    `wait_for` of Python 3.11). `Connection.guard` watches it.
+    """
     client: Redis = Redis.from_url(
         url,
         retry=Retry(NoBackoff(), 0),
@@ -71,9 +75,9 @@ class Connection:
                 raise translated(answer) from answer
         return answers, passed_over
 
-    async def guard(self, reply: Awaitable[Any]) -> Any:
+    async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
         try:
-            async with asyncio.timeout(ANSWER_WITHIN):
+            async with asyncio.timeout(within):
                 return await reply
         except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem

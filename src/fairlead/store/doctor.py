@@ -15,6 +15,7 @@ from fairlead.store.snapshot import Snapshot, number, split, take
 
 __all__ = ["Breach", "diagnose", "examine"]
 
+LOOK_WITHIN = 120.0  # seconds; a large namespace is read in pieces
 GONE_AT_REST = frozenset(key.name for key in LIVE) - {"idle", "idlers"}
 
 
@@ -25,11 +26,11 @@ async def examine(
 
     `now_ms`: the time, if it is not the server's. `lowered`: limits that may have more in use than allowed.
     """
-    seen = await take(connection, now_ms, lowered)
+    seen = await connection.guard(take(connection, now_ms, lowered), LOOK_WITHIN)
     breaches = diagnose(seen)
     looks = 0 if not twice else 2 if seen.torn else 1
     while breaches and looks:
-        seen = await take(connection, now_ms, lowered, before=seen)
+        seen = await connection.guard(take(connection, now_ms, lowered, before=seen), LOOK_WITHIN)
         breaches = [breach for breach in diagnose(seen) if any(map(breach.same_as, breaches))]
         looks -= 1
     return breaches

@@ -16,7 +16,7 @@ from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 
 from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed
-from fairlead.store.connection import make_client
+from fairlead.store.connection import ANSWER_WITHIN, make_client
 from fairlead.store.engine_folder import EngineFolder
 from fairlead.store.server_process import ServerProcess, find_server, server_arguments
 
@@ -146,7 +146,7 @@ def _failed(what: str, folder: EngineFolder, log_start: int) -> EngineFailed:
 
 
 async def _ask(socket: Path) -> Answer:
-    client = make_client(url_of(socket))
+    client = make_client(url_of(socket), answer_within=ANSWER_WITHIN)
     try:
         await client.ping()
     except BusyLoadingError:
