@@ -26,7 +26,8 @@ end
 remember_company(limit, {}, nil)
 take_units("lease:" .. id, needs(limit .. "=" .. int(count)))
 local made, fence, instant = hash(lease_key(id)), next_number("fence"), now + tonumber(lease)
-for field, value in pairs({limit = limit, units = count, fence = fence, holder = holder, ["until"] = instant}) do put(made, field, value) end
+local fields = {limit = limit, units = count, fence = fence, holder = holder, ["until"] = instant}
+for field, value in pairs(fields) do put(made, field, value) end
 lease_until("lease:" .. id, instant)
 settle_and_commit()
 return {"ok", int(fence), int(instant)}

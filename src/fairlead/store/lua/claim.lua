@@ -14,13 +14,14 @@ if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unkn
 local function answer(ids)
   local list = {}
   for i, id in ipairs(ids) do
-    list[i] = {id}
+    local row, count = {id}, 1
     for field, value in pairs(whole(task_key(id)).known) do
       if value then
-        table.insert(list[i], field)
-        table.insert(list[i], value)
+        row[count + 1], row[count + 2] = field, value
+        count = count + 2
       end
     end
+    list[i] = row
   end
   return {"ok", get(meta, "alarm") or "", list}
 end
@@ -63,9 +64,12 @@ local function start(sub)
   put(t, "deadline", now + number(t, "timeout"))
   put(t, "lease_until", now + tonumber(lease))
   lease_until(id, now + tonumber(lease))
-  remove(waits, id)
+  if get(t, "wait_until") then remove(waits, id) end
   add(ordered(running_key(worker)), id, native_high and 0 or 1)
-  event(t, "claim", "queued", "executing", now, {worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"), looked_at = 64 + tonumber(want) - steps.left})
+  event(t, "claim", "queued", "executing", now, {
+    worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"),
+    looked_at = 64 + tonumber(want) - steps.left,
+  })
   settle()
   free = free - 1
   if not native_high then open = open - 1 end

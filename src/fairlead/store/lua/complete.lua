@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     worker reports clock
--- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict | invalid <field> <code> <message> }... | uninitialised
+-- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict
+--          | invalid <field> <code> <message> }... | uninitialised
 -- FLAGS    allow-oom
 -- USES     submitting workers
 

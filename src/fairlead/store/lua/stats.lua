@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     clock
--- RETURNS  ok <now> { <place> <depth> <oldest arrival or ""> }... { <worker> <state> <seen> <capacity> <running> }... { <state> <ended> }... <delayed> <lost events> | uninitialised
+-- RETURNS  ok <now> { <place> <depth> <oldest arrival or ""> }... { <worker> <state> <seen> <capacity> <running> }...
+--          { <state> <ended> }... <delayed> <lost events> | uninitialised
 -- USES     begin
 
 local now = begin(clock)

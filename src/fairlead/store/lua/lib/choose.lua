@@ -9,7 +9,10 @@ local function lanes_for(worker)
   local profile = profile_of(worker, true)
   for lane, count in pairs(all.known) do
     if count and serves(profile, lane) and not is_paused(lane) then
-      list[#list + 1] = {name = lane, class = class_of(lane), promoted = string.sub(lane, 2, 2) == "p", native_high = string.sub(lane, 1, 2) == "0n"}
+      local place = place_of(lane)
+      list[#list + 1] = {
+        name = lane, class = class_of(lane), promoted = string.sub(place, 2) == "p", native_high = place == "0n",
+      }
     end
   end
   return list
@@ -37,7 +40,8 @@ local function best_head(served, open)
     if open or lane.native_high then
       local member, tag = first(ordered(heads_key(lane.name)))
       if member then
-        local head = {class = lane.class, turn = turn_of(lane), tag = tag, seq = string.sub(member, 1, 13), what = string.sub(member, 14)}
+        local seq, what = string.sub(member, 1, 13), string.sub(member, 14)
+        local head = {class = lane.class, turn = turn_of(lane), tag = tag, seq = seq, what = what}
         if not best or better(head, best) then best = head end
       end
     end

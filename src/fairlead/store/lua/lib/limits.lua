@@ -2,7 +2,9 @@
 --
 -- USES     begin ordered
 
-local LIMIT_FIELDS = {"kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered"}
+local LIMIT_FIELDS = {
+  "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered",
+}
 local limit_views, touched_limits = {}, {}
 local freed_limits = {} -- limit -> leases that ended in this act: so many idle workers are worth waking
 

@@ -35,7 +35,8 @@ local function check_limits(spec, groups)
       return invalid("limits." .. need.name, "unknown_limit", "there is no such limit: define it first")
     end
     if most > 0 and need.units > most then
-      return invalid("limits." .. need.name, "too_many_units", "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free")
+      local why = "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free"
+      return invalid("limits." .. need.name, "too_many_units", why)
     end
   end
 end
@@ -56,7 +57,8 @@ local function check_signature(spec)
   local signature = signature_of_spec(spec)
   if new_signatures[signature] or get(signatures, signature) then return end
   if call("HLEN", signatures_key) + new_signatures_count >= MOST_SIGNATURES then
-    return invalid("limits", "too_many_signatures", "more than " .. MOST_SIGNATURES .. " different combinations of type, capabilities and limits are queued: use fewer")
+    local what = MOST_SIGNATURES .. " different combinations of type, capabilities and limits"
+    return invalid("limits", "too_many_signatures", what .. " are queued already: use fewer")
   end
 end
 

@@ -3,6 +3,9 @@
 -- USES     endings
 
 local AT_ONCE = 128
+local OVERDUE = {
+  code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
+}
 
 local function end_leases(now)
   local due = up_to(leases, now, AT_ONCE)
@@ -16,9 +19,8 @@ local function end_leases(now)
     elseif get(t, "stopping") then
       drop_lease(t)
     elseif now >= number(t, "deadline") then
-      local problem = {code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0}
       book_run(t, now)
-      fail_run(t, "expire", problem, now)
+      fail_run(t, "expire", OVERDUE, now)
     else
       crash(t, now)
     end
@@ -75,14 +77,6 @@ local function show_refilled(now)
   return #due
 end
 
-local function soonest(instants)
-  local least
-  for _, instant in pairs(instants) do
-    if instant and (not least or instant < least) then least = instant end
-  end
-  return least
-end
-
 local function first_score(set)
   local _, score = first(set)
   return score
@@ -90,13 +84,14 @@ end
 
 -- The next instant at which time alone does something.
 local function next_alarm()
-  local instants = {first_score(leases) or false, first_score(delayed) or false, first_score(waits) or false, first_score(refills) or false}
+  local instants = {}
+  for _, set in ipairs({leases, delayed, waits, refills}) do instants[#instants + 1] = first_score(set) end
   for _, place in ipairs({"2n", "1n", "1p"}) do
     local after = threshold(place)
     local arrival = after and first_score(ordered(age_key(place)))
     if arrival then instants[#instants + 1] = arrival + after end
   end
-  return soonest(instants)
+  if #instants > 0 then return math.min(unpack(instants)) end
 end
 
 local function promote_due(now)
