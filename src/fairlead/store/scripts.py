@@ -9,8 +9,7 @@
     -- USES     unit tasks
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full. `USES` names files of
-`lua/lib/`,
-which may use others; each is included once, before what needs it.
+`lua/lib/`, which may use others; each is included once, before what needs it.
 """
 
 import hashlib
