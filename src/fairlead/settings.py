@@ -61,8 +61,8 @@ class WorkerSettings(Section, frozen=True):
     missed_heartbeats: Positive = 3
 
     def problem(self) -> str | None:
-        if self.reserve > self.capacity:
-            return f"reserve ({self.reserve}) must not be more than capacity ({self.capacity})"
+        if self.reserve >= self.capacity:
+            return f"reserve ({self.reserve}) must be less than capacity ({self.capacity})"
         return None
 
 

@@ -178,6 +178,10 @@ async def test_asking_twice_with_one_key_makes_one_task(store: Store) -> None:
     first = await store.submit_one(NewTask(task_type="pay", parameters={"eur": 5}, idempotency_key="order-7"))
     again = await store.submit_one(NewTask(task_type="pay", parameters={"eur": 5}, idempotency_key="order-7"))
     assert (again.task_id, again.repeated) == (first.task_id, True)
+    traced = NewTask(
+        task_type="pay", parameters={"eur": 5}, idempotency_key="order-7", trace_id="another-try"
+    )
+    assert (await store.submit_one(traced)).task_id == first.task_id
     with pytest.raises(errors.IdempotencyConflict):
         await store.submit_one(NewTask(task_type="pay", parameters={"eur": 6}, idempotency_key="order-7"))
 

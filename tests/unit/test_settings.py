@@ -248,7 +248,7 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(
     [
         ('[limits]\n"a b" = 1', "limits.a b: use 1 to 200 of A-Z"),
         ('[tasks."a/b"]\nlimits = {}', "tasks.a/b: use 1 to 200 of A-Z"),
-        ("[worker]\ncapacity = 2\nreserve = 3", "worker: reserve (3) must not be more than capacity (2)"),
+        ("[worker]\ncapacity = 2\nreserve = 2", "worker: reserve (2) must be less than capacity (2)"),
         (
             "[retry]\nbase_seconds = 10\nmax_seconds = 5",
             "retry: base_seconds must not be more than max_seconds",

@@ -86,8 +86,10 @@ def _add_times(spec: dict[str, Any], new: NewTask) -> None:
 
 
 def _digest(spec: dict[str, Any]) -> str:
-    """The same task asked for again gives the same digest, whatever its id."""
-    content = sorted((name, repr(value)) for name, value in spec.items() if name != "id")
+    """The same task asked for again gives the same digest, whatever its id and its trace."""
+    facts = {name: value for name, value in spec.get("facts", {}).items() if name != "trace_id"}
+    content = sorted((name, repr(value)) for name, value in spec.items() if name not in ("id", "facts"))
+    content.append(("facts", repr(facts)))
     return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 
 
