@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -50,4 +52,5 @@ def main(
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that its servers end too
     app()
