@@ -110,6 +110,11 @@ async def claim(scene: Scene) -> object:
     return len((await scene.store.claim("w", 4, request="r1")).tasks)
 
 
+async def recorded(scene: Scene) -> object:
+    entries: Any = await scene.store.connection.client.xrange(scene.store.connection.keys.key("events"))
+    return await scene.store.recorded(entries[-1][0].decode()) if entries else 0
+
+
 async def expire(scene: Scene) -> object:
     scene.clock.pass_seconds(100)
     await scene.store.expire()
@@ -141,6 +146,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "register": lambda s: s.store.workers.register("idle", capacity=3),
     "heartbeat": lambda s: s.store.workers.heartbeat("w"),
     "drain": lambda s: s.store.workers.drain("idle"),
+    "configure": lambda s: s.store.open(),
+    "recorded": recorded,
 }
 
 
