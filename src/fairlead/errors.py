@@ -8,11 +8,18 @@ FairleadError
 ├── UnknownWorker           not registered, or dead: register again
 ├── UnknownLimit            no such limit
 ├── Fenced                  the lease is no longer the caller's
+│   └── LeaseLost           ... and what it protected was stopped
 ├── LimitFull               no room in the limit now
 ├── AlreadyFinished         the task has ended, nothing to change
 ├── NotReplayable           only failed and dead-lettered tasks can be replayed
+├── NotPurgeable            only failed and dead-lettered tasks can be purged
+├── TaskFailed              the task whose result was awaited ended without one
+├── TaskCancelled           the task whose result was awaited was cancelled
+├── PermanentError          raised by handlers: do not try again
+├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
 ├── StoreFault              a script broke; its remaining writes are finished by the next act
+│   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
 ├── UnsuitableServer        the server cannot keep the promise (eviction, version)
 ├── SchemaTooNew            the namespace was written by a newer Fairlead
 └── EngineFailed            the embedded server did not start
@@ -81,6 +88,12 @@ class Fenced(FairleadError):
     code = "fenced"
 
 
+class LeaseLost(Fenced):
+    """The lease ended while it was held, so what it protected was stopped: acquire it again."""
+
+    code = "lease_lost"
+
+
 class LimitFull(FairleadError):
     """The limit has no room now: wait, or come back later."""
 
@@ -99,6 +112,45 @@ class NotReplayable(FairleadError):
     code = "not_replayable"
 
 
+class NotPurgeable(FairleadError):
+    """Only failed and dead-lettered tasks can be purged: cancel a task that waits or runs instead."""
+
+    code = "not_purgeable"
+
+
+class TaskFailed(FairleadError):
+    """The task failed."""
+
+    def __init__(self, task_id: str, code: str, message: str, retriable: bool = False) -> None:
+        super().__init__(f"Task {task_id} failed ({code}): {message}")
+        self.task_id = task_id
+        self.code = code
+        self.reason = message
+        self.retriable = retriable
+
+
+class TaskCancelled(FairleadError):
+    """The task was cancelled."""
+
+    code = "cancelled"
+
+
+class PermanentError(FairleadError):
+    """Raise it in a handler (or a subclass with a `code`): the task fails for good, without another try."""
+
+    code = "permanent_error"
+
+
+class RetriableError(FairleadError):
+    """Raise it in a handler (or a subclass with a `code`): the task is tried again after a pause."""
+
+    code = "retriable_error"
+
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds, at least
+
+
 class StoreUnavailable(FairleadError):
     """The store did not answer: repeat the call with the same ids, it happens at most once."""
 
@@ -109,6 +161,12 @@ class StoreFault(FairleadError):
     """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
 
     code = "store_fault"
+
+
+class NamespaceNotOpen(StoreFault):
+    """The namespace is not open, or the server lost its data: open it, then restore what is missing."""
+
+    code = "namespace_not_open"
 
 
 class UnsuitableServer(FairleadError):

@@ -94,10 +94,12 @@ LimitSettings = Slots | Rate
 
 
 class TaskSettings(Section, frozen=True):
-    """What every task of a type needs, besides what it asks for itself."""
+    """What every task of a type gets, besides what it asks for itself."""
 
     limits: dict[str, Positive] = field(default_factory=dict)
     required_capabilities: list[str] = field(default_factory=list)
+    timeout_seconds: SomeSeconds | None = None  # None: that of the priority
+    max_retries: Count | None = None
 
 
 class Fairness(Section, frozen=True):

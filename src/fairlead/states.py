@@ -22,6 +22,7 @@ class Act(StrEnum):
     SUBMIT = "submit"
     CLAIM = "claim"
     RENEW = "renew"
+    EXTEND = "extend"
     COMPLETE = "complete"
     FAIL = "fail"
     RELEASE = "release"
@@ -43,6 +44,7 @@ TRANSITIONS: dict[tuple[State | None, Act], frozenset[State]] = {
     (State.QUEUED, Act.PROMOTE): frozenset({State.QUEUED, State.FAILED}),
     (State.QUEUED, Act.CANCEL): frozenset({State.CANCELLED}),
     (State.EXECUTING, Act.RENEW): frozenset({State.EXECUTING}),
+    (State.EXECUTING, Act.EXTEND): frozenset({State.EXECUTING}),
     (State.EXECUTING, Act.COMPLETE): frozenset({State.COMPLETED}),
     (State.EXECUTING, Act.FAIL): frozenset({State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}),
     (State.EXECUTING, Act.RELEASE): frozenset({State.QUEUED}),

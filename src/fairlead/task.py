@@ -21,6 +21,8 @@ MOST_LIMITS = 8
 MOST_CAPABILITIES = 16
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
+STATES = {state.value: state for state in State}
+PRIORITIES = {str(int(priority)): priority for priority in Priority}
 LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
@@ -64,7 +66,14 @@ class TaskError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TaskProgress:
+    """How far its run is, as its handler tells."""
+
+    fraction: float | None = None  # of 1
+    message: str = ""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A task as the store knows it. Times are ms of the store's clock."""
 
     task_id: str
@@ -77,7 +86,7 @@ class Task:
     timeout_ms: int
     max_retries: int
     required_capabilities: tuple[str, ...] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     user_id: str | None = None
     tenant: str | None = None
     retry_count: int = 0
@@ -91,26 +100,30 @@ class Task:
     assigned_worker_id: str | None = None
     result: Any = None
     error: TaskError | None = None
+    progress: TaskProgress | None = None
     trace_id: str | None = None
     job_id: str | None = None
+    idempotency_key: str | None = None
 
     @property
     def attempt(self) -> int:
         return self.retry_count + self.crash_count + 1
 
     @classmethod
-    def from_record(cls, task_id: str, record: Mapping[str, str]) -> "Task":
+    def from_record(cls, task_id: str, record: Mapping[str, Any]) -> "Task":
+        """A number may come as text: so it is stored."""
+
         def number(name: str) -> int | None:
             return int(record[name]) if name in record else None
 
-        priority = Priority(int(record["priority"]))
-        error = record.get("error")
+        priority = PRIORITIES[str(record["priority"])]
+        error, progress = record.get("error"), record.get("progress")
         return cls(
             task_id=task_id,
             task_type=record["type"],
-            status=State(record["state"]),
+            status=STATES[record["state"]],
             priority=priority,
-            effective_priority=Priority(int(record["place"][0])) if "place" in record else priority,
+            effective_priority=PRIORITIES[record["place"][0]] if "place" in record else priority,
             parameters=msgspec.json.decode(record.get("parameters", "{}")),
             created_at=int(record["created"]),
             timeout_ms=int(record["timeout"]),
@@ -118,7 +131,7 @@ class Task:
             required_capabilities=tuple(record["capabilities"].split(","))
             if "capabilities" in record
             else (),
-            limits=read_limits(record.get("limits", "")),
+            limits=read_limits(record["limits"]) if "limits" in record else {},
             user_id=record.get("user_id"),
             tenant=record.get("tenant"),
             retry_count=number("retries") or 0,
@@ -132,9 +145,21 @@ class Task:
             assigned_worker_id=record.get("worker"),
             result=msgspec.json.decode(record["result"]) if "result" in record else None,
             error=TaskError(**msgspec.json.decode(error)) if error else None,
+            progress=TaskProgress(**msgspec.json.decode(progress)) if progress else None,
             trace_id=record.get("trace_id"),
             job_id=record.get("job_id"),
+            idempotency_key=read_key(record["key"]) if "key" in record else None,
         )
+
+
+def write_key(tenant: str, key: str) -> str:
+    """An idempotency key as the store knows it; with a length, for a tenant's name may hold a colon."""
+    return f"{len(tenant)}:{tenant}:{key}"
+
+
+def read_key(text: str) -> str:
+    length, _, rest = text.partition(":")
+    return rest[int(length) + 1 :]
 
 
 def write_limits(limits: Mapping[str, int]) -> str:
@@ -146,16 +171,16 @@ def read_limits(text: str) -> dict[str, int]:
     return {name: int(units) for name, _, units in (need.partition("=") for need in text.split(",") if need)}
 
 
-def to_json(field_name: str, value: object) -> str:
-    """JSON as it goes into the store: at most 256 KiB and 32 deep, no NaN, no lone surrogate."""
+def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
+    """JSON as it goes into the store: at most so many bytes and 32 deep, no NaN, no lone surrogate."""
     _check_plain(field_name, value, MOST_DEPTH)
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError) as problem:  # a subclass it does not know, a number of too many digits
         raise InvalidInput(field_name, f"is not JSON: {problem}") from None
-    if len(encoded) > MOST_BYTES:
+    if len(encoded) > most:
         raise InvalidInput(
-            field_name, f"is {len(encoded)} bytes of JSON, at most {MOST_BYTES} are accepted", "too_large"
+            field_name, f"is {len(encoded)} bytes of JSON, at most {most} are accepted", "too_large"
         )
     return encoded.decode()
 
@@ -231,6 +256,14 @@ def check_whole(field_name: str, value: object, most: int) -> None:
         raise InvalidInput(field_name, f"is not a whole number from 0 to {most}")
 
 
+def check_fraction(field_name: str, value: object) -> None:
+    if value is None:
+        return
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
+    if wrong or not 0 <= value <= 1:  # type: ignore[operator]
+        raise InvalidInput(field_name, "is not a number from 0 to 1")
+
+
 def check_seconds(field_name: str, value: object, *, zero: bool = False) -> None:
     if value is None:
         return
@@ -258,7 +291,8 @@ def check_capabilities(capabilities: Collection[str]) -> None:
 def _check_limits(new: NewTask) -> None:
     if not isinstance(new.limits, Mapping):
         raise InvalidInput("limits", "is not a table of names and units")
-    names = {*new.limits, *([new.concurrency_group] if new.concurrency_group else [])}
+    group = new.concurrency_group or (new.task_type if new.concurrency_limit is not None else None)
+    names = {*new.limits, *([group] if group else [])}
     if len(names) > MOST_LIMITS:
         raise InvalidInput("limits", f"names {len(names)} limits, at most {MOST_LIMITS} are accepted")
     for name, units in new.limits.items():

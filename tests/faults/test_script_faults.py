@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.settings import Rate, Slots
+from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.store.connection import Connection
 from fairlead.store.doctor import examine
-from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
+
+BEGAN = Clock().now
 
 
 def failing_at(k: int) -> str:
@@ -46,6 +48,7 @@ async def busy(store: Store, clock: Clock) -> Scene:
     await store.limits.set("api", Rate(count=1, period_seconds=10, burst=2))
     await store.workers.register("w", capacity=4, capabilities=["gpu"])
     await store.workers.register("idle", capacity=2)
+    assert await store.crons.last("cron") == (BEGAN, BEGAN)
     dead = NewTask(task_type="dead", max_retries=0)
     await store.submit(dead)
     (task,) = (await store.claim("w")).tasks
@@ -99,6 +102,17 @@ async def fail(scene: Scene) -> object:
     return await scene.store.fail("w", Failed(task.task_id, task.fence, code="timeout", jitter=0))
 
 
+async def crash(scene: Scene) -> object:
+    task = by_type(scene, "draw")
+    return await scene.store.fail("w", Failed(task.task_id, task.fence, crashed=True, jitter=0))
+
+
+async def progress(scene: Scene) -> object:
+    tasks = scene.running[:2]
+    reports = [Progress(task.task_id, task.fence, 0.5, "on", ["a", "b"], first=1) for task in tasks]
+    return await scene.store.progress("w", *reports)
+
+
 async def release(scene: Scene) -> object:
     task = by_type(scene, "draw")
     return await scene.store.release("w", Grant(task.task_id, task.fence))
@@ -113,6 +127,19 @@ async def claim(scene: Scene) -> object:
 async def recorded(scene: Scene) -> object:
     entries: Any = await scene.store.connection.client.xrange(scene.store.connection.keys.key("events"))
     return await scene.store.recorded(entries[-1][0].decode()) if entries else 0
+
+
+async def tick(scene: Scene) -> object:
+    scene.clock.now = BEGAN + 60_000
+    answer = await scene.store.crons.tick("cron", BEGAN, scene.clock.now, scene.new[0])
+    assert answer, "the cron has moved, but its task was not submitted"
+    assert await scene.store.crons.last("cron") == (scene.clock.now, scene.clock.now)
+    return answer
+
+
+async def declare(scene: Scene) -> None:
+    types = {"draw": TaskSettings(limits={"gpu": 1, "tpu": 1}), "echo": TaskSettings(max_retries=1)}
+    await scene.store.declare("file", types, {"gpu": Slots(limit=4), "tpu": Slots(limit=1)})
 
 
 async def expire(scene: Scene) -> object:
@@ -134,13 +161,19 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "fail": fail,
     "release": release,
     "expire": expire,
+    "expire a worker": lambda s: s.store.expire("w"),
+    "crash": crash,
+    "progress": progress,
+    "extend": lambda s: s.store.extend("w", Grant(s.running[0].task_id, s.running[0].fence), 10**7),
     "promote": age,
     "renew": lambda s: s.store.renew(Grant(s.running[0].task_id, s.running[0].fence)),
     "cancel queued": lambda s: s.store.cancel(s.queued),
     "cancel executing": lambda s: s.store.cancel(by_type(s, "draw").task_id),
     "replay": lambda s: s.store.replay(s.dead),
+    "purge": lambda s: s.store.purge(s.dead),
     "acquire": lambda s: s.store.limits.acquire("gpu", lease_id="l"),
     "set_limit": lambda s: s.store.limits.set("disk", Slots(limit=3)),
+    "declare": declare,
     "pause": lambda s: s.store.limits.pause("gpu"),
     "pause type": lambda s: s.store.pause_type("draw"),
     "register": lambda s: s.store.workers.register("idle", capacity=3),
@@ -148,6 +181,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "drain": lambda s: s.store.workers.drain("idle"),
     "configure": lambda s: s.store.open(),
     "recorded": recorded,
+    "tick": tick,
+    "last_tick": lambda s: s.store.crons.last("new"),
 }
 
 
@@ -176,7 +211,7 @@ async def test_an_act_that_breaks_at_any_call_leaves_nothing_half_done(
         assert {breach.invariant for breach in left} <= {"W1"}, (k, left)
         await store.stats()  # any act: it finishes what was left
         assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
-        with contextlib.suppress(errors.NotReplayable):  # it is queued again already
+        with contextlib.suppress(errors.NotReplayable, errors.UnknownTask):  # queued again, or gone, already
             await ACTS[name](scene)  # the caller repeats it, as after a lost reply
         assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
         if finished:

@@ -15,6 +15,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.states import State
+from fairlead.store import live
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 from fairlead.store.reports import Completed, Failed
@@ -165,4 +166,23 @@ async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again
 
 async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_store: Store) -> None:
     await live_store.workers.register("w")
-    assert await live_store.workers.wait("w", 0.2) is False
+    assert await live_store.workers.wait("w", 0.2) is None
+
+
+async def test_a_line_that_falls_silent_is_given_up_and_its_watchers_are_told(
+    live_store: Store, lossy: tuple[Wire, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PING_EVERY", 0.05)
+    monkeypatch.setattr(live, "QUIET", 0.3)
+    line, store = lossy
+    async with asyncio.timeout(20), store.live.watch() as watch:
+        assert await anext(watch) is None
+        line.silent = True
+        await wait_until(lambda: not store.live._subscribed)
+        await live_store.submit_one(NewTask(task_type="missed"))
+        line.silent = False
+        assert await anext(watch) is None
+        heard = NewTask(task_type="heard")
+        await live_store.submit_one(heard)
+        event = await anext(watch)
+        assert event and event.task_id == heard.task_id

@@ -11,10 +11,14 @@ class Wire:
         self.target = target
         self.lose_reply: Callable[[bytes], bool] = lambda request: False
         self.lost = 0
-        self.silent = False
+        self.silent = False  # requests arrive, answers do not
+        self.down = False  # nobody gets through; `cut` those who are
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.down:
+            writer.close()
+            return
         to_server_reader, to_server = await asyncio.open_unix_connection(self.target)
         self._writers |= {writer, to_server}
         state = {"lose": False}

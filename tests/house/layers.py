@@ -8,12 +8,14 @@ from pathlib import Path
 # From the top down: a module imports from its own layer and the ones below.
 LAYERS = (
     ("cli", "testing"),
-    ("app", "client", "api", "worker", "upkeep"),
+    ("app", "function", "handle", "holding", "mypy_plugin", "client", "api", "worker", "upkeep"),
     ("pipeline",),
+    ("views",),
     ("store", "history"),
     ("simulate",),
     ("rules",),
     (
+        "cron",
         "task",
         "states",
         "priority",
@@ -42,6 +44,7 @@ CLOCK_CALLS = {
     ("datetime", "utcnow"),
     ("date", "today"),
 }
+NAME_A_SHELL = {"install_completion"}  # their `shell` says which one is meant, and runs none
 BANNED_MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve"}
 
 
@@ -127,7 +130,6 @@ def _unsafe_call(call: ast.Call) -> Iterator[str]:
     if isinstance(call.func, ast.Name) and call.func.id in ("eval", "exec"):
         yield f"calls {call.func.id}"
     for keyword in call.keywords:
-        if keyword.arg == "shell" and not (
-            isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-        ):
+        off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        if keyword.arg == "shell" and not off and _last_name(call.func) not in NAME_A_SHELL:
             yield "runs a shell"

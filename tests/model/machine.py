@@ -238,6 +238,7 @@ class Machine(RuleBasedStateMachine):
         retriable=st.booleans(),
         jitter=st.sampled_from([0, 300, 1000]),
         retry_after=st.sampled_from([0, 0, 4_000]),
+        crashed=st.sampled_from([False, False, True]),
     )
     def fail(
         self,
@@ -248,13 +249,14 @@ class Machine(RuleBasedStateMachine):
         retriable: bool,
         jitter: int,
         retry_after: int,
+        crashed: bool,
     ) -> None:
         if (chosen := self.some(number, *states)) is None:
             return
         fence = self.fence_of(chosen, stale)
-        report = Failed(chosen, fence, code, "no", retriable, retry_after, jitter)
+        report = Failed(chosen, fence, code, "no", retriable, retry_after, jitter, crashed)
         expected, found = self.both(
-            lambda: self.twin.fail(chosen, fence, code, retriable, jitter, retry_after, self.now),
+            lambda: self.twin.fail(chosen, fence, code, retriable, jitter, retry_after, self.now, crashed),
             self.store.fail("w0", report),
         )
         if not isinstance(expected, type):
@@ -277,6 +279,16 @@ class Machine(RuleBasedStateMachine):
                 lambda: self.twin.renew(chosen, fence, LEASE, self.now),
                 self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
             )
+
+    @rule(number=st.integers(0, 99), states=running, stale=stale, ms=st.sampled_from([1, 30_000, 400_000]))
+    def extend(self, number: int, states: tuple[State, ...], stale: bool, ms: int) -> None:
+        if (chosen := self.some(number, *states)) is not None:
+            fence = self.fence_of(chosen, stale)
+            expected, found = self.both(
+                lambda: self.twin.extend(chosen, fence, ms, LEASE, self.now),
+                self.store.extend("w0", Grant(chosen, fence), ms),
+            )
+            assert found == expected
 
     @rule(number=st.integers(0, 99))
     def cancel(self, number: int) -> None:
@@ -325,6 +337,15 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def expire(self) -> None:
         self.both(lambda: self.twin.expire(self.now), self.store.expire())
+
+    @rule(worker=st.sampled_from(["w0", "w1", "w2"]))
+    def lose_worker(self, worker: str) -> None:
+        lost = self.twin.workers[worker]
+        expected, found = self.both(
+            lambda: self.twin.lose_worker(worker, self.now), self.store.expire(worker)
+        )
+        assert found == expected
+        self.both(lambda: self.twin.register(lost, self.now), self._register_again(lost))
 
     @rule()
     def promote(self) -> None:

@@ -10,8 +10,8 @@ from fairlead import errors
 from fairlead.settings import Rate, Settings, Slots, TaskSettings
 from fairlead.states import State
 from fairlead.store.keys import Keys
-from fairlead.store.reports import Completed, Failed
-from fairlead.store.store import MOST_PER_CALL, Store, Submitted
+from fairlead.store.reports import Completed, Failed, Submitted
+from fairlead.store.store import MOST_PER_CALL, Store
 from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything
@@ -44,10 +44,7 @@ def settings() -> Settings:
     limits: dict[str, Slots | Rate] = {name: Slots(limit=1) for name in (*five, *names(9))}
     return Settings(
         limits={**limits, "gpu": Slots(limit=2), "api": Rate(count=1, period_seconds=1, burst=3)},
-        tasks={
-            "needy": TaskSettings(limits=five, required_capabilities=list(names(9))),
-            "odd": TaskSettings(required_capabilities=["a;b|c=1"]),
-        },
+        tasks={"needy": TaskSettings(limits=five, required_capabilities=list(names(9)))},
     )
 
 
@@ -107,7 +104,6 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         {"task_type": "needy", "required_capabilities": tuple(f"more{i}" for i in range(8))},
         "required_capabilities",
     ),
-    "a type that needs no name": ({"task_type": "odd"}, "required_capabilities"),
     "a capability with a comma": ({"required_capabilities": ("a,b",)}, "required_capabilities"),
     "capabilities as text": ({"required_capabilities": "gpu"}, "required_capabilities"),
     "a lone surrogate in user_id": ({"user_id": SURROGATE}, "user_id"),

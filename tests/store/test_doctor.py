@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead.store import doctor, snapshot
-from fairlead.store.connection import Connection, make_client, pack
+from fairlead.store.connection import Connection, make_client, pack, unpack_records
 from fairlead.store.doctor import Breach, examine
 from fairlead.store.keys import LIVE, Keys
 from fairlead.store.snapshot import Snapshot
@@ -54,9 +54,9 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
     await client.aclose()
 
 
-async def claim(connection: Connection, now: int) -> list[str]:
+async def claim(connection: Connection, now: int | str) -> list[str]:
     answer = await connection.run("claim", "w", 20, LEASE, 0, "", now)
-    return [row[0].decode() for row in answer[2]]
+    return [task_id for task_id, _ in unpack_records(answer[2])]
 
 
 @pytest.fixture
@@ -67,6 +67,8 @@ async def busy(fresh: Connection) -> Connection:
     for name, limit in slots.items():
         await run("set_limit", name, "slots", limit, "", "", START)
     await run("set_limit", "api", "rate", "", 60_000_000, 1, START)
+    drawing = {"name": "draw", "limits": "gpu=1", "text": '{"limits":"gpu=1","timeout":5000}'}
+    await run("declare", "code", pack([drawing]), pack([]), START)
     await run("submit", pack([task("old", priority=2, capabilities="tpu")]), START)
 
     await run("register", "w", ",gpu,", "*", 9, 2, pack({}), NOW - 2)
@@ -389,7 +391,28 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "no meta": ([("DEL", "meta")], {"K1"}, ["key meta"]),
     "an ended task for ever": ([("PERSIST", "task:done")], {"K2"}, ["done is completed"]),
     "a queued task that runs out": ([("PEXPIRE", "task:second", 90_000)], {"K2"}, ["second is queued"]),
+    "output of an ended task for ever": (
+        [("RPUSH", "output:done", "[1,1,2]")],
+        {"K2"},
+        ["done is completed", "its output never"],
+    ),
+    "output of a running task that runs out": (
+        [("RPUSH", "output:high", "[1,1,2]"), ("PEXPIRE", "output:high", 90_000)],
+        {"K2"},
+        ["high is executing", "its output runs out"],
+    ),
+    "output of no task": ([("RPUSH", "output:ghost", "[1,1,2]")], {"K2"}, ["no task ghost"]),
     "a worker for ever": ([("PERSIST", "worker:w")], {"K2"}, ["worker:w"]),
+    "a declaration that cannot be read": (
+        [("HSET", "types", "code:echo", "{{")],
+        {"K3"},
+        ["code:echo", "cannot be read"],
+    ),
+    "a declaration with a limit nobody defined": (
+        [("HSET", "types", "file:echo", '{{"limits":"cpu=1,odd=1"}}')],
+        {"K3"},
+        ["file:echo", "limit odd"],
+    ),
     "an act that broke half-way": (
         [("HSET", "meta", "unfinished", b"\x92\xa1a\xa1b"), ("DEL", "leases"), ("DEL", "home")],
         {"W1"},
@@ -483,10 +506,8 @@ async def test_a_namespace_under_traffic_is_healthy(
         for n in range(60):
             specs = [task(f"{n}-{i}", priority=i, limits="cpu=1") for i in range(3)]
             await fresh.run("submit", pack(specs), "")
-            rows = (await fresh.run("claim", "w", 4, LEASE, 0, "", ""))[2]
-            await fresh.run(
-                "complete", "w", pack([{"id": row[0].decode(), "result": "{}"} for row in rows]), ""
-            )
+            ids = await claim(fresh, "")
+            await fresh.run("complete", "w", pack([{"id": id, "result": "{}"} for id in ids]), "")
 
     working = asyncio.create_task(work())
     try:

@@ -1,10 +1,12 @@
 """Why a task waits, how much waits, runs and ended: what people are told is what is true."""
 
+from collections.abc import Callable
+
 import pytest
 
 from fairlead import errors
 from fairlead.priority import Priority
-from fairlead.settings import LeaseSettings, Rate, Settings, Slots
+from fairlead.settings import LeaseSettings, Rate, Settings, Slots, WorkerSettings
 from fairlead.states import State
 from fairlead.store.observe import Blocker, Depth, WorkerStats
 from fairlead.store.reports import Completed, Failed
@@ -315,3 +317,41 @@ async def test_a_limit_is_told_with_those_who_hold_it_and_how_many_wait(store: S
         (task.task_id, 2, True),
         (lease.lease_id, 1, False),
     }
+
+
+async def test_one_limit_is_told_with_who_holds_it_until_when(store: Store, clock: Clock) -> None:
+    await store.limits.set("gpu", Slots(limit=2))
+    await store.workers.register("w")
+    await store.submit(new(limits={"gpu": 1}))
+    task = await claim_one(store)
+    lease = await store.limits.acquire("gpu", lease_ms=5_000, holder="ann")
+    slots = {slot.lease_id: (slot.holder, slot.expires_at) for slot in (await store.limits.get("gpu")).slots}
+    assert slots == {task.task_id: ("w", task.lease_until), lease.lease_id: ("ann", clock.now + 5_000)}
+
+
+async def test_a_lease_is_released_by_force_only_as_one_of_the_limit_that_is_named(store: Store) -> None:
+    await store.limits.set("gpu", Slots(limit=1))
+    await store.limits.set("disk", Slots(limit=1))
+    lease = await store.limits.acquire("gpu")
+    with pytest.raises(errors.Fenced):
+        await store.limits.force_release("disk", lease.lease_id)
+    assert (await store.limits.get("gpu")).active == 1
+    await store.limits.force_release("gpu", lease.lease_id)
+    assert (await store.limits.get("gpu")).active == 0
+    with pytest.raises(errors.Fenced):
+        await store.limits.force_release("gpu", lease.lease_id)
+
+
+async def test_a_worker_is_dead_by_the_policy_of_the_namespace_and_not_of_who_looks(
+    open_store: Callable[..., Store], clock: Clock
+) -> None:
+    patient = Settings(worker=WorkerSettings(heartbeat_seconds=100))
+    store = open_store(clock=clock, settings=patient)
+    await store.open()
+    await store.workers.register("w")
+    clock.pass_seconds(200)
+    looking = open_store(store.connection.keys.namespace, clock, Settings())
+    assert [worker.state for worker in (await looking.stats()).workers] == ["active"]
+    clock.pass_seconds(101)
+    assert [worker.state for worker in (await looking.stats()).workers] == ["dead"]
+    await looking.close()

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 from fairlead import errors
-from fairlead.settings import LeaseSettings, Promotion, Rate, Scheduling, Settings, Slots
+from fairlead.settings import LeaseSettings, Promotion, Rate, Scheduling, Settings, Slots, TaskSettings
 from fairlead.states import TERMINAL, State
 from fairlead.store.keys import FIXED, PASSING
 from fairlead.store.limits import Lease
-from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
@@ -47,6 +47,7 @@ def settings() -> Settings:
             "gpu": Slots(limit=4),
             "api": Rate(count=1, period_seconds=5, burst=2),
         },
+        tasks={"sum": TaskSettings(limits={"b": 1}), "draw": TaskSettings(max_retries=2)},
     )
 
 
@@ -108,7 +109,7 @@ class Day:
                 await self.misfortune(worker, task)
 
     async def misfortune(self, worker: str, task: Task) -> None:
-        match self.chance.randrange(6):
+        match self.chance.randrange(8):
             case 0:
                 await self.store.fail(worker, Failed(task.task_id, task.fence, jitter=500))
             case 1:
@@ -120,6 +121,11 @@ class Day:
             case 4:
                 await self.store.cancel(task.task_id)
                 await self.store.release(worker, Grant(task.task_id, task.fence))
+            case 5:
+                await self.store.progress(worker, Progress(task.task_id, task.fence, 0.5, "half", ["a", "b"]))
+                await self.store.extend(worker, Grant(task.task_id, task.fence), 700_000)
+            case 6:
+                await self.store.fail(worker, Failed(task.task_id, task.fence, crashed=True))
             case _:
                 self.clock.pass_ms(100)  # the worker forgets it: its lease runs out
 
@@ -147,10 +153,15 @@ async def test_the_day_saw_everything(day: Day) -> None:
         *{("submit", "queued"), ("submit", "delayed"), ("claim", "executing"), ("complete", "completed")},
         *{("fail", "delayed"), ("fail", "failed"), ("fail", "dead_letter"), ("release", "queued")},
         *{("promote", "queued"), ("promote", "failed"), ("cancel", "cancelled"), ("expire", "queued")},
-        *{("expire", "delayed"), ("expire", "dead_letter")},
+        *{("expire", "delayed"), ("expire", "dead_letter"), ("fail", "queued"), ("extend", "executing")},
     }
     assert set(seen) == expected
     assert day.holds > 0
+
+
+async def test_the_day_left_output_and_declarations(day: Day) -> None:
+    kinds = {name.partition(":")[0] for name in await key_names(day.store)}
+    assert {"output", "types"} <= kinds
 
 
 async def test_only_what_is_meant_to_stay_is_left(day: Day) -> None:

@@ -9,7 +9,7 @@ from fairlead import errors
 from fairlead.settings import Promotion, Settings, Slots
 from fairlead.states import State
 from fairlead.store.policy import SCHEMA
-from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import Task
 from tests.conftest import Clock
@@ -206,6 +206,10 @@ def every_act(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
         "stats": store.stats,
         "explain": lambda: store.explain(task_id),
         "pause a type": lambda: store.pause_type("echo"),
+        "extend": lambda: store.extend("w", Grant(task_id, 1), 1_000),
+        "progress": lambda: store.progress("w", Progress(task_id, 1, 0.5)),
+        "outputs": lambda: store.outputs(task_id),
+        "declare": lambda: store.declare("code", {}, {}),
         "define a limit": lambda: store.limits.set("gpu", Slots(limit=1)),
         "pause a limit": lambda: store.limits.pause("gpu"),
         "show limits": store.limits.all,
@@ -213,6 +217,7 @@ def every_act(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
         "register": lambda: store.workers.register("w"),
         "heartbeat": lambda: store.workers.heartbeat("w"),
         "drain": lambda: store.workers.drain("w"),
+        "purge": lambda: store.purge(task_id),
         "leave": lambda: store.workers.leave("w"),
     }
 

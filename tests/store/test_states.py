@@ -53,9 +53,14 @@ class Scene:
         await self.submit(**wishes)
         await self.claim()
 
-    async def fail(self, retriable: bool = True, retry_after_ms: int = 0) -> None:
+    async def fail(self, retriable: bool = True, retry_after_ms: int = 0, crashed: bool = False) -> None:
         report = Failed(
-            self.task_id, self.fence, retriable=retriable, retry_after_ms=retry_after_ms, jitter=0
+            self.task_id,
+            self.fence,
+            retriable=retriable,
+            retry_after_ms=retry_after_ms,
+            jitter=0,
+            crashed=crashed,
         )
         await self.store.fail("w", report)
 
@@ -151,6 +156,12 @@ async def cancelled_while_it_ran(scene: Scene) -> None:
     await scene.store.cancel(scene.task_id)
 
 
+async def crashed_three_times(scene: Scene) -> None:
+    for again in range(3):
+        await (scene.claim() if again else scene.start())
+        await scene.fail(crashed=True)
+
+
 async def out_of_retries(scene: Scene) -> None:
     await on_its_only_try(scene)
     await scene.fail()
@@ -169,7 +180,7 @@ WAYS_INTO: dict[State | None, list[Step]] = {
     State.COMPLETED: [completed],
     State.FAILED: [failed, not_started_in_time],
     State.CANCELLED: [cancelled, cancelled_while_it_ran],
-    State.DEAD_LETTER: [out_of_retries, lost_three_workers],
+    State.DEAD_LETTER: [out_of_retries, lost_three_workers, crashed_three_times],
 }
 
 #: Every act in the variants that may lead to different states.
@@ -177,11 +188,13 @@ VARIANTS: dict[Act, list[Step]] = {
     Act.SUBMIT: [Scene.submit, lambda scene: scene.submit(delay=5)],
     Act.CLAIM: [Scene.claim],
     Act.RENEW: [lambda scene: scene.store.renew(Grant(scene.task_id, scene.fence))],
+    Act.EXTEND: [lambda scene: scene.store.extend("w", Grant(scene.task_id, scene.fence), 10_000_000)],
     Act.COMPLETE: [lambda scene: scene.store.complete("w", Completed(scene.task_id, scene.fence))],
     Act.FAIL: [
         Scene.fail,
         lambda scene: scene.fail(retriable=False),
         lambda scene: scene.fail(retry_after_ms=1_000),
+        lambda scene: scene.fail(crashed=True),
     ],
     Act.RELEASE: [lambda scene: scene.store.release("w", Grant(scene.task_id, scene.fence))],
     Act.CANCEL: [lambda scene: scene.store.cancel(scene.task_id)],
@@ -189,6 +202,7 @@ VARIANTS: dict[Act, list[Step]] = {
         lambda scene: scene.expire_after(LEASE_SECONDS),
         lambda scene: scene.expire_after(TIMEOUT_SECONDS),
         lambda scene: scene.expire_after(MANY_SECONDS),
+        lambda scene: scene.store.expire("w"),
     ],
     Act.PROMOTE: [
         lambda scene: scene.promote_after(11),

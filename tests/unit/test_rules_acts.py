@@ -246,6 +246,30 @@ def test_three_lost_workers_are_too_many_and_a_replay_starts_from_the_beginning(
         twin.replay("a", 500)
 
 
+def test_a_reported_crash_is_charged_and_counted_and_uses_up_no_retry(twin: Twin) -> None:
+    fence = run(twin, max_retries=0, timeout=900)
+    assert twin.fail("a", fence, "oom", False, 0, 5_000, 40, crashed=True) is State.QUEUED
+    task = twin.tasks["a"]
+    assert (task.crashes, task.retries, task.error_code, task.arrival) == (1, 0, "oom", 40)
+    assert changes_nothing(twin, lambda: twin.fail("a", fence, "oom", False, 0, 0, 41, crashed=True))
+    for now in (50, 60):
+        assert twin.claim("w", 1, LEASE, now) == ["a"]
+        twin.fail("a", task.fence, "oom", True, 0, 0, now, crashed=True)
+    assert task.state is State.DEAD_LETTER
+
+
+def test_a_worker_known_to_be_dead_loses_all_at_once_high_first(twin: Twin) -> None:
+    for name, base in (("a", Priority.LOW), ("b", Priority.HIGH), ("c", Priority.HIGH)):
+        twin.submit(NewTask(name, "k", base), 0)
+    assert len(twin.claim("w", 3, LEASE, 0)) == 3
+    twin.cancel("c", 1)
+    assert twin.lose_worker("w", 2) == 3
+    assert not twin.running and "w" not in twin.workers
+    a, b, c = (twin.tasks[name] for name in "abc")
+    assert (a.state, b.state, c.state) == (State.QUEUED, State.QUEUED, State.CANCELLED)
+    assert b.seq < a.seq and (a.crashes, b.crashes, c.crashes) == (1, 1, 0)
+
+
 # Waiting
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.rules.choice import Turns
 from fairlead.rules.fairness import Books
 from fairlead.rules.ledger import Ledger
-from fairlead.rules.retry import RetryDecision, after_failure
+from fairlead.rules.retry import RetryDecision, after_crash, after_failure
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
 from fairlead.states import State
 
@@ -83,6 +83,11 @@ class Board:
         self.free(task)
         self.books.charge(task, now - task.started)
         self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
+
+    def settle_crash(self, task: Task, code: str, now: int) -> None:
+        """What ran an executing task is gone."""
+        self.free(task)
+        self.decide(task, after_crash(task, self.policy), code, now)
 
     def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
         task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from fairlead.priority import Priority
 from fairlead.rules.ageing import STEPS, promotion
 from fairlead.rules.board import Board
 from fairlead.rules.limits import Rate
-from fairlead.rules.retry import after_crash
 from fairlead.rules.values import Lease, Place, Task
 from fairlead.states import State
 
@@ -24,8 +24,19 @@ def expire(board: Board, now: int) -> None:
         elif lease.deadline <= now:
             board.settle_failure(lease, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
         else:
-            board.free(lease)
-            board.decide(lease, after_crash(lease, board.policy), "worker_lost", now)
+            board.settle_crash(lease, "worker_lost", now)
+
+
+def lose(board: Board, worker: str, now: int) -> int:
+    """A worker is known to be dead: all it holds ends now. How much that was."""
+    held = [task for task in board.running.values() if task.worker == worker]
+    for task in sorted(held, key=lambda task: (task.base is not Priority.HIGH, task.id)):
+        if task.stopping is not None:
+            board.free(task)
+        else:
+            board.settle_crash(task, "worker_lost", now)
+    board.workers.pop(worker, None)
+    return len(held)
 
 
 def promote(board: Board, now: int) -> None:

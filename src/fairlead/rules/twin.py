@@ -121,6 +121,12 @@ class Twin(Board):
         task.lease_until = min(now + lease_ms, task.deadline + lease_ms)
         return task.lease_until
 
+    def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int) -> int:
+        task = self._executing(task_id, fence)
+        task.deadline = max(task.deadline, now + ms)
+        task.lease_until = max(task.lease_until, now + lease_ms)
+        return task.deadline
+
     def complete(self, task_id: str, fence: int, now: int, follow: Sequence[NewTask] = ()) -> None:
         task = self._reporting(task_id, fence)
         if task.state is State.COMPLETED and task.fence == fence:
@@ -136,13 +142,25 @@ class Twin(Board):
             self.submit(new, now)
 
     def fail(
-        self, task_id: str, fence: int, code: str, retriable: bool, jitter: int, retry_after_ms: int, now: int
+        self,
+        task_id: str,
+        fence: int,
+        code: str,
+        retriable: bool,
+        jitter: int,
+        retry_after_ms: int,
+        now: int,
+        crashed: bool = False,
     ) -> State:
         task = self._reporting(task_id, fence)
         if task.reported != fence:
             self._executing(task_id, fence)
             task.reported = fence
-            self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
+            if crashed:
+                self.books.charge(task, now - task.started)
+                self.settle_crash(task, code, now)
+            else:
+                self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
         return task.state
 
     def release(self, task_id: str, fence: int, now: int) -> State:
@@ -229,6 +247,9 @@ class Twin(Board):
 
     def expire(self, now: int) -> None:
         passing.expire(self, now)
+
+    def lose_worker(self, worker_id: str, now: int) -> int:
+        return passing.lose(self, worker_id, now)
 
     def promote(self, now: int) -> None:
         passing.promote(self, now)

@@ -22,6 +22,7 @@ Argument = str | int | float | bytes
 Answer = list[Any]
 
 pack = msgspec.msgpack.Encoder().encode
+unpack_records = msgspec.msgpack.Decoder(list[tuple[str, dict[str, Any]]]).decode
 
 
 def make_client(url: str, *, answer_within: float | None = None) -> Redis:

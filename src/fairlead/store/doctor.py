@@ -2,7 +2,7 @@
 
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
-never.
+never. K3: a declared task type that no submit can use.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -96,4 +96,5 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_places.patience,
     doctor_places.holds,
     doctor_tasks.records_run_out,
+    doctor_limits.declarations,
 )

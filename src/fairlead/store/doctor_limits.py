@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from fairlead.store.breach import Breach, differences
 from fairlead.store.snapshot import Fields, Snapshot, number
 
@@ -85,6 +87,18 @@ def within_limits(s: Snapshot) -> Iterator[Breach]:
         used, most = number(limit, "used"), number(limit, "limit")
         if limit.get("kind") == "slots" and used > most and name not in s.lowered:
             yield Breach("S1", f"limit {name} allows {most} units, but {used} are in use", name)
+
+
+def declarations(s: Snapshot) -> Iterator[Breach]:
+    """K3: what is declared of a type can be read by a submit, and names limits that are defined."""
+    for field, declared in s.hash("types").items():
+        try:
+            limits = msgspec.json.decode(declared, type=dict[str, str | int]).get("limits", "")
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            yield Breach("K3", f"what is declared of {field} cannot be read: {declared!r}", field)
+            continue
+        for name in needs(str(limits)).keys() - s.limits.keys():
+            yield Breach("K3", f"{field} is declared to need limit {name}, which nobody defined", field)
 
 
 def within_capacity(s: Snapshot) -> Iterator[Breach]:

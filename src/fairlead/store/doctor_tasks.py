@@ -199,5 +199,10 @@ def records_run_out(s: Snapshot) -> Iterator[Breach]:
                 yield Breach("K2", f"{s.status_of(of)}, but its record never runs out", of)
             elif not ended and ttl != -1:
                 yield Breach("K2", f"{s.status_of(of)}, but its record runs out in {ttl} ms", of)
+        elif name == "output":
+            goes = s.tasks.get(of, {}).get("state") in {*TERMINAL, None}
+            if goes != (ttl != -1):
+                what = "never runs out" if goes else f"runs out in {ttl} ms"
+                yield Breach("K2", f"{s.status_of(of)}, but its output {what}", f"output {of}")
         elif name in ("worker", "wake", "idempotency", "recent") and ttl == -1:
             yield Breach("K2", f"{name}:{of} never runs out", f"{name}:{of}")

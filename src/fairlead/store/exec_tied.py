@@ -12,13 +12,18 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def main() -> None:
-    parent, program, *arguments = sys.argv[1:]
+def die_with(parent: int) -> bool:
+    """Linux: this process is killed when `parent` ends. False: it has ended already."""
     # SIGKILL, not SIGTERM: a server told to end politely goes on answering for a tenth of a second, and a
     # restarted Fairlead would adopt it. Nothing acknowledged is lost: a reply follows its write to the file.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # The parent may have died before the line above; then no signal would ever come.
-    if os.getppid() == int(parent):
+    return os.getppid() == parent
+
+
+def main() -> None:
+    parent, program, *arguments = sys.argv[1:]
+    if die_with(int(parent)):
         os.execv(program, [program, *arguments])
 
 

@@ -29,9 +29,10 @@ FIXED = (
     Key(
         "limit",
         "hash",
-        "what it allows, units used, its hold, and one field per lease that holds it",
+        "what it allows, units used, its hold, what was declared, and one field per lease that holds it",
         of="name",
     ),
+    Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
     Key("durations", "hash", "task type -> expected milliseconds"),
     Key(
         "fin",
@@ -40,6 +41,7 @@ FIXED = (
         of="account",
     ),
     Key("paused", "hash", "task types that may not start"),
+    Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
     Key("events", "stream", "the outbox: every transition, trimmed when recorded or over its cap"),
 )
 
@@ -73,6 +75,7 @@ LIVE = (
 #: Gone by themselves.
 PASSING = (
     Key("task", "hash", "the task", of="id", ends="its retention after it ended"),
+    Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
     Key("lease", "hash", "a lease without a task", of="id", ends="released or expired"),
     Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),

@@ -10,7 +10,7 @@ from fairlead import errors
 from fairlead.settings import Rate, Slots
 from fairlead.store.connection import Answer, fields, pack, text
 from fairlead.store.reports import Grant
-from fairlead.task import check_ms, check_name, check_seconds, check_short, check_units
+from fairlead.task import check_ms, check_name, check_seconds, check_short, check_units, check_whole
 
 MOST_SLOTS = 1_000_000_000
 
@@ -23,11 +23,13 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Units somebody holds."""
+    """Units somebody holds. Who and until when is told of one limit, not in the list of all."""
 
-    lease_id: str
+    lease_id: str  # of a task: its id
     units: int
     is_task: bool
+    holder: str | None = None  # the worker that runs the task, or whoever acquired the lease
+    expires_at: int | None = None  # ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +64,7 @@ class Limits:
 
     async def set(self, name: str, wanted: Slots | Rate) -> None:
         """Defines or changes it; takes effect at once. 0 slots pauses."""
-        check_name("name", name)
-        if isinstance(wanted, Slots):
-            if (
-                isinstance(wanted.limit, bool)
-                or not isinstance(wanted.limit, int)
-                or not 0 <= wanted.limit <= MOST_SLOTS
-            ):
-                raise errors.InvalidInput("limit", f"is not a whole number from 0 to {MOST_SLOTS}")
-            await self._store.run("set_limit", name, "slots", wanted.limit, "", "")
-            return
-        if not isinstance(wanted, Rate) or wanted.period_seconds is None:
-            raise errors.InvalidInput("limit", "is neither a number of slots nor a rate")
-        check_units("rate", wanted.count)
-        check_units("burst", wanted.burst)
-        check_seconds("rate", wanted.period_seconds)
-        await self._store.run("set_limit", name, "rate", "", wanted.interval_us, wanted.burst)
+        await self._store.run("set_limit", name, *limit_arguments(name, wanted))
 
     async def pause(self, name: str, paused: bool = True) -> None:
         check_name("name", name)
@@ -122,26 +109,43 @@ class Limits:
         """Gives the units back; raises Fenced when the lease was over before."""
         await self._release(lease.grant)
 
-    async def force_release(self, lease_id: str) -> None:
-        """Frees a stuck lease without its fence. What it protects may still be going on."""
-        await self._release(Grant(lease_id))
+    async def force_release(self, name: str, lease_id: str) -> None:
+        """Frees a stuck lease of this limit without its fence. What it protects may still be going on."""
+        check_name("name", name)
+        await self._release(Grant(lease_id), limit=name)
 
-    async def _release(self, grant: Grant) -> None:
-        _, rows = await self._store.run("release", "", pack([grant.packed()]), 1)
+    async def _release(self, grant: Grant, **condition: str) -> None:
+        _, rows = await self._store.run("release", "", pack([grant.packed() | condition]), 1)
         if rows[0][:2] != [b"ok", b"released"]:
             raise errors.Fenced()
 
 
-def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes]) -> Limit:
+def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, int | str, int | str]:
+    """Kind, limit, interval and burst, as the scripts take them; raises InvalidInput."""
+    check_name("name", name)
+    if isinstance(wanted, Slots):
+        check_whole("limit", wanted.limit, MOST_SLOTS)
+        return ("slots", wanted.limit, "", "")
+    if not isinstance(wanted, Rate) or wanted.period_seconds is None:
+        raise errors.InvalidInput("limit", "is neither a number of slots nor a rate")
+    check_units("rate", wanted.count)
+    check_units("burst", wanted.burst)
+    check_seconds("rate", wanted.period_seconds)
+    return ("rate", "", wanted.interval_us, wanted.burst)
+
+
+def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes], holders: list[list[bytes]]) -> Limit:
     record: Mapping[str, str] = fields(flat)
+    known = {text(held): (text(who) or None, int(until) if until else None) for held, who, until in holders}
     slots = tuple(
         Slot(
-            holder.removeprefix("held:").removeprefix("lease:"),
+            held.removeprefix("held:").removeprefix("lease:"),
             int(units),
-            not holder.startswith("held:lease:"),
+            not held.startswith("held:lease:"),
+            *known.get(held, ()),
         )
-        for holder, units in sorted(record.items())
-        if holder.startswith("held:")
+        for held, units in sorted(record.items())
+        if held.startswith("held:")
     )
     return Limit(
         name=text(name),

@@ -24,6 +24,11 @@ class WorkerStats:
     capacity: int
     running: int
     seen: int
+    reserve: int = 0
+    task_types: tuple[str, ...] | None = None  # None: any
+    capabilities: tuple[str, ...] = ()
+    name: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,11 @@ class Explanation:
     run_at: int | None = None
 
     @property
+    def queue_position(self) -> int | None:
+        """With those of better priorities; None when it does not stand in a queue."""
+        return None if self.position is None else self.position + sum(self.ahead.values())
+
+    @property
     def sentence(self) -> str:
         if self.state is not State.QUEUED:
             return f"It is {self.state}."
@@ -83,7 +93,7 @@ class Explanation:
             return "It waits for " + ", ".join(_blocker_words(blocker) for blocker in self.blocked_by) + "."
         if self.reserve:
             return "The free slots are reserved for high priority."
-        before = (self.position or 1) - 1 + sum(self.ahead.values())
+        before = (self.queue_position or 1) - 1
         return f"It waits for a free worker; {before} go first." if before else "It is next."
 
 
@@ -93,7 +103,7 @@ def _blocker_words(blocker: Blocker) -> str:
     return f"limit {blocker.limit} (needs {blocker.needs}, {blocker.used} of {blocker.of} used)"
 
 
-def read_stats(answer: Answer, worker_ttl_ms: int) -> Stats:
+def read_stats(answer: Answer) -> Stats:
     _, now, places, workers, ended, delayed, lost = answer
     depth: Counter[str] = Counter()
     oldest: dict[str, int] = {}
@@ -109,17 +119,33 @@ def read_stats(answer: Answer, worker_ttl_ms: int) -> Stats:
         queues={
             p.word: Depth(depth[p.word], (int(now) - oldest.get(p.word, int(now))) / 1000) for p in Priority
         },
-        workers=[_worker_stats(row, int(now) - worker_ttl_ms) for row in workers],
+        workers=[_worker_stats(row) for row in workers],
         delayed=delayed,
         ended_last_minute=counts,
         lost_events=int(lost),
     )
 
 
-def _worker_stats(row: list[Any], dead_before: int) -> WorkerStats:
-    seen = int(row[2])
-    state = "dead" if seen < dead_before else text(row[1])
-    return WorkerStats(text(row[0]), state, int(row[3]), row[4], seen)
+def _worker_stats(row: list[Any]) -> WorkerStats:
+    running = row[1]
+    worker, _, state, seen, capacity, reserve, types, capabilities, name, version = map(text, row)
+    return WorkerStats(
+        worker_id=worker,
+        state=state,
+        capacity=int(capacity),
+        running=running,
+        seen=int(seen),
+        reserve=int(reserve),
+        task_types=None if types == "*" else _listed(types),
+        capabilities=_listed(capabilities),
+        name=name,
+        version=version,
+    )
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    """`,a,b,` as the store writes it."""
+    return tuple(name for name in names.split(",") if name)
 
 
 def read_explanation(task_id: str, answer: Answer) -> Explanation:

@@ -1,12 +1,15 @@
 """A store for these settings: on the given server, or on the embedded one of the data folder."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from fairlead.errors import StoreUnavailable
 from fairlead.settings import Settings
-from fairlead.store.engine import open_engine
+from fairlead.store.connection import make_client
+from fairlead.store.engine import Engine, open_engine
 from fairlead.store.engine_folder import default_data_folder
 from fairlead.store.store import Store
 
@@ -21,17 +24,54 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
         finally:
             await store.close()
         return
-    data = Path(settings.engine.data) if settings.engine.data else default_data_folder(os.environ)
-    async with await open_engine(data, durability=settings.engine.durability) as engine:
-        store = Store.connect(engine.url, settings.engine.namespace, settings)
-        try:
-            yield store
-        finally:
-            await store.close()
+    embedded = _Embedded(settings)
+    await embedded.open()
+    try:
+        yield embedded.store
+    finally:
+        await embedded.close()
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+async def opened_store(settings: Settings, *, govern: bool = True) -> AsyncIterator[Store]:
     async with connected_store(settings) as store:
-        await store.open()
+        await store.open(govern=govern)
         yield store
+
+
+class _Embedded:
+    """A store on the embedded server. When the process that owned the server has gone, ours takes over."""
+
+    store: Store
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        engine = settings.engine
+        self._data = Path(engine.data) if engine.data else default_data_folder(os.environ)
+        self._engines: list[Engine] = []
+        self._reopening = asyncio.Lock()
+
+    async def open(self) -> None:
+        engine = await self._engine()
+        self.store = Store.connect(engine.url, self._settings.engine.namespace, self._settings)
+        self.store.reopen = self._reopen
+
+    async def close(self) -> None:
+        await self.store.close()
+        for engine in self._engines:
+            await engine.close()
+
+    async def _engine(self) -> Engine:
+        engine = await open_engine(self._data, durability=self._settings.engine.durability)
+        self._engines.append(engine)
+        return engine
+
+    async def _reopen(self) -> None:
+        connection = self.store.connection
+        async with self._reopening:
+            try:  # somebody else here may have done it already
+                await connection.guard(connection.client.ping())
+            except StoreUnavailable:
+                engine = await self._engine()
+                before, connection.client = connection.client, make_client(engine.url)
+                await before.aclose()

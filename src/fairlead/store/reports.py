@@ -10,7 +10,10 @@ from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.connection import Answer, pack, text
 from fairlead.store.specs import spec_of
-from fairlead.task import MOST_SECONDS, NewTask, Task, check_whole, to_json
+from fairlead.task import MOST_SECONDS, NewTask, Task, check_fraction, check_units, check_whole, to_json
+
+MOST_CHUNKS = 1_000
+MOST_CHUNK_BYTES = 64 * 1024
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -25,9 +28,20 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "cancelled": errors.Fenced,
     "already_finished": errors.AlreadyFinished,
     "not_replayable": errors.NotReplayable,
+    "not_purgeable": errors.NotPurgeable,
     "limit_full": errors.LimitFull,
     "conflict": errors.IdempotencyConflict,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`queue_position`: 1 + all that were queued in its priority or a better one; None: it is not queued."""
+
+    task_id: str
+    status: State
+    repeated: bool = False  # the same id or idempotency key was accepted before
+    queue_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,7 @@ class Failed:
     retriable: bool = True
     retry_after_ms: int = 0
     jitter: int = field(default_factory=lambda: random.randint(0, 1000))  # thousandths of the random half
+    crashed: bool = False  # what ran it died, its worker lives: counted as a crash, not as a failure
 
     def packed(self) -> dict[str, Any]:
         check_whole("retry_after_ms", self.retry_after_ms, MOST_SECONDS * 1000)
@@ -75,7 +90,51 @@ class Failed:
             "retriable": self.retriable,
             "retry_after": self.retry_after_ms,
             "jitter": self.jitter,
+            "crashed": self.crashed,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a handler tells while it runs. Without fraction and message what it told before stands."""
+
+    task_id: str
+    fence: int | None = None
+    fraction: float | None = None  # from 0 to 1
+    message: str = ""
+    chunks: Sequence[Any] = ()  # of output, each any JSON
+    first: int | None = None  # the number of the first chunk in this run, from 1: repeated, it is kept once
+
+    def packed(self) -> dict[str, Any]:
+        report = Grant(self.task_id, self.fence).packed()
+        check_fraction("fraction", self.fraction)
+        if not isinstance(self.message, str):
+            raise errors.InvalidInput("message", "is not a text")
+        if self.fraction is not None or self.message:
+            told = {"fraction": self.fraction, "message": readable(self.message)[:4000]}
+            report["progress"] = to_json("progress", told)
+        return report | self._packed_chunks()
+
+    def _packed_chunks(self) -> dict[str, Any]:
+        if isinstance(self.chunks, str) or not isinstance(self.chunks, Sequence):
+            raise errors.InvalidInput("chunks", "is not a list")
+        if len(self.chunks) > MOST_CHUNKS:
+            raise errors.InvalidInput("chunks", f"are {len(self.chunks)}, at most {MOST_CHUNKS} at once")
+        if self.first is not None:
+            check_units("first", self.first)
+        if not self.chunks:
+            return {}
+        packed = [to_json(f"chunks[{i}]", chunk, MOST_CHUNK_BYTES) for i, chunk in enumerate(self.chunks)]
+        return {"chunks": packed} | ({} if self.first is None else {"first": self.first})
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A chunk of output. `seq` grows over all runs of the task, `fence` tells the run."""
+
+    seq: int
+    fence: int
+    chunk: Any
 
 
 def readable(words: str) -> str:
@@ -86,6 +145,7 @@ def readable(words: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Claimed:
     tasks: list[Task] = field(default_factory=list)
+    now: int = 0  # ms by the store's clock
     next_alarm: int | None = None  # ms: nothing becomes runnable by time alone before
     draining: bool = False
     again: bool = False  # much was looked at and found waiting: ask again at once
@@ -124,9 +184,7 @@ def expect_ok(answer: Answer) -> Answer:
     if word == "ok":
         return answer
     if word == "uninitialised":
-        raise errors.StoreFault(
-            "The namespace is not open, or the server lost its data: open it, then restore what is missing."
-        )
+        raise errors.NamespaceNotOpen()
     if word == "too_many_units":
         raise errors.InvalidInput(
             "units", f"the limit has {text(answer[1])} units, so many can never be free", word
@@ -142,3 +200,18 @@ def answer_or_error(row: list[Any]) -> State | errors.FairleadError:
     if word == "invalid":
         return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
     return REFUSALS[word]()
+
+
+def error_or_none(row: list[Any]) -> errors.FairleadError | None:
+    word = text(row[0])
+    return None if word == "ok" else REFUSALS[word]()
+
+
+def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
+    word = text(row[0])
+    if word == "conflict":
+        return errors.IdempotencyConflict()
+    if word == "invalid":
+        return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
+    position = int(row[3]) if len(row) > 3 else None
+    return Submitted(text(row[1]), State(text(row[2])), word == "exists", position)

@@ -3,27 +3,16 @@
 import hashlib
 from typing import Any
 
-from fairlead.errors import InvalidInput
-from fairlead.settings import Settings, TaskSettings
-from fairlead.task import (
-    MOST_LIMITS,
-    NewTask,
-    check,
-    check_capabilities,
-    check_name,
-    check_units,
-    priority_named,
-    to_json,
-    write_limits,
-)
+from fairlead.settings import Settings
+from fairlead.task import NewTask, check, priority_named, to_json, write_key, write_limits
 
-NOTHING = TaskSettings()
+#: What the client did not ask for: the same task may come with other ones from another process.
+NOT_ASKED = frozenset({"id", "facts", "weight", "default_timeout", "default_retries"})
 
 
 def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
-    """Raises InvalidInput, which names the field."""
+    """Raises InvalidInput, which names the field. What is declared of its type is added by the script."""
     check(new)
-    of_type = settings.tasks.get(new.task_type, NOTHING)
     priority = priority_named(new.priority)
     defaults = getattr(settings.priorities, priority.word)
     fair = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""
@@ -32,12 +21,16 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         "type": new.task_type,
         "parameters": to_json("parameters", new.parameters),
         "priority": int(priority),
-        "capabilities": ",".join(_capabilities(new, of_type)),
-        "limits": write_limits(_needs(new, of_type)),
+        "capabilities": ",".join(sorted(set(new.required_capabilities))),
+        "limits": write_limits(_needs(new)),
         "fair": fair,
-        "timeout": _ms(defaults.timeout_seconds if new.timeout_seconds is None else new.timeout_seconds),
-        "max_retries": defaults.max_retries if new.max_retries is None else new.max_retries,
+        "default_timeout": _ms(defaults.timeout_seconds),
+        "default_retries": defaults.max_retries,
     }
+    if new.timeout_seconds is not None:
+        spec["timeout"] = _ms(new.timeout_seconds)
+    if new.max_retries is not None:
+        spec["max_retries"] = new.max_retries
     weight = settings.fairness.weights.get(fair, 1.0)
     if weight != 1:
         spec["weight"] = repr(weight)
@@ -50,29 +43,14 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["group_limit"] = new.concurrency_limit
     if new.idempotency_key is not None:
         spec["digest"] = _digest(spec)
-        tenant = new.tenant or ""
-        # with its length, for a tenant's name may hold a colon
-        spec["key"] = f"{len(tenant)}:{tenant}:{new.idempotency_key}"
+        spec["key"] = write_key(new.tenant or "", new.idempotency_key)
     return spec
 
 
-def _capabilities(new: NewTask, of_type: TaskSettings) -> list[str]:
-    both = {*of_type.required_capabilities, *new.required_capabilities}
-    check_capabilities(both)
-    return sorted(both)
-
-
-def _needs(new: NewTask, of_type: TaskSettings) -> dict[str, int]:
-    needs = dict(of_type.limits) | dict(new.limits)
+def _needs(new: NewTask) -> dict[str, int]:
+    needs = dict(new.limits)
     if new.concurrency_group is not None or new.concurrency_limit is not None:
         needs.setdefault(new.concurrency_group or new.task_type, 1)
-    if len(needs) > MOST_LIMITS:
-        raise InvalidInput(
-            "limits", f"with those of its type it names {len(needs)}, at most {MOST_LIMITS} are accepted"
-        )
-    for name, units in needs.items():
-        check_name("limits", name)
-        check_units(f"limits.{name}", units)
     return needs
 
 
@@ -88,7 +66,7 @@ def _add_times(spec: dict[str, Any], new: NewTask) -> None:
 def _digest(spec: dict[str, Any]) -> str:
     """The same task asked for again gives the same digest, whatever its id and its trace."""
     facts = {name: value for name, value in spec.get("facts", {}).items() if name != "trace_id"}
-    content = sorted((name, repr(value)) for name, value in spec.items() if name not in ("id", "facts"))
+    content = sorted((name, repr(value)) for name, value in spec.items() if name not in NOT_ASKED)
     content.append(("facts", repr(facts)))
     return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 

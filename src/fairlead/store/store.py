@@ -4,32 +4,43 @@ A refusal that a caller must handle is an error of `fairlead.errors`; in a batch
 answer, so that one bad item does not spoil the others.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
+import msgspec
+
 from fairlead import errors
-from fairlead.settings import Settings
+from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.states import State
-from fairlead.store.connection import Answer, Connection, fields, make_client, pack, text
+from fairlead.store.connection import Answer, Connection, make_client, pack, text, unpack_records
+from fairlead.store.crons import Crons
+from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
+from fairlead.store.listing import TaskPage, Wanted, dead_letters, get_task, list_tasks
+from fairlead.store.live import Live
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
-from fairlead.store.reports import Batch, Claimed, Completed, Failed, Grant, answer_or_error, expect_ok
+from fairlead.store.reports import (
+    Batch,
+    Claimed,
+    Completed,
+    Failed,
+    Grant,
+    Output,
+    Progress,
+    Submitted,
+    answer_or_error,
+    error_or_none,
+    expect_ok,
+    submitted_or_error,
+)
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
 from fairlead.store.workers import Workers
-from fairlead.task import NewTask, Task, check_name, check_task_id
+from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole
 
 MOST_PER_CALL = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    task_id: str
-    status: State
-    repeated: bool = False  # the same id or idempotency key was accepted before
 
 
 class Store:
@@ -41,8 +52,11 @@ class Store:
         self.connection = connection
         self.settings = settings
         self.clock = clock  # "" is the server's own time; tests give ms
+        self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
         self.limits = Limits(self)
         self.workers = Workers(connection, self)
+        self.crons = Crons(self)
+        self.live = Live(connection)
 
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
@@ -63,7 +77,9 @@ class Store:
         await self.close()
 
     async def open(self, *, govern: bool = True) -> None:
-        """Checks the server, writes schema, policy and limits. Safe to repeat; the way back after a loss.
+        """Checks the server, writes schema and policy, declares types and limits of the settings.
+
+        Safe to repeat; the way back after a loss.
 
         With `govern=False` this process only joins: what is set in the namespace stands.
         """
@@ -75,12 +91,33 @@ class Store:
                 f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
-        for name, wanted in self.settings.limits.items() if govern else ():
-            await self.limits.set(name, wanted)
+        if govern:
+            await self.declare("file", self.settings.tasks, self.settings.limits)
+
+    async def check_open(self) -> None:
+        """Raises NamespaceNotOpen where nobody ever opened it; for those who only look."""
+        connection = self.connection
+        if not await connection.guard(connection.client.hexists(connection.keys.meta, "schema")):
+            raise errors.NamespaceNotOpen()
 
     async def close(self) -> None:
+        await self.live.close()
         await self.workers.close()
         await self.connection.client.aclose()
+
+    async def declare(
+        self, origin: Origin, types: Mapping[str, TaskSettings], limits: Mapping[str, LimitSettings]
+    ) -> None:
+        """What tasks of these types get, whoever submits them, and the limits they need.
+
+        A file is declared as a whole, code type by type. A limit is set when it is not as its origin declared
+        it last: what was set by hand since stands.
+        """
+        arguments = pack(declared_types(types)), pack(declared_limits(limits))
+        answer = await self.connection.run("declare", origin, *arguments, self.clock())
+        if text(answer[0]) == "invalid":
+            raise errors.InvalidInput(text(answer[1]), text(answer[3]), text(answer[2]))
+        expect_ok(answer)
 
     async def run(self, act: str, *arguments: Any) -> Answer:
         return expect_ok(await self.connection.run(act, *arguments, self.clock()))
@@ -91,7 +128,7 @@ class Store:
             raise errors.InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         batch = Batch.of(tasks, lambda task: spec_of(task, self.settings))
         replies = (await self.run("submit", batch.packed))[1] if batch.accepted else []
-        return batch.answers(map(_submitted, replies))
+        return batch.answers(map(submitted_or_error, replies))
 
     async def submit_one(self, task: NewTask) -> Submitted:
         answer = (await self.submit(task))[0]
@@ -108,7 +145,10 @@ class Store:
         idle: bool = False,
         request: str = "",
     ) -> Claimed:
-        """Up to `want` tasks that can start now. `idle`: wake me later. Same `request`: same answer."""
+        """Up to `want` tasks that can start now. Same `request`: same answer.
+
+        `idle`: when there were fewer, wake me as soon as there is more.
+        """
         return self._claimed(
             await self.connection.run(*self._claim_call(worker, want, lease_ms, idle, request))
         )
@@ -122,11 +162,11 @@ class Store:
 
     def _claimed(self, answer: Answer) -> Claimed:
         word = text(answer[0])
-        if word in ("draining", "again"):
-            return Claimed(draining=word == "draining", again=word == "again")
-        _, alarm, rows = expect_ok(answer)
-        tasks = [Task.from_record(row[0].decode(), fields(row[1:])) for row in rows]
-        return Claimed(tasks=tasks, next_alarm=int(alarm) if alarm else None)
+        if word == "draining":
+            return Claimed(now=answer[1], draining=True)
+        _, alarm, packed, now, again = expect_ok(answer)
+        tasks = [Task.from_record(task_id, record) for task_id, record in unpack_records(packed)]
+        return Claimed(tasks, now, int(alarm) if alarm else None, again=bool(again))
 
     async def report(
         self,
@@ -135,6 +175,7 @@ class Store:
         failed: Sequence[Failed] = (),
         *,
         claim: int = 0,
+        idle: bool = False,
         request: str = "",
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
@@ -146,11 +187,11 @@ class Store:
             (act, worker, batch.packed, self.clock()) for act, batch in batches.items() if batch.accepted
         ]
         if claim:
-            calls.append(self._claim_call(worker, claim, None, False, request))
+            calls.append(self._claim_call(worker, claim, None, idle, request))
         answers, passed_over = await self.connection.run_together(*calls)
         claimed = self._claimed(answers.pop()) if claim else Claimed()
         if passed_over and claim and not claimed.tasks:  # it ran before the reports that make room for it
-            claimed = await self.claim(worker, claim)
+            claimed = await self.claim(worker, claim, idle=idle)
         replies = iter([expect_ok(answer)[1] for answer in answers])
         reported: list[State | errors.FairleadError] = []
         for batch in batches.values():
@@ -170,6 +211,24 @@ class Store:
         _, rows = await self.run("renew", holders, lease_ms or self.settings.lease_ms)
         return [int(row[1]) if row[0] == b"ok" else errors.Fenced() for row in rows]
 
+    async def extend(self, worker: str, grant: Grant, ms: int) -> int:
+        """Gives a running task `ms` from now, unless it has more; its deadline."""
+        check_ms("ms", ms)
+        holder = pack(grant.packed())
+        return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))[1])
+
+    async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
+        """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
+        batch = Batch.of(reports, lambda report: report.packed())
+        rows = (await self.run("progress", worker, batch.packed))[1] if batch.accepted else []
+        return batch.answers(error_or_none(row) for row in rows)
+
+    async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
+        """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
+        check_whole("after", after, MOST_UNITS)
+        rows = (await self.run("outputs", check_task_id(task_id), after))[1]
+        return [Output(*msgspec.json.decode(row)) for row in rows]
+
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
         _, rows = await self.run("release", worker, pack([grant.packed() for grant in grants]), 0)
@@ -183,39 +242,46 @@ class Store:
     async def replay(self, task_id: str) -> None:
         await self.run("replay", check_task_id(task_id))
 
-    async def expire(self) -> int:
-        return int((await self.run("expire"))[1])
+    async def purge(self, task_id: str) -> None:
+        """Forgets a failed or dead-lettered task for good."""
+        await self.run("purge", check_task_id(task_id))
+
+    async def expire(self, worker: str = "") -> int:
+        """Ends the leases that ran out, or all of a worker that is known to be dead; how many."""
+        if worker:
+            check_name("worker_id", worker)
+        return int((await self.run("expire", worker))[1])
 
     async def promote(self) -> int:
         return int((await self.run("promote"))[1])
 
     async def get(self, task_id: str) -> Task:
-        key = self.connection.keys.key("task", check_task_id(task_id))
-        record = await self.connection.guard(self.connection.client.hgetall(key))
-        if b"state" not in record:
-            raise errors.UnknownTask()
-        return _task(task_id, record)
+        return await get_task(self.connection, task_id)
 
-    async def dead_letters(self, count: int = 100) -> list[Task]:
+    async def list_tasks(
+        self,
+        *,
+        status: str | None = None,
+        priority: str | None = None,
+        task_type: str | None = None,
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str = "",
+    ) -> TaskPage:
+        """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
+        wanted = Wanted(status, priority, task_type, user_id)
+        return await list_tasks(self.connection, wanted, limit, cursor)
+
+    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
         """Failed and dead-lettered tasks, the latest first; each can be replayed."""
-        client, keys = self.connection.client, self.connection.keys
-        ids = [
-            text(one) for one in await self.connection.guard(client.zrevrange(keys.key("dead"), 0, count - 1))
-        ]
-        pipeline = client.pipeline(transaction=False)
-        for task_id in ids:
-            pipeline.hgetall(keys.key("task", task_id))
-        records = await self.connection.guard(pipeline.execute()) if ids else []
-        return [
-            _task(task_id, record) for task_id, record in zip(ids, records, strict=True) if b"state" in record
-        ]
+        return await dead_letters(self.connection, count, skip)
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)
         await self.run("pause", "type", task_type, int(paused))
 
     async def stats(self) -> Stats:
-        return read_stats(await self.run("stats"), self.settings.worker_ttl_ms)
+        return read_stats(await self.run("stats"))
 
     async def explain(self, task_id: str) -> Explanation:
         return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))
@@ -225,14 +291,5 @@ class Store:
         return int(expect_ok(await self.connection.run("recorded", last_event))[1])
 
 
-def _task(task_id: str, record: dict[bytes, bytes]) -> Task:
-    return Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
-
-
-def _submitted(row: list[Any]) -> Submitted | errors.FairleadError:
-    word = text(row[0])
-    if word == "conflict":
-        return errors.IdempotencyConflict()
-    if word == "invalid":
-        return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
-    return Submitted(text(row[1]), State(text(row[2])), repeated=word == "exists")
+async def _nothing_to_do() -> None:
+    """A server that is not ours comes back by itself, and the next call connects again."""

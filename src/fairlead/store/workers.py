@@ -1,14 +1,15 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from fairlead import errors
-from fairlead.store.connection import Connection, pack, text, translated
+from fairlead.store.connection import ANSWER_WITHIN, Connection, pack, text, translated
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, expect_ok
 from fairlead.task import check_ms, check_name, check_short
@@ -19,10 +20,16 @@ class Beat:
     """What a worker learns from its heartbeat."""
 
     state: str
-    cancelled: list[str]  # stop these, then release them
-    lost: list[str]  # no longer yours: stop, drop the result
-    deadlines: dict[str, int]  # task -> ms by which it must end
-    leases: dict[str, int]  # task -> ms until which it is yours
+    now: int = 0  # ms of the store's clock
+    leases: dict[str, int] = field(default_factory=dict)  # task -> ms until which it is yours
+    deadlines: dict[str, int] = field(default_factory=dict)  # task -> ms by which it must end
+    stopping: dict[str, int] = field(default_factory=dict)  # cancelled task -> ms until which its units wait
+    lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
+
+    @property
+    def cancelled(self) -> list[str]:
+        """Stop these, then release them."""
+        return list(self.stopping)
 
 
 class Workers:
@@ -30,6 +37,7 @@ class Workers:
         self._connection = connection
         self._store = store
         self._waiting: Redis | None = None
+        self._waits_beside: Redis | None = None  # the client it was made after, which may be replaced
 
     async def register(
         self,
@@ -48,8 +56,8 @@ class Workers:
             raise errors.InvalidInput("capacity", "is not a whole number from 1 to 100000")
         if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < capacity:
             raise errors.InvalidInput("reserve", "is not a whole number from 0 to less than the capacity")
-        for field, value in (("name", name), ("version", version)):
-            check_short(field, value or None)
+        check_short("name", name or None)
+        check_short("version", version or None)
         offered = _listed("capabilities", capabilities)
         types = "*" if task_types is None else _listed("task_types", task_types)
         facts = pack({"name": name, "version": version})
@@ -69,13 +77,15 @@ class Workers:
         answer = await self._store.run(
             "heartbeat", worker, "draining" if draining else "active", pack(holders), lease_ms
         )
-        beat = Beat(text(answer[1]), [], [], {}, {})
+        beat = Beat(text(answer[1]), int(answer[3]))
         for row in answer[2]:
             task, word = text(row[0]), text(row[1])
             if word == "ok":
                 beat.leases[task], beat.deadlines[task] = int(row[2]), int(row[3])
+            elif word == "cancelled":
+                beat.stopping[task] = int(row[2])
             else:
-                (beat.cancelled if word == "cancelled" else beat.lost).append(task)
+                beat.lost.append(task)
         return beat
 
     async def drain(self, worker: str) -> None:
@@ -92,24 +102,30 @@ class Workers:
         if text(answer[0]) != "unknown_worker":  # it left before
             expect_ok(answer)
 
-    async def wait(self, worker: str, seconds: float) -> bool:
-        """Until somebody wakes this worker (True) or the time is over. A hint: claim in both cases."""
-        if self._waiting is None:
-            # its own connections: a blocking read must not be cut off by the short timeout of scripts
-            kwargs: dict[str, Any] = self._connection.client.connection_pool.connection_kwargs
-            self._waiting = type(self._connection.client)(
-                connection_pool=type(self._connection.client.connection_pool)(
-                    connection_class=self._connection.client.connection_pool.connection_class,
-                    **{**kwargs, "socket_timeout": None},
-                )
-            )
+    async def wait(self, worker: str, seconds: float) -> str | None:
+        """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.
+
+        A hint: claim in any case.
+        """
+        key = self._connection.keys.key("wake", worker)
         try:
-            return (
-                await self._waiting.blpop([self._connection.keys.key("wake", worker)], max(0.01, seconds))
-                is not None
-            )
-        except (RedisError, OSError) as problem:
+            # the server ends the wait; if it has gone without a word, we do
+            async with asyncio.timeout(seconds + ANSWER_WITHIN):
+                called = await self._waiting_client().blpop([key], max(0.01, seconds))
+        except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem
+        return None if called is None else text(called[1])
+
+    def _waiting_client(self) -> Redis:
+        """Its own connections: a blocking read must not be cut off by the short timeout of scripts."""
+        pool = self._connection.client.connection_pool
+        if self._waiting is None or self._waits_beside is not self._connection.client:
+            kwargs: dict[str, Any] = {**pool.connection_kwargs, "socket_timeout": None}
+            self._waiting = Redis(
+                connection_pool=type(pool)(connection_class=pool.connection_class, **kwargs)
+            )
+            self._waits_beside = self._connection.client
+        return self._waiting
 
     async def close(self) -> None:
         if self._waiting is not None:

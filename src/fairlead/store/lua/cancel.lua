@@ -28,6 +28,7 @@ finish(t, "cancel", "cancelled", now)
 if state == "executing" then
   -- the record must outlive the lease, which knows by it what to free
   t.ttl = math.max(t.ttl, number(t, "lease_until") - now + setting("grace") + 3600000)
+  call_worker(stopping, "cancel:" .. id)
 end
 settle_and_commit()
 return {"ok", stopping}

@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     worker want lease wait request clock
--- RETURNS  ok <next alarm or ""> { <id> <field> <value>... }... | again | draining | unknown_worker | uninitialised
+-- RETURNS  ok <next alarm or ""> <packed { <id> {field = value...} }...> <now> <1: ask again at once> | draining <now>
+--          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 -- USES     choose time holds
 
@@ -11,32 +12,32 @@ if not now then return {"uninitialised"} end
 local me = worker_record(worker)
 if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
 
-local function answer(ids)
+local function answer(ids, again)
   local list = {}
   for i, id in ipairs(ids) do
-    local row, count = {id}, 1
+    local record = {}
     for field, value in pairs(whole(task_key(id)).known) do
-      if value then
-        row[count + 1], row[count + 2] = field, value
-        count = count + 2
-      end
+      if value then record[field] = value end
     end
-    list[i] = row
+    list[i] = {id, record}
   end
-  return {"ok", get(meta, "alarm") or "", list}
+  -- packed: one string instead of some forty for each task, for the server to send and the client to read
+  return {"ok", get(meta, "alarm") or "", cmsgpack.pack(list), now, again and 1 or 0}
 end
 
--- The reply to this very request was lost: the tasks are leased already, say so again.
-if request ~= "" and get(me, "request") == request then
+-- The reply to this very request was lost: the tasks are leased already, say so again. A worker may have several requests
+-- under way, told apart by their first letter: of each letter the last is remembered.
+local letter = string.match(request, "^%a") or ""
+if request ~= "" and get(me, "request" .. letter) == request then
   local still = {}
-  for id in string.gmatch(get(me, "granted") or "", "%S+") do
+  for id in string.gmatch(get(me, "granted" .. letter) or "", "%S+") do
     local t = task_record(id)
     if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
   end
   return answer(still)
 end
 
-if get(me, "state") ~= "active" then return {"draining"} end
+if get(me, "state") ~= "active" then return {"draining", now} end
 advance(now)
 settle()
 make_holds(now)
@@ -49,7 +50,7 @@ local lanes_here, steps, ids = lanes_for(me), {left = 64 + tonumber(want)}, {}
 
 local function start(sub)
   local id = string.sub(first(queue_of(sub)), 14)
-  local t = task_record(id)
+  local t = whole(task_key(id)) -- its content is part of the answer
   t.id = id
   local place, native_high = get(t, "place"), get(t, "priority") == "0"
   if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
@@ -65,6 +66,8 @@ local function start(sub)
   put(t, "lease_until", now + tonumber(lease))
   lease_until(id, now + tonumber(lease))
   if get(t, "wait_until") then remove(waits, id) end
+  if get(t, "progress") then put(t, "progress", nil) end -- of an earlier run
+  if get(t, "emitted") then put(t, "emitted_before", get(t, "emitted")) end
   add(ordered(running_key(worker)), id, native_high and 0 or 1)
   event(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"),
@@ -83,16 +86,15 @@ while #ids < tonumber(want) and free > 0 do
 end
 
 if request ~= "" then
-  put(me, "request", request)
-  put(me, "granted", table.concat(ids, " "))
+  put(me, "request" .. letter, request)
+  put(me, "granted" .. letter, table.concat(ids, " "))
 end
 put(me, "seen", now)
 me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
-local idle_now = #ids == 0 and steps.left > 0 and wait == "1" and free > 0
-if idle_now then set_idle(me, open > 0, now) end
+local has_room = #ids < tonumber(want) and free > 0
+if has_room and steps.left > 0 and wait == "1" then set_idle(me, open > 0, now) end
 settle()
 wake_idle_workers()
 commit()
-if steps.left == 0 and #ids == 0 then return {"again"} end
-return answer(ids)
+return answer(ids, has_room and steps.left == 0)

@@ -10,13 +10,12 @@ local now = begin(clock)
 if not now then return {"uninitialised"} end
 local me = worker_record(worker)
 if not me then return {"unknown_worker"} end
-not_idle(me)
 local busy = call("ZCARD", running_key(worker))
 if gone == "1" then
   if busy > 0 then return {"busy", int(busy)} end
-  for field in pairs(me.known) do put(me, field, nil) end
-  remove(workers, worker)
+  forget_worker(me)
 else
+  not_idle(me)
   put(me, "state", "draining")
 end
 commit()

@@ -1,7 +1,8 @@
--- End the leases that ran out: a lost worker is a crash, a run past its deadline a timeout.
+-- End the leases that ran out: a lost worker is a crash, a run past its deadline a timeout. With a worker, which is known to
+-- be dead: end what it holds now, and forget it.
 --
 -- KEYS     meta
--- ARGV     clock
+-- ARGV     worker clock
 -- RETURNS  ok <leases ended> | uninitialised
 -- FLAGS    allow-oom
 -- USES     time workers
@@ -9,9 +10,30 @@
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-local count = end_leases(now)
--- workers silent for an hour are forgotten; their records run out by themselves
-write({"ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000})
-write({"ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl")})
+local function end_leases_of(dead)
+  local held, record = members(ordered(running_key(dead))), worker_record(dead)
+  for _, id in ipairs(held) do
+    local t = task_record(id)
+    if not t then
+      drop_orphan(id)
+    elseif get(t, "stopping") then
+      drop_lease(t)
+    else
+      crash(t, "expire", now)
+    end
+  end
+  if record then forget_worker(record) end -- before anybody is woken: it would be the wrong one
+  return #held
+end
+
+local count
+if worker ~= "" then
+  count = end_leases_of(worker)
+else
+  count = end_leases(now)
+  -- workers silent for an hour are forgotten; their records run out by themselves
+  write({"ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000})
+  write({"ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl")})
+end
 settle_and_commit()
 return {"ok", count}

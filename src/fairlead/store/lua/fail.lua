@@ -1,4 +1,5 @@
--- Accept failures: retried after a back-off while retries are left, else dead-lettered; a permanent one fails for good.
+-- Accept failures: retried after a back-off while retries are left, else dead-lettered; a permanent one fails for good, a
+-- crash is tried again at once while crashes are left.
 --
 -- KEYS     meta
 -- ARGV     worker reports clock
@@ -16,7 +17,7 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
   if not word then
     put(t, "reported", get(t, "fence"))
     book_run(t, now)
-    fail_run(t, "fail", report, now)
+    if report.crashed then crash(t, "fail", now, report) else fail_run(t, "fail", report, now) end
   end
   answers[i] = {word or "ok", t and get(t, "state")}
 end

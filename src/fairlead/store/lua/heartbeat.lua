@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     worker status holders lease clock
--- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled | <id> fenced }... | unknown_worker | uninitialised
+-- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled <lease until> | <id> fenced }... <now>
+--          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 -- USES     leases workers
 
@@ -19,7 +20,9 @@ end
 
 local function beat(holder)
   local t = task_record(holder.id)
-  if t and get(t, "stopping") and get(t, "worker") == worker then return {holder.id, "cancelled"} end
+  if t and get(t, "stopping") and get(t, "worker") == worker then
+    return {holder.id, "cancelled", get(t, "lease_until")}
+  end
   local mine = t and get(t, "state") == "executing" and get(t, "worker") == worker
   if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {holder.id, "fenced"} end
   local instant = math.min(now, number(t, "deadline")) + tonumber(lease)
@@ -38,4 +41,4 @@ put(me, "seen", now)
 me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
 commit()
-return {"ok", get(me, "state"), answers}
+return {"ok", get(me, "state"), answers, int(now)}

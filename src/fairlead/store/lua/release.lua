@@ -21,8 +21,10 @@ local function give_back(t)
   event(t, "release", "executing", "queued", now)
 end
 
-local function release_bare(id, lease, fence)
+-- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
+local function release_bare(id, lease, fence, limit)
   if not lease or fence and get(lease, "fence") ~= fence then return {"fenced"} end
+  if limit and get(lease, "limit") ~= limit then return {"fenced"} end
   drop_bare_lease(id, lease)
   return {"ok", "released"}
 end
@@ -30,7 +32,7 @@ end
 local answers = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
-    answers[i] = release_bare(holder.id, bare_lease(holder.id), holder.fence)
+    answers[i] = release_bare(holder.id, bare_lease(holder.id), holder.fence, holder.limit)
   else
     local t = task_record(holder.id)
     local word = refused(t, worker, holder.fence)

@@ -13,12 +13,13 @@ if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
 
-for _, field in ipairs({"retries", "crashes", "error", "finished", "worker", "started", "deadline"}) do put(t, field, nil) end
+for _, field in ipairs({"retries", "crashes", "error", "finished", "worker", "started", "deadline", "progress"}) do put(t, field, nil) end
 if get(t, "timeout_given") then
   put(t, "timeout", number(t, "timeout_given"))
   put(t, "timeout_given", nil)
 end
 t.persist = true
+t.beside = get(t, "emitted") and output_key(id)
 remove(dead, id)
 requeue(t, "replay", now, now)
 settle_and_commit()

@@ -1,8 +1,9 @@
--- Limits with their use, and how many queued tasks need each. Without a name: all of them.
+-- Limits with their use, and how many queued tasks need each. Without a name: all of them; with one: also who holds it.
 --
 -- KEYS     meta
 -- ARGV     name clock
--- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } }... | unknown_limit | uninitialised
+-- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } { <held field> <who or ""> <until or ""> }... }...
+--          | unknown_limit | uninitialised
 -- USES     limits
 
 local now = begin(clock)
@@ -14,8 +15,26 @@ for _, sub in ipairs(call("HKEYS", home_key)) do
   local depth = call("ZCARD", queue_key(sub))
   for _, need in ipairs(needs_of(sub)) do waiting[need.name] = (waiting[need.name] or 0) + depth end
 end
+
+local MOST_HOLDERS = 1000
+
+-- Of the first of those who hold it: a worker with its task, or whoever acquired a lease without one.
+local function holders(record)
+  local rows = {}
+  for i = 1, #record, 2 do
+    local id = string.match(record[i], "^held:(.*)$")
+    if id and #rows < MOST_HOLDERS then
+      local bare = string.match(id, "^lease:(.*)$")
+      local facts = bare and call("HMGET", lease_key(bare), "holder", "until") or call("HMGET", task_key(id), "worker", "lease_until")
+      rows[#rows + 1] = {record[i], facts[1] or "", facts[2] or ""}
+    end
+  end
+  return rows
+end
+
 local list = {}
 for _, one in ipairs(name ~= "" and {name} or call("ZRANGE", limits_key, 0, 1023)) do
-  list[#list + 1] = {one, waiting[one] or 0, int(room(limit_of(one), 0, true)), call("HGETALL", limit_key(one))}
+  local record = call("HGETALL", limit_key(one))
+  list[#list + 1] = {one, waiting[one] or 0, int(room(limit_of(one), 0, true)), record, name ~= "" and holders(record) or {}}
 end
 return {"ok", list}

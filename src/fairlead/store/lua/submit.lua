@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     tasks clock
--- RETURNS  ok { ok <id> <state> | exists <id> <state> | conflict | invalid <field> <code> <message> }... | uninitialised
+-- RETURNS  ok { ok <id> <state> <position when queued> | exists <id> <state> | conflict | invalid <field> <code> <message> }...
+--          | uninitialised
 -- USES     submitting workers
 
 local now = begin(clock)

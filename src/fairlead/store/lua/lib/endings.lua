@@ -13,6 +13,7 @@ local function finish(t, act, state, now, detail)
   local replayable = state == "failed" or state == "dead_letter"
   if replayable then add(dead, t.id, now) end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
+  t.beside = get(t, "emitted") and output_key(t.id)
   event(t, act, from, state, now, detail)
   ended_key = recent_key(int(math.floor(now / 10000)))
   ended[state] = (ended[state] or 0) + 1
@@ -72,17 +73,19 @@ local function fail_run(t, act, problem, now)
   end
 end
 
-local function crash(t, now)
+-- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. No retry is used up for it.
+local function crash(t, act, now, problem)
+  local code = problem and problem.code or "worker_lost"
   drop_lease(t)
   local crashes = (number(t, "crashes") or 0) + 1
   put(t, "crashes", crashes)
   put(t, "wait_until", nil)
-  local detail = {code = "worker_lost", crashes = crashes, worker = get(t, "worker")}
-  set_error(t, "worker_lost", "the worker that ran it was lost", true)
+  local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
+  set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
   if crashes >= setting("crash_limit") then
-    finish(t, "expire", "dead_letter", now, detail)
+    finish(t, act, "dead_letter", now, detail)
   else
-    requeue(t, "expire", now, now, detail)
+    requeue(t, act, now, now, detail)
   end
 end
 
@@ -93,15 +96,14 @@ local function book_run(t, now, learn)
   if learn then learn_duration(get(t, "type"), actual) end
 end
 
--- May the caller with this fence (or, without one, this worker) report on `t`? A word, or nil for yes.
+-- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
 local function refused(t, worker, fence)
   if not t then return "unknown_task" end
-  local state, stopping = get(t, "state"), get(t, "stopping")
+  local stopping = get(t, "stopping")
   if stopping and (fence == stopping or (not fence and worker == get(t, "worker"))) then
     drop_lease(t) -- cancelled while it ran: the report shows that it runs no more
     return "fenced"
   end
   if fence and fence == get(t, "reported") then return "repeated" end
-  local holds_it = state == "executing" and (fence and fence == get(t, "fence") or not fence and worker == get(t, "worker"))
-  return not holds_it and "fenced" or nil
+  return not is_held_by(t, worker, fence) and "fenced" or nil
 end

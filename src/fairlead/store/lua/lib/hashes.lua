@@ -4,6 +4,7 @@
 
 local hash_views, hash_list = {}, {}
 
+-- `ttl` and `persist` of a view say when it runs out, and with it the key `beside` it.
 local function hash(key)
   local view = hash_views[key]
   if not view then
@@ -37,8 +38,10 @@ local function whole(key)
 end
 
 local function load_fields(view, names)
-  local values = call("HMGET", view.key, unpack(names))
-  for i, name in ipairs(names) do view.known[name] = values[i] end
+  local values, known = call("HMGET", view.key, unpack(names)), view.known
+  for i, name in ipairs(names) do
+    if known[name] == nil then known[name] = values[i] end
+  end
   return view
 end
 
@@ -93,5 +96,6 @@ on_commit(function()
     end
     if view.persist then write({"PERSIST", view.key}) end
     if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
+    if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end
   end
 end)

@@ -5,18 +5,33 @@
 local leases, waits = ordered(leases_key), ordered(waits_key)
 local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in this act
 
+-- What acts ask of a task at once. Anything else is read when it is asked for, and its content, which may be large, by those
+-- who want it.
+local TASK_FIELDS = {
+  "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
+  "cost", "weight", "emitted",
+}
+
 local function task_record(id)
-  local t = whole(task_key(id))
-  if t and get(t, "state") then
+  local t = hash(task_key(id))
+  if not t.id then
     t.id = id
-    return t
+    if not t.whole then load_fields(t, TASK_FIELDS) end
   end
+  return get(t, "state") and t or nil
 end
 
 local function lease_until(holder, instant)
   local freed_at = instant + setting("grace")
   add(leases, holder, freed_at)
   alarm_at(freed_at)
+end
+
+-- May the caller with this fence (or, without one, this worker) speak for the run of `t`?
+local function is_held_by(t, worker, fence)
+  if get(t, "state") ~= "executing" then return false end
+  if fence then return fence == get(t, "fence") end
+  return worker == get(t, "worker")
 end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.

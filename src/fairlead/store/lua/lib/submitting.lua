@@ -1,14 +1,10 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 --
--- USES     endings
+-- USES     endings types positions
 
 local MOST_SIGNATURES = 1024
 local submitted_keys = {}
 local new_signatures, new_signatures_count = {}, 0 -- of this act
-
-local function invalid(field, code, message)
-  return {"invalid", field, code, message}
-end
 
 -- Submit-side definition of a slots limit; one that is there stands as it is.
 local function define_group(spec)
@@ -64,8 +60,8 @@ end
 
 -- The answer given before to the same id or idempotency key; nil for a new task.
 local function given_before(spec)
-  local t = task_record(spec.id)
-  if t then
+  local t = hash(task_key(spec.id))
+  if get(t, "state") then
     if get(t, "type") ~= spec.type or get(t, "parameters") ~= spec.parameters then return {"conflict"} end
     return {"exists", spec.id, get(t, "state")}
   end
@@ -74,8 +70,7 @@ local function given_before(spec)
   if not known then return nil end
   local digest, id = string.match(known, "^(%S+) (.*)$")
   if digest ~= spec.digest then return {"conflict"} end
-  local first_one = task_record(id)
-  return {"exists", id, first_one and get(first_one, "state") or "completed"}
+  return {"exists", id, get(hash(task_key(id)), "state") or "completed"}
 end
 
 -- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
@@ -85,7 +80,7 @@ local function refusal_of_all(specs)
     local before = given_before(spec)
     if before and before[1] == "conflict" then return before end
     if spec.key and (keys[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
-    local problem = not before and (check_limits(spec, groups) or check_signature(spec))
+    local problem = not before and (add_declared(spec) or check_limits(spec, groups) or check_signature(spec))
     if problem then return problem end
     if spec.key then keys[spec.key] = spec.digest end
     if spec.group and not groups[spec.group] then groups[spec.group] = spec.group_limit end
@@ -112,7 +107,7 @@ end
 local function submit_task(spec, now)
   local before = given_before(spec)
   if before then return before end
-  local problem = check_limits(spec) or check_signature(spec)
+  local problem = add_declared(spec) or check_limits(spec) or check_signature(spec)
   if problem then return problem end
   define_group(spec)
   note_signature(spec)
@@ -124,7 +119,7 @@ local function submit_task(spec, now)
     add(waits, t.id, eligible + spec.max_wait)
     alarm_at(eligible + spec.max_wait)
   end
-  local state = eligible > now and "delayed" or "queued"
+  local state, position = eligible > now and "delayed" or "queued", nil
   put(t, "state", state)
   if state == "delayed" then
     put(t, "run_at", eligible)
@@ -132,12 +127,14 @@ local function submit_task(spec, now)
     alarm_at(eligible)
   else
     put(t, "arrival", now)
+    position = next_position(spec.priority)
     enter(t, int(spec.priority) .. "n")
   end
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
     submitted_keys[spec.key] = spec.digest .. " " .. spec.id
     write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
+    put(t, "key", spec.key)
   end
-  return {"ok", spec.id, state}
+  return {"ok", spec.id, state, position}
 end

@@ -22,7 +22,7 @@ local function end_leases(now)
       book_run(t, now)
       fail_run(t, "expire", OVERDUE, now)
     else
-      crash(t, now)
+      crash(t, "expire", now)
     end
   end
   return #due

@@ -39,6 +39,12 @@ local function not_idle(worker)
   if not first(idlers) then put(idle, profile, nil) end
 end
 
+local function forget_worker(worker)
+  not_idle(worker)
+  for field in pairs(worker.known) do put(worker, field, nil) end
+  remove(workers, worker.id)
+end
+
 local function set_idle(worker, open, now)
   local text = profile_of(worker, open)
   local profile = redis.sha1hex(text)
@@ -64,13 +70,18 @@ local function next_idler(profile)
   end
 end
 
+-- A word for a worker that waits, or will wait: a lane in which there is something to do, or what to stop.
+local function call_worker(id, word)
+  write({"RPUSH", wake_key(id), word})
+  write({"PEXPIRE", wake_key(id), 30000})
+end
+
 local function wake_one(lane)
   for profile, text in pairs(idle.known) do
     local worker = text and serves(text, lane) and next_idler(profile)
     if worker then
       not_idle(worker)
-      write({"RPUSH", wake_key(worker.id), lane})
-      write({"PEXPIRE", wake_key(worker.id), 30000})
+      call_worker(worker.id, lane)
       return true
     end
   end

@@ -1,0 +1,48 @@
+"""Periodic tasks in the store: when each cron last ticked, and the act that submits its next tick."""
+
+from typing import Protocol
+
+from fairlead import errors
+from fairlead.settings import Settings
+from fairlead.store.connection import pack, text
+from fairlead.store.limits import Runs
+from fairlead.store.reports import Submitted, submitted_or_error
+from fairlead.store.specs import spec_of
+from fairlead.task import LATEST, NewTask, check_name, check_whole
+
+
+class Submits(Runs, Protocol):
+    """The store, as far as submitting needs it."""
+
+    settings: Settings
+
+
+class Crons:
+    def __init__(self, store: Submits) -> None:
+        self._store = store
+
+    async def last(self, name: str) -> tuple[int, int]:
+        """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
+        check_name("name", name)
+        _, last, now = await self._store.run("last_tick", name)
+        return int(last), int(now)
+
+    async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
+        """Submits the task and moves the cron on to `tick`; None when `previous` is no longer its last tick.
+
+        What submit would refuse is refused with its error, and the cron stays where it is. Lost the answer?
+        Repeat with the same task.
+        """
+        check_name("name", name)
+        check_whole("previous", previous, LATEST)
+        check_whole("tick", tick, LATEST)
+        if tick <= previous:
+            raise errors.InvalidInput("tick", "is not after the previous one")
+        spec = pack(spec_of(task, self._store.settings))
+        _, row = await self._store.run("tick", name, previous, tick, spec)
+        if text(row[0]) == "passed":
+            return None
+        answer = submitted_or_error(row)
+        if isinstance(answer, errors.FairleadError):
+            raise answer
+        return answer

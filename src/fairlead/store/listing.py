@@ -1,0 +1,121 @@
+"""Tasks as people look through them: one, those that can be replayed, and pages of all that are known."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairlead.errors import InvalidInput, UnknownTask
+from fairlead.states import State
+from fairlead.store.connection import Connection, text
+from fairlead.task import Task, check_name, check_short, check_task_id, priority_named
+
+MOST_PER_PAGE = 1_000
+ROUNDS = 20  # looks into the keyspace for one page
+KEYS_PER_ROUND = 500
+CURSOR = re.compile(r"([0-9]{1,20})(?:\.([0-9a-f-]{36}))?")
+FIELDS = ("state", "priority", "type", "user_id")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """`next_cursor` leads to the next page; empty: this was the last. An empty page need not be the last."""
+
+    tasks: list[Task]
+    next_cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a task must be like; None: whatever it is."""
+
+    status: str | None = None
+    priority: str | None = None
+    task_type: str | None = None
+    user_id: str | None = None
+
+    def fields(self) -> tuple[str | None, ...]:
+        """In the order of FIELDS; raises InvalidInput."""
+        if self.status is not None and self.status not in list(State):
+            raise InvalidInput("status", f"{self.status!r} is not one of {', '.join(State)}")
+        if self.task_type is not None:
+            check_name("task_type", self.task_type)
+        check_short("user_id", self.user_id)
+        priority = None if self.priority is None else str(int(priority_named(self.priority)))
+        return (self.status, priority, self.task_type, self.user_id)
+
+
+async def get_task(connection: Connection, task_id: str) -> Task:
+    tasks = await _read(connection, [check_task_id(task_id)])
+    if not tasks:
+        raise UnknownTask()
+    return tasks[0]
+
+
+async def dead_letters(connection: Connection, count: int, skip: int) -> list[Task]:
+    page = connection.client.zrevrange(connection.keys.key("dead"), skip, skip + count - 1)
+    return await _read(connection, [text(task_id) for task_id in await connection.guard(page)])
+
+
+async def list_tasks(connection: Connection, wanted: Wanted, limit: int, cursor: str) -> TaskPage:
+    """In no order. What comes or goes while pages are read may be missing, or come twice."""
+    fields = wanted.fields()
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_PER_PAGE:
+        raise InvalidInput("limit", f"is not a whole number from 1 to {MOST_PER_PAGE}")
+    place, last = _read_cursor(cursor)
+    tasks: list[Task] = []
+    for _ in range(ROUNDS):
+        following, ids = await _look(connection, place, fields)
+        found = [task_id for task_id in ids if task_id > last]
+        rest = limit - len(tasks)
+        tasks += [task for task in await _read(connection, found[:rest]) if _is(task, wanted)]
+        if len(found) > rest:  # the same place again, behind the last one that was given
+            return TaskPage(tasks, f"{place}.{found[rest - 1]}")
+        if following == 0:
+            return TaskPage(tasks)
+        place, last = following, ""
+        if len(tasks) >= limit:
+            break
+    return TaskPage(tasks, str(place))
+
+
+async def _look(connection: Connection, place: int, wanted: tuple[str | None, ...]) -> tuple[int, list[str]]:
+    """One look from a place of the keyspace on: the next place, and the tasks that fit, by their ids."""
+    client, prefix = connection.client, connection.keys.key("task", "")
+    scan = client.scan(place, match=f"{prefix}:*", count=KEYS_PER_ROUND)
+    following, keys = await connection.guard(scan)
+    pipeline = client.pipeline(transaction=False)
+    for key in keys:
+        pipeline.hmget(key, *FIELDS)
+    rows = await connection.guard(pipeline.execute()) if keys else []
+    fitting = [key for key, row in zip(keys, rows, strict=True) if row[0] and _fits(row, wanted)]
+    return int(following), sorted({text(key).removeprefix(f"{prefix}:") for key in fitting})
+
+
+def _fits(row: Sequence[bytes | None], wanted: tuple[str | None, ...]) -> bool:
+    found = (value and text(value) for value in row)
+    return all(wish is None or wish == value for wish, value in zip(wanted, found, strict=True))
+
+
+def _is(task: Task, wanted: Wanted) -> bool:
+    """It may have changed between the look at a few fields and the reading of all."""
+    return wanted.status is None or task.status == wanted.status
+
+
+def _read_cursor(cursor: str) -> tuple[int, str]:
+    match = CURSOR.fullmatch(cursor or "0")
+    if not match or int(match[1]) >= 1 << 64:
+        raise InvalidInput("cursor", "is none that a page gave: begin without one")
+    return int(match[1]), match[2] or ""
+
+
+async def _read(connection: Connection, ids: Sequence[str]) -> list[Task]:
+    """Those that are there."""
+    pipeline = connection.client.pipeline(transaction=False)
+    for task_id in ids:
+        pipeline.hgetall(connection.keys.key("task", task_id))
+    records: list[dict[bytes, bytes]] = await connection.guard(pipeline.execute()) if ids else []
+    return [
+        Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
+        for task_id, record in zip(ids, records, strict=True)
+        if b"state" in record
+    ]

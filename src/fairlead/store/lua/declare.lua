@@ -1,0 +1,45 @@
+-- Declare task types and limits, as the code of an application or a configuration file (`origin`) has them. A limit is set
+-- only when its origin declares it otherwise than the last time: what an operator has set since stands.
+--
+-- KEYS     meta
+-- ARGV     origin types limits clock
+-- RETURNS  ok | invalid <field> <code> <message> | uninitialised
+-- USES     defining workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+local new_types, new_limits = cmsgpack.unpack(types), cmsgpack.unpack(limits)
+
+local defined = {}
+for _, one in ipairs(new_limits) do defined[one.name] = true end
+for _, one in ipairs(new_types) do
+  for _, need in ipairs(needs(one.limits)) do
+    if not defined[need.name] and not limit_of(need.name) then
+      local field = "tasks." .. one.name .. ".limits." .. need.name
+      return {"invalid", field, "unknown_limit", "there is no such limit: declare it too, or define it first"}
+    end
+  end
+end
+
+for _, one in ipairs(new_limits) do
+  limit_of(one.name)
+  local view, field = limit_views[one.name], "declared:" .. origin
+  if get(view, field) ~= one.text then
+    define_limit(one.name, one.kind, one.limit, one.interval, one.burst)
+    put(view, field, one.text)
+  end
+end
+
+local known, stated = whole(types_key) or hash(types_key), {}
+for _, one in ipairs(new_types) do
+  local field = origin .. ":" .. one.name
+  stated[field] = true
+  if get(known, field) ~= one.text then put(known, field, one.text) end
+end
+-- a file is declared as a whole, code by whoever has a part of it
+for field in pairs(origin == "file" and known.known or NONE) do
+  if string.sub(field, 1, 5) == "file:" and not stated[field] then put(known, field, nil) end
+end
+wake_idle_workers()
+commit()
+return {"ok"}

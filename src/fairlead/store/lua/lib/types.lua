@@ -1,0 +1,77 @@
+-- Declared task types: what every task of a type gets besides what it asks for itself.
+--
+-- USES     limits
+
+local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
+local type_hash, known_types = hash(types_key), {}
+
+local function invalid(field, code, message)
+  return {"invalid", field, code, message}
+end
+
+-- What the code and what the file say of a type; read once per act.
+local function declared(task_type)
+  local both = known_types[task_type]
+  if not both then
+    local code, file = "code:" .. task_type, "file:" .. task_type
+    load_fields(type_hash, {code, file})
+    both = {code = cjson.decode(get(type_hash, code) or "{}"), file = cjson.decode(get(type_hash, file) or "{}")}
+    known_types[task_type] = both
+  end
+  return both
+end
+
+-- Not by `<`, which asks the locale of the server: the same set is always the same text.
+local function by_bytes(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
+local function sorted_keys(set)
+  local list = {}
+  for key in pairs(set) do list[#list + 1] = key end
+  table.sort(list, by_bytes)
+  return list
+end
+
+-- A task may ask for more units than its type, not for fewer.
+local function add_limits(spec, code, file)
+  local units = {}
+  for _, need in ipairs(needs(code.limits or "")) do units[need.name] = need.units end
+  for _, need in ipairs(needs(file.limits or "")) do units[need.name] = need.units end
+  for _, need in ipairs(needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
+  local names = sorted_keys(units)
+  for i, name in ipairs(names) do names[i] = name .. "=" .. int(units[name]) end
+  spec.limits = table.concat(names, ",")
+  if #names > MOST_LIMITS then
+    local what = "with those of its type it names " .. #names .. ", at most " .. MOST_LIMITS .. " are accepted"
+    return invalid("limits", "invalid_input", what)
+  end
+end
+
+local function add_capabilities(spec, code, file)
+  local all = {}
+  for _, list in ipairs({spec.capabilities, code.capabilities or "", file.capabilities or ""}) do
+    for name in string.gmatch(list, "[^,]+") do all[name] = true end
+  end
+  local names = sorted_keys(all)
+  spec.capabilities = table.concat(names, ",")
+  if #names > MOST_CAPABILITIES then
+    local what = "with those of its type it names " .. #names .. ", at most " .. MOST_CAPABILITIES .. " are accepted"
+    return invalid("required_capabilities", "invalid_input", what)
+  end
+end
+
+-- Gives a task what is declared of its type. A refusal, or nil.
+local function add_declared(spec)
+  local both = declared(spec.type)
+  local code, file = both.code, both.file
+  spec.timeout = spec.timeout or file.timeout or code.timeout or spec.default_timeout
+  spec.max_retries = spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
+  if code.limits or file.limits or code.capabilities or file.capabilities then
+    return add_limits(spec, code, file) or add_capabilities(spec, code, file)
+  end
+end

@@ -1,0 +1,22 @@
+-- Forget a failed or dead-lettered task: its record goes now, not at the end of its retention, and its idempotency key is free.
+--
+-- KEYS     meta
+-- ARGV     id clock
+-- RETURNS  ok | not_purgeable <state> | unknown_task | uninitialised
+-- FLAGS    allow-oom
+-- USES     ordered begin
+
+if not begin(clock) then return {"uninitialised"} end
+local t = hash(task_key(id))
+local state = get(t, "state")
+if not state then return {"unknown_task"} end
+if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
+
+remove(ordered(dead_key), id)
+write({"UNLINK", task_key(id), output_key(id)})
+-- Left behind, the key would tell that the task was completed. After its window it may be another task's.
+local key = get(t, "key")
+local named = key and call("GET", idempotency_key(key))
+if named and string.match(named, "^%S+ (.*)$") == id then write({"UNLINK", idempotency_key(key)}) end
+commit()
+return {"ok"}
