@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,11 @@ from rich.console import Console
 
 from benchmarks import depth, memory, pickup, record, throughput
 from benchmarks.bench import Bench
+from benchmarks.peers import run as beside
+from benchmarks.peers.scenarios import Sizes
+from benchmarks.peers.scenarios import quick as quick_sizes
+from benchmarks.peers.table import choose
+from tests.servers import binary
 
 SCENARIOS = {"depth": depth.run, "throughput": throughput.run, "memory": memory.run, "pickup": pickup.run}
 RESULTS = Path(__file__).parent / "results"
@@ -49,6 +55,55 @@ def main(
             record.write(RESULTS / f"{name}.json", results[name])
     if out is not None:
         record.write(out, results)
+
+
+@app.command
+def peers(
+    *,
+    only: str = "",
+    tasks: int = 10_000,
+    quick: bool = False,
+    server: Literal["redis", "valkey"] = "redis",
+    out: Path | None = None,
+    note: str = "",
+) -> None:
+    """Fairlead beside other queues, which are installed into ~/.cache/fairlead-benchmarks when first wanted.
+
+    Parameters
+    ----------
+    only
+        Names with commas between them: fairlead,bound,bullmq,celery. Without: all.
+    tasks
+        How many are submitted in bulk.
+    quick
+        Short waits, one round: to see that it runs, not to learn anything.
+    server
+        redis (of the PATH) or valkey (the embedded one); it is started for the run.
+    out
+        Another file than benchmarks/results/peers.json.
+    note
+        What a reader should know of the machine: "shared machine".
+    """
+    try:
+        chosen = choose(only)
+        if tasks < 1:
+            raise ValueError("--tasks: it takes at least 1")
+        if not binary(server):
+            raise ValueError("--server: there is no redis-server on the PATH; install it, or take valkey")
+    except ValueError as wrong:
+        print(wrong, file=sys.stderr)
+        sys.exit(2)
+    sizes, console, load_before = quick_sizes(tasks) if quick else Sizes(tasks), Console(), os.getloadavg()[0]
+    outcome = asyncio.run(beside.run(Bench(server, quick), chosen, sizes, console))
+    for title, part in beside.parts(outcome).items():
+        record.show(console, title, part)
+    for remark in outcome.notes:
+        console.print(f"  {remark}", highlight=False)
+    if not outcome.figures:
+        sys.exit("nothing was measured, and nothing is kept; the lines above say why")
+    result = record.as_json("peers", outcome, quick=quick, note=note, load_before=load_before)
+    result |= {"sizes": asdict(sizes), "peers": [peer.as_json() for peer in chosen]}
+    record.write(out or RESULTS / "peers.json", result)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """A job gateway for scarce compute: the public names."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from fairlead.errors import (
     AlreadyFinished,
     EngineFailed,
@@ -8,35 +11,75 @@ from fairlead.errors import (
     IdempotencyConflict,
     InvalidInput,
     InvalidSettings,
+    LeaseLost,
     LimitFull,
+    NamespaceNotOpen,
+    NotPurgeable,
     NotReplayable,
+    PermanentError,
+    RetriableError,
     SchemaTooNew,
     StoreFault,
+    StoreFull,
     StoreUnavailable,
+    TaskCancelled,
+    TaskFailed,
     UnknownLimit,
     UnknownTask,
     UnknownWorker,
     UnsuitableServer,
 )
 
+if TYPE_CHECKING:
+    from fairlead.app import Fairlead
+    from fairlead.function import TaskFunction
+    from fairlead.handle import TaskHandle
+    from fairlead.worker.context import Context
+
 __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyFinished",
+    "Context",
     "EngineFailed",
+    "Fairlead",
     "FairleadError",
     "Fenced",
     "IdempotencyConflict",
     "InvalidInput",
     "InvalidSettings",
+    "LeaseLost",
     "LimitFull",
+    "NamespaceNotOpen",
+    "NotPurgeable",
     "NotReplayable",
+    "PermanentError",
+    "RetriableError",
     "SchemaTooNew",
     "StoreFault",
+    "StoreFull",
     "StoreUnavailable",
+    "TaskCancelled",
+    "TaskFailed",
+    "TaskFunction",
+    "TaskHandle",
     "UnknownLimit",
     "UnknownTask",
     "UnknownWorker",
     "UnsuitableServer",
     "__version__",
 ]
+
+# What needs the store and its client is imported when it is asked for: `fairlead --help` needs neither.
+_LATER = {
+    "Context": "fairlead.worker.context",
+    "Fairlead": "fairlead.app",
+    "TaskFunction": "fairlead.function",
+    "TaskHandle": "fairlead.handle",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

@@ -18,6 +18,7 @@ FairleadError
 ├── PermanentError          raised by handlers: do not try again
 ├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
+│   └── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
 ├── StoreFault              a script broke; its remaining writes are finished by the next act
 │   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
 ├── UnsuitableServer        the server cannot keep the promise (eviction, version)
@@ -155,6 +156,10 @@ class StoreUnavailable(FairleadError):
     """The store did not answer: repeat the call with the same ids, it happens at most once."""
 
     code = "store_unavailable"
+
+
+class StoreFull(StoreUnavailable):
+    """The store is out of memory and accepts no new work: free memory or raise maxmemory."""
 
 
 class StoreFault(FairleadError):

@@ -198,7 +198,7 @@ async def test_an_act_that_breaks_at_any_call_leaves_nothing_half_done(
         await store.open()
         scene = await busy(store, clock)
         healthy = store.connection
-        plant(store, Connection(healthy.client, healthy.keys, failing_at(k)))
+        plant(store, healthy.with_call(failing_at(k)))
         try:
             await ACTS[name](scene)
             finished = True

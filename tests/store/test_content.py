@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairlead import errors
-from fairlead.store.connection import Connection
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import Task
@@ -61,7 +60,7 @@ async def running(store: Store, clock: Clock) -> Task:
 
 @pytest.fixture
 def blind(store: Store, running: Task) -> Store:
-    connection = Connection(store.connection.client, store.connection.keys, BLIND)
+    connection = store.connection.with_call(BLIND)
     return Store(connection, store.settings, store.clock)
 
 

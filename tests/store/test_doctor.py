@@ -51,7 +51,7 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
     yield connection
     async for key in client.scan_iter(match=connection.keys.prefix + "*", count=1000):
         await client.delete(key)
-    await client.aclose()
+    await connection.close()
 
 
 async def claim(connection: Connection, now: int | str) -> list[str]:
@@ -171,7 +171,7 @@ async def test_a_busy_namespace_is_healthy(busy: Connection) -> None:
 async def test_a_namespace_that_was_never_opened_is_healthy(server: Server) -> None:
     connection = Connection(make_client(server.url), Keys("doctor-nobody"))
     assert await examine(connection) == []
-    await connection.client.aclose()
+    await connection.close()
 
 
 async def test_looking_changes_nothing(busy: Connection) -> None:

@@ -322,3 +322,12 @@ async def test_declaring_twice_is_declaring_once(store: Store) -> None:
     before = await everything(store)
     await store.declare("code", {"draw": of_type(limits={"gpu": 1})}, GPU)
     assert await everything(store) == before
+
+
+async def test_a_limit_of_the_file_stands_over_the_code(store: Store) -> None:
+    await store.declare("file", {}, {"gpu": Slots(limit=2)})
+    await store.declare("code", {}, {"gpu": Slots(limit=1)})
+    assert (await store.limits.get("gpu")).limit == 2
+    await store.declare("file", {}, {})
+    await store.declare("code", {}, {"gpu": Slots(limit=1)})
+    assert (await store.limits.get("gpu")).limit == 1

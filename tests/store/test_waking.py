@@ -176,10 +176,42 @@ async def test_nobody_is_woken_for_a_paused_type(live_store: Store) -> None:
     assert await calls(live_store, "w") == 0
 
 
-async def test_nobody_is_woken_for_a_task_with_a_delay(live_store: Store) -> None:
-    await idle(live_store, "w")
+# What will be able to start later: one has to know when
+
+
+async def test_one_learns_of_a_delay_that_ends_before_anything_else_does(live_store: Store) -> None:
+    await idle(live_store, "w1", "w2")
     await live_store.submit_one(new(delay_seconds=60))
-    assert await calls(live_store, "w") == 0
+    assert await calls(live_store, "w1", "w2") == 1
+    await live_store.submit_one(new(delay_seconds=90))
+    assert await calls(live_store, "w1", "w2") == 1, "who waits for the first looks for the next then"
+
+
+async def test_one_learns_of_a_retry(live_store: Store) -> None:
+    held = await fill(live_store, "gpu")
+    await idle(live_store, "w1", "w2")
+    await live_store.fail("busy", Failed(held.task_id, code="timeout"))
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_one_learns_when_a_rate_refills(live_store: Store) -> None:
+    await live_store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    await live_store.limits.acquire("api")
+    await idle(live_store, "w1", "w2")
+    await live_store.submit_one(new(limits={"api": 1}))
+    assert await calls(live_store, "w1", "w2") == 1
+
+
+async def test_a_claim_that_leaves_room_tells_nobody_else_of_the_time(live_store: Store) -> None:
+    await live_store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    await idle(live_store, "w1", "w2", capacity=3)
+    await live_store.submit(new(limits={"api": 1}), new(limits={"api": 1}))
+    assert await calls(live_store, "w1", "w2") == 1
+    (first,) = [name for name, count in (await woken(live_store, "w1", "w2")).items() if count]
+    assert len((await live_store.claim(first, 3, idle=True)).tasks) == 1
+    assert await calls(live_store, "w1", "w2") == 1
+
+
 
 
 # What wakes besides a submit
@@ -375,8 +407,8 @@ async def test_a_rate_that_refills_wakes_the_one_who_slept_on(store: Store, cloc
 
 
 async def test_a_delay_that_ends_wakes_the_one_who_slept_before(store: Store, clock: Clock) -> None:
-    await idle(store, "w1", "w2")
     await store.submit_one(new(delay_seconds=10))
+    await idle(store, "w1", "w2")
     clock.pass_seconds(10)
     await store.promote()
     assert await calls(store, "w1", "w2") == 1

@@ -28,6 +28,37 @@ def test_a_scenario_runs_and_writes_its_figures(scenario: str, tmp_path: Path) -
         assert figure["better"] in ("less", "more")
 
 
+def test_fairlead_runs_beside_the_peers_and_every_figure_is_taken(tmp_path: Path) -> None:
+    out = tmp_path / "peers.json"
+    command = [sys.executable, "-m", "benchmarks", "peers", "--only", "fairlead", "--tasks", "300"]
+    command += ["--quick", "--server", "valkey", "--out", str(out)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55, check=False)
+    assert ran.returncode == 0, ran.stderr
+    result = json.loads(out.read_text())
+    assert [note for note in result["notes"] if "failed" in note] == []
+    medians = {figure["measure"]: figure["median"] for figure in result["figures"]}
+    assert {
+        "submit one",
+        "submit bulk",
+        "drain",
+        "memory",
+        "pickup p50",
+        "pickup p99",
+        "idle",
+    } <= medians.keys()
+    assert {"high behind low", "low before high", "not back", "done twice"} <= medians.keys()
+    assert medians["drain"] > 0
+    assert [peer["name"] for peer in result["peers"]] == ["fairlead"]
+
+
+def test_an_unknown_peer_is_refused_with_the_names_there_are() -> None:
+    command = [sys.executable, "-m", "benchmarks", "peers", "--only", "sidekiq"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert ran.returncode == 2
+    assert "'sidekiq'" in ran.stderr
+    assert "celery" in ran.stderr
+
+
 def test_an_unknown_scenario_is_refused() -> None:
     command = [sys.executable, "-m", "benchmarks", "speed"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, timeout=50, check=False).returncode != 0

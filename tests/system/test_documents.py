@@ -1,6 +1,7 @@
 """Documents are true: what they show is run here."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,17 +10,32 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    ran = subprocess.run(
-        [sys.executable, "-c", example],
-        capture_output=True,
-        text=True,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        cwd=tmp_path,
-        timeout=50,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout == "draw for ann, fence 1\n"
+    """As a new user does it: the file, the worker, and the two commands beside it."""
+    readme = (ROOT / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", readme, re.S)
+    (shell,) = re.findall(r"```sh\n(fairlead worker.*?)```", readme, re.S)
+    (tmp_path / "app.py").write_text(example)
+    worker, *others = [line.partition("#")[0].strip() for line in shell.splitlines()]
+    environment = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    with subprocess.Popen(shlex.split(worker), env=environment, cwd=tmp_path) as running:
+        try:
+            said = [
+                subprocess.run(
+                    shlex.split(line),
+                    env=environment,
+                    cwd=tmp_path,
+                    timeout=40,
+                    capture_output=True,
+                    text=True,
+                )
+                for line in others
+            ]
+        finally:
+            running.terminate()
+    assert [one.returncode for one in said] == [0, 0], [one.stderr for one in said]
+    assert said[0].stdout == "a picture of a robot\n"
+    assert '"a picture of a cat"' in said[1].stdout
+    assert running.returncode == 0
 
 
 def test_the_files_that_documents_point_to_are_there() -> None:

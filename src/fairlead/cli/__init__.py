@@ -12,6 +12,7 @@ from fairlead.errors import (
     FairleadError,
     InvalidInput,
     InvalidSettings,
+    NamespaceNotOpen,
     StoreUnavailable,
     UnsuitableServer,
 )
@@ -22,6 +23,7 @@ EXIT_CODES: dict[type[FairleadError], int] = {
     InvalidInput: USAGE,
     InvalidSettings: USAGE,
     EngineFailed: NOT_REACHABLE,
+    NamespaceNotOpen: NOT_REACHABLE,
     StoreUnavailable: NOT_REACHABLE,
     UnsuitableServer: NOT_REACHABLE,
 }
@@ -29,8 +31,22 @@ EXIT_CODES: dict[type[FairleadError], int] = {
 # The help stands here, not in the command's file, so that `fairlead --help` imports none of them.
 COMMANDS = {
     "up": ("fairlead.cli.up:up", "Start the engine and keep it in order; --demo brings sample work."),
+    "worker": ("fairlead.cli.worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
+    "submit": (
+        "fairlead.cli.submit:submit",
+        "Submit a task; --wait shows how it goes and prints its result.",
+    ),
+    "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
+    "limit": ("fairlead.cli.limit:app", "Show, set and free limits."),
+    "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
+    "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
+    "stats": ("fairlead.cli.stats:stats", "How much waits, runs and ended lately."),
     "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
     "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),
+    "--install-completion": (
+        "fairlead.cli.completion:install_completion",
+        "Make the shell complete commands and options.",
+    ),
 }
 
 app = App(

@@ -7,8 +7,8 @@ import uuid_utils
 
 from fairlead.settings import Slots
 from fairlead.store.doctor import examine
-from fairlead.store.reports import Completed
-from fairlead.store.store import Store, Submitted
+from fairlead.store.reports import Completed, Submitted
+from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 
 TASKS = (

@@ -1,34 +1,107 @@
 """Printing: tables and colour on a terminal, plain columns in a pipe, JSON when asked for."""
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
+
+MANY = 20  # things after which a person wants to see how far it is
+
+#: Words that have a colour wherever they stand alone in a cell.
+COLOURS = {
+    "executing": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "dead_letter": "red",
+    "cancelled": "yellow",
+    "active": "green",
+    "draining": "yellow",
+    "dead": "red",
+    "paused": "yellow",
+}
 
 
 def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
+def print_json_line(value: Any) -> None:
+    """One value of many, as it comes: a reader must not wait for a full buffer."""
+    print(compact(value), flush=True)
+
+
+def compact(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def shown(value: Any) -> str:
+    """In a cell: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else compact(value)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    rows = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(columns, rows)
-        return
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
+    else:
+        _print_plain([columns, *rows])
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """One thing and what is known of it, a line each."""
+    rows = [(name, printable(value)) for name, value in facts.items()]
+    if sys.stdout.isatty():
+        _print_rich(None, rows)
+    else:
+        _print_plain(rows)
+
+
+def say(message: str) -> None:
+    """For the person, not for the program that reads the answer."""
+    print(printable(message), file=sys.stderr, flush=True)
+
+
+def agreed(question: str) -> bool:
+    """Asks on a terminal. Who calls from a script has decided before."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def each(things: Sequence[T], words: str) -> Iterable[T]:
+    """The things one after the other, with a bar on a terminal when there are many."""
+    if len(things) < MANY or not sys.stderr.isatty():
+        return things
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(things, words, console=Console(stderr=True), transient=True)
+
+
+def printable(text: str) -> str:
+    """Without what would move the cursor or break the line: errors and outputs say whatever they like."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def _print_plain(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
+    table = Table(box=None, header_style="bold", pad_edge=False, show_header=columns is not None)
+    for column in columns or ("", ""):
         table.add_column(column, overflow="fold")
     for row in rows:
         # Text, not markup: a value in brackets is a value, not a colour.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
     Console().print(table)

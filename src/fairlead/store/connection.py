@@ -12,9 +12,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from fairlead.errors import StoreFault, StoreUnavailable
+from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import Script, load
+from fairlead.store.wire import Line
 
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 
@@ -45,10 +46,21 @@ class Connection:
     """The scripts of one namespace on one server."""
 
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
-        self.client = client
+        self.line = Line(client)
         self.keys = keys
         self._call = call
         self._known: set[str] = set()  # scripts this server has been seen to know
+
+    @property
+    def client(self) -> Redis:
+        """For everything but scripts."""
+        return self.line.client
+
+    def with_call(self, call: str) -> "Connection":
+        """The same, but scripts call the server by another name: tests make it fail."""
+        other = Connection(self.client, self.keys, call)
+        other.line = self.line
+        return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
         script = load(act, self._call)
@@ -59,14 +71,20 @@ class Connection:
 
         Also says whether one was passed over at first and ran after those behind it.
         """
+        if not calls:
+            return [], False
         scripts = [load(str(act), self._call) for act, *_ in calls]
         if not self._known.issuperset(script.sha for script in scripts):
             # one the server does not know would be passed over, and run after those that were to follow it
             return [await self.run(str(act), *arguments) for act, *arguments in calls], False
-        pipeline = self.client.pipeline(transaction=False)
-        for script, (_, *arguments) in zip(scripts, calls, strict=True):
-            pipeline.evalsha(script.sha, 1, self.keys.meta, *arguments)
-        answers: list[Any] = await self.guard(pipeline.execute(raise_on_error=False))
+        answers = await self.guard(
+            self.line.call(
+                *(
+                    ("EVALSHA", script.sha, 1, self.keys.meta, *arguments)
+                    for script, (_, *arguments) in zip(scripts, calls, strict=True)
+                )
+            )
+        )
         passed_over = False
         for i, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):  # SCRIPT FLUSH just now: it did not run, send its text
@@ -80,23 +98,28 @@ class Connection:
         try:
             async with asyncio.timeout(within):
                 return await reply
-        except (RedisError, OSError, TimeoutError) as problem:
+        except TimeoutError as problem:
+            self.line.drop()
+            raise translated(problem) from problem
+        except (RedisError, OSError) as problem:
             raise translated(problem) from problem
 
+    async def close(self) -> None:
+        await self.line.close()
+
     async def _evaluate(self, script: Script, arguments: Sequence[Argument]) -> Any:
-        try:
-            answer = await self.client.evalsha(script.sha, 1, self.keys.meta, *arguments)
-        except NoScriptError:  # a new server, or SCRIPT FLUSH: EVAL runs it and keeps it
-            answer = await self.client.eval(script.text, 1, self.keys.meta, *arguments)
+        (answer,) = await self.line.call(("EVALSHA", script.sha, 1, self.keys.meta, *arguments))
+        if isinstance(answer, NoScriptError):  # a new server, or SCRIPT FLUSH: EVAL runs it and keeps it
+            (answer,) = await self.line.call(("EVAL", script.text, 1, self.keys.meta, *arguments))
+        if isinstance(answer, RedisError):
+            raise answer
         self._known.add(script.sha)
         return answer
 
 
 def translated(problem: BaseException) -> Exception:
     if isinstance(problem, OutOfMemoryError):
-        return StoreUnavailable(
-            "The store is out of memory and accepts no new work: free memory or raise maxmemory."
-        )
+        return StoreFull()
     if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
         return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
     if isinstance(problem, ResponseError) and str(problem).startswith(

@@ -12,6 +12,7 @@ from fairlead.store.connection import make_client
 from fairlead.store.engine import Engine, open_engine
 from fairlead.store.engine_folder import default_data_folder
 from fairlead.store.store import Store
+from fairlead.store.wire import Line
 
 
 @asynccontextmanager
@@ -73,5 +74,5 @@ class _Embedded:
                 await connection.guard(connection.client.ping())
             except StoreUnavailable:
                 engine = await self._engine()
-                before, connection.client = connection.client, make_client(engine.url)
-                await before.aclose()
+                before, connection.line = connection.line, Line(make_client(engine.url))
+                await before.close()

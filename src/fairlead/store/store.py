@@ -103,7 +103,7 @@ class Store:
     async def close(self) -> None:
         await self.live.close()
         await self.workers.close()
-        await self.connection.client.aclose()
+        await self.connection.close()
 
     async def declare(
         self, origin: Origin, types: Mapping[str, TaskSettings], limits: Mapping[str, LimitSettings]

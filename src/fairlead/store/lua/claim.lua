@@ -95,6 +95,7 @@ add(workers, worker, now)
 local has_room = #ids < tonumber(want) and free > 0
 if has_room and steps.left > 0 and wait == "1" then set_idle(me, open > 0, now) end
 settle()
+if has_room then tell_time = false end -- this one learns of it
 wake_idle_workers()
 commit()
 return answer(ids, has_room and steps.left == 0)

@@ -25,8 +25,19 @@ for _, one in ipairs(new_limits) do
   limit_of(one.name)
   local view, field = limit_views[one.name], "declared:" .. origin
   if get(view, field) ~= one.text then
-    define_limit(one.name, one.kind, one.limit, one.interval, one.burst)
+    -- what a file says stands over what the code says
+    if origin == "file" or not get(view, "declared:file") then
+      define_limit(one.name, one.kind, one.limit, one.interval, one.burst)
+    end
     put(view, field, one.text)
+  end
+end
+
+-- a limit that the file no longer names is the code's again, from its next declaration on
+for _, name in ipairs(origin == "file" and members(ordered(limits_key)) or NONE) do
+  if not defined[name] and get(limit_of(name), "declared:file") then
+    put(limit_views[name], "declared:file", nil)
+    put(limit_views[name], "declared:code", nil)
   end
 end
 

@@ -4,6 +4,7 @@
 
 local meta = hash(meta_key)
 local instant -- of this act, in ms
+local tell_time = false -- somebody has to learn of the alarm
 
 -- The instant of this act, or nil when the namespace was never opened or its data is gone.
 local function begin(clock)
@@ -46,5 +47,12 @@ end
 -- Something will change by time alone then: nobody needs to look for it before.
 local function alarm_at(time)
   local alarm = number(meta, "alarm")
-  if not alarm or time < alarm then put(meta, "alarm", time) end
+  if alarm and time >= alarm then return false end
+  put(meta, "alarm", time)
+  return true
+end
+
+-- ... and something can start then: a worker that waits has to know, for it is told nothing when that time comes.
+local function start_at(time)
+  if alarm_at(time) then tell_time = true end
 end

@@ -58,7 +58,7 @@ local function retry(t, act, code, jitter, retry_after, now)
   put(t, "state", "delayed")
   put(t, "run_at", now + delay)
   add(delayed, t.id, now + delay)
-  alarm_at(now + delay)
+  start_at(now + delay)
   event(t, act, "executing", "delayed", now, detail)
 end
 

@@ -74,7 +74,7 @@ local function settle_lot(lot, what)
     local waits_for_refill = least and not open and not get(limit, "paused") and tonumber(units) <= number(limit, "burst")
     if waits_for_refill then
       add(refills, lot, refilled_at(limit, tonumber(units)))
-      alarm_at(refilled_at(limit, tonumber(units)))
+      start_at(refilled_at(limit, tonumber(units)))
     else
       remove(refills, lot)
     end

@@ -124,7 +124,7 @@ local function submit_task(spec, now)
   if state == "delayed" then
     put(t, "run_at", eligible)
     add(delayed, t.id, eligible)
-    alarm_at(eligible)
+    start_at(eligible)
   else
     put(t, "arrival", now)
     position = next_position(spec.priority)

@@ -76,12 +76,13 @@ local function call_worker(id, word)
   write({"PEXPIRE", wake_key(id), 30000})
 end
 
+-- Without a lane: whoever waits longest of those who do the same.
 local function wake_one(lane)
   for profile, text in pairs(idle.known) do
-    local worker = text and serves(text, lane) and next_idler(profile)
+    local worker = text and (not lane or serves(text, lane)) and next_idler(profile)
     if worker then
       not_idle(worker)
-      call_worker(worker.id, lane)
+      call_worker(worker.id, lane or "alarm")
       return true
     end
   end
@@ -118,12 +119,14 @@ local function wake_for_freed(name, count, promised)
   end
 end
 
--- One for each task that entered its sub-queue in this act and can start now, and one for each unit that got free.
+-- One for each task that entered its sub-queue in this act and can start now, and one for each unit that got free; or one
+-- that finds nothing, but learns from its claim until when there is nothing.
 local function wake_idle_workers()
-  if next(entered_subs) == nil and next(freed_limits) == nil or not whole(idle_key) then return end
-  local promised = {} -- limit -> units that workers were woken for
-  for sub, count in pairs(entered_subs) do wake_for(sub, count, promised) end
+  if next(entered_subs) == nil and next(freed_limits) == nil and not tell_time or not whole(idle_key) then return end
+  local promised, woken = {}, 0 -- limit -> units that workers were woken for
+  for sub, count in pairs(entered_subs) do woken = woken + wake_for(sub, count, promised) end
   for name, count in pairs(freed_limits) do wake_for_freed(name, count, promised) end
+  if tell_time and woken == 0 then wake_one() end
 end
 
 -- The end of an act that queues or frees.

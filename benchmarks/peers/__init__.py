@@ -1,0 +1,1 @@
+"""Fairlead beside other queues: the same jobs, one server, one run, each in its fast configuration."""

@@ -1,0 +1,31 @@
+"""Fairlead: as a user writes and starts it; only the lease is made as long as that of the others."""
+
+import asyncio
+import os
+
+import uvloop
+
+from benchmarks.peers.job import LEASE, URL, work_async
+from fairlead import Fairlead, FairleadError
+
+MISSED = 3  # heartbeats, by default; a lease is as long as those
+os.environ["FAIRLEAD_WORKER__HEARTBEAT_SECONDS"] = str(LEASE / MISSED)
+
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # the worker has it by itself
+connection = fl = Fairlead(URL)
+
+
+@fl.task
+async def job(number: int, seconds: float) -> None:
+    await work_async(number, seconds)
+
+
+async def submit(number: int, seconds: float, priority: str | None) -> None:
+    await job.submit(number, seconds, priority=priority)
+
+
+async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
+    answers = await fl.submit_many(job.new(number, seconds, priority=priority) for number in numbers)
+    for answer in answers:
+        if isinstance(answer, FairleadError):
+            raise answer

@@ -1,0 +1,256 @@
+"""The Python front: `Fairlead`, `@fl.task`, submitting, limits, and a worker in this process."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ParamSpec, Self, TypeVar, overload
+
+from fairlead.cron import Cron, Missed
+from fairlead.errors import FairleadError, InvalidInput, InvalidSettings
+from fairlead.function import OPTIONS, Decorator, TaskFunction, new_task
+from fairlead.handle import TaskHandle
+from fairlead.holding import Holding
+from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
+from fairlead.settings_file import DEFAULT_FILE, load_settings
+from fairlead.settings_values import parse_rate
+from fairlead.store.opening import opened_store
+from fairlead.store.reports import Submitted
+from fairlead.store.store import MOST_PER_CALL, Store
+from fairlead.task import NewTask, check_name, check_seconds
+from fairlead.worker.handler import Handler, RunIn, place_for
+from fairlead.worker.running import running_worker
+from fairlead.worker.worker import Worker, WorkerOptions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Options that a submit has too, but that `task` and `cron` mean for the type as a whole.
+OF_TYPES = ("limits", "max_retries", "required_capabilities")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which store: a URL, or the embedded one of a data folder; a namespace on it; a file of settings."""
+
+    url: str | None = None
+    data: str | Path | None = None
+    namespace: str | None = None
+    config: str | Path | None = None
+
+    def or_else(self, other: "Place") -> "Place":
+        """This one; the other where nothing is said."""
+        return Place(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
+
+    def read_settings(self) -> Settings:
+        options = {
+            "engine.url": ("Fairlead(url)", self.url or ""),
+            "engine.data": ("Fairlead(data=)", str(self.data or "")),
+            "engine.namespace": ("Fairlead(namespace=)", self.namespace or ""),
+        }
+        settings = load_settings(Path(self.config) if self.config else None, os.environ, options)
+        if settings.engine.url and settings.engine.url.startswith(("http://", "https://")):
+            raise InvalidSettings(
+                "there is no HTTP gateway yet: give the URL of the Redis or Valkey itself, or none"
+            )
+        return settings
+
+
+class Fairlead:
+    """One namespace on one server: embedded (no URL) or shared (`redis://...`).
+
+    Tasks and limits are declared at import time; `async with fl:` connects.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        data: str | Path | None = None,
+        namespace: str = "default",
+        key: str | None = None,
+        config: str | Path | None = None,
+    ) -> None:
+        self.handlers: dict[str, Handler] = {}
+        self.crons: list[Cron] = []
+        self.limits: dict[str, LimitSettings] = {}
+        self.place = Place(url, data, None if namespace == "default" else namespace, config)
+        self._key = key
+        self._opened: AsyncExitStack | None = None
+        self._store: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
+        return self._store
+
+    async def __aenter__(self) -> Self:
+        if self._opened is not None:
+            raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
+        async with AsyncExitStack() as stack:
+            # who brings no file of settings only joins: what is set in the namespace stands
+            govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
+            settings = self.place.read_settings()
+            store = await stack.enter_async_context(opened_store(settings, govern=False))
+            types = {name: handler.settings for name, handler in self.handlers.items()}
+            await store.declare("code", types, self.limits)
+            if govern:  # after the code: the file may name limits that the code defines
+                await store.open()
+            self._store, self._opened = store, stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        opened, self._opened, self._store = self._opened, None, None
+        if opened:
+            await opened.aclose()
+
+    def limit(
+        self, name: str, limit: int | None = None, *, rate: str | None = None, burst: int | None = None
+    ) -> None:
+        """Declares a limit: so many slots, or a rate such as "60/min".
+
+        It is set when the declaration is new or has changed; an operator's own setting stands otherwise.
+        """
+        check_name("name", name)
+        if (limit is None) == (rate is None):
+            raise InvalidInput(name, "give a number of slots, or rate=")
+        if rate is None:
+            assert limit is not None
+            self.limits[name] = Slots(limit=limit)
+            return
+        try:
+            count, period = parse_rate(rate)
+        except ValueError as problem:
+            raise InvalidInput("rate", str(problem)) from None
+        self.limits[name] = Rate(count=count, period_seconds=period, burst=burst or count)
+
+    @overload
+    def task(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> TaskFunction[P, R, R]: ...
+    @overload
+    def task(
+        self,
+        task_type: str | None = None,
+        /,
+        *,
+        limits: Mapping[str, int] | None = None,
+        max_concurrent: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        required_capabilities: Sequence[str] = (),
+        run_in: RunIn | None = None,
+    ) -> Decorator: ...
+
+    def task(self, subject: Any = None, /, **options: Any) -> Any:
+        """Makes a task of a function, by its own name unless another is given.
+
+        `max_concurrent`: a limit named like the task. `run_in`: "loop" (as `async def` does unless said
+        otherwise), "thread" (as `def` does), or "process" for CPU work and for what must be killable.
+        """
+        if callable(subject):
+            return self._make(subject, None)
+        return lambda function: self._make(function, subject, **options)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        timezone: str = "UTC",
+        missed: Missed = "last",
+        name: str | None = None,
+        **options: Any,
+    ) -> Decorator:
+        """Submits the function as a task at every tick, once over all processes that run workers for it.
+
+        A parameter named `tick` is told for when it is. `options`: those of `task`, and those of a submit.
+        """
+        wishes = {one: options.pop(one) for one in list(options) if one in OPTIONS and one not in OF_TYPES}
+
+        def decorate(function: Any) -> Any:
+            made = function if isinstance(function, TaskFunction) else self._make(function, None, **options)
+            handler = made.handler
+            self.crons.append(
+                Cron(
+                    name=name or handler.task_type,
+                    expression=expression,
+                    task_type=handler.task_type,
+                    timezone=timezone,
+                    missed=missed,
+                    wishes=wishes,
+                    tick_parameter="tick" if "tick" in handler.parameters.names else None,
+                )
+            )
+            return made
+
+        return decorate
+
+    async def submit(
+        self, task_type: str, parameters: Mapping[str, Any] | None = None, **options: Any
+    ) -> TaskHandle[Any]:
+        """A task by the name of its type, of which this process need not know the function."""
+        return await self.submit_new(new_task(task_type, parameters or {}, options))
+
+    async def submit_new(self, task: NewTask) -> TaskHandle[Any]:
+        return TaskHandle(self.store, await self.store.submit_one(task))
+
+    async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
+        """Many at once, made by `function.new(...)`. In order; a refused one is answered with its error."""
+        wanted = list(tasks)
+        answers: list[Submitted | FairleadError] = []
+        for i in range(0, len(wanted), MOST_PER_CALL):
+            answers += await self.store.submit(*wanted[i : i + MOST_PER_CALL])
+        return [one if isinstance(one, FairleadError) else TaskHandle(self.store, one) for one in answers]
+
+    async def get(self, task_id: str) -> TaskHandle[Any]:
+        """A task that was submitted before, by this process or another."""
+        task = await self.store.get(task_id)
+        return TaskHandle(self.store, Submitted(task.task_id, task.status))
+
+    def acquire(
+        self, limit: str, *, units: int = 1, wait: float = 0, lease_seconds: float = 30, holder: str = ""
+    ) -> Holding:
+        """Units of a limit without a task; LimitFull when there are none within `wait` seconds."""
+        check_seconds("wait", wait, zero=True)
+        check_seconds("lease_seconds", lease_seconds)
+        return Holding(self.store, limit, units, wait, round(lease_seconds * 1000), holder)
+
+    @asynccontextmanager
+    async def worker(self, **options: Any) -> AsyncIterator[Worker]:
+        """A worker in this process, while the block runs. Options are those of `WorkerOptions`.
+
+        `fairlead worker` is sturdier: a process beside it keeps the leases even when a handler blocks all.
+        """
+        async with running_worker(self.store, self.handlers, self.crons, WorkerOptions(**options)) as worker:
+            yield worker
+
+    def _make(
+        self,
+        function: Callable[..., Any],
+        task_type: str | None,
+        *,
+        limits: Mapping[str, int] | None = None,
+        max_concurrent: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        required_capabilities: Sequence[str] = (),
+        run_in: RunIn | None = None,
+    ) -> TaskFunction[Any, Any, Any]:
+        name: str = task_type or getattr(function, "__name__", "") or ""
+        needs = dict(limits or {})
+        if max_concurrent is not None:
+            self.limit(name, max_concurrent)
+            needs[name] = 1
+        settings = TaskSettings(
+            limits=needs,
+            required_capabilities=list(required_capabilities),
+            timeout_seconds=timeout,
+            max_retries=max_retries,
+        )
+        handler = Handler(name, function, place_for(function, run_in), settings)
+        if name in self.handlers:
+            raise InvalidInput("task", f"there are two tasks named {name!r}: name one of them otherwise")
+        self.handlers[name] = handler
+        return TaskFunction(self, handler)

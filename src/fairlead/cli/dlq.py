@@ -1,0 +1,147 @@
+"""`fairlead dlq`: failed and dead-lettered tasks, to be run again or forgotten."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from fairlead.cli import DONE, FAILED
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import agreed, each, print_json, print_table, say
+from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, UnknownTask
+from fairlead.store.store import Store
+from fairlead.task import Task
+from fairlead.views import task_view, time_view
+
+app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")
+
+PAGE = 500
+DONE_WORDS = {"replay": "replayed", "purge": "purged"}
+
+TaskIds = Annotated[str, Parameter(help="Ids, as `dlq list` shows them.")]
+OfType = Annotated[str | None, Parameter(help="Only those of this type.")]
+
+
+@app.command(name="list")
+async def list_dead(
+    *,
+    task_type: OfType = None,
+    limit: Annotated[int, Parameter(help="At most so many, the latest first.")] = 50,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """List what failed for good, or used up its tries."""
+    if limit < 1:
+        raise InvalidInput("--limit", "is not a number from 1")
+    async with open_store(options) as store:
+        tasks = [task async for task in _dead(store, task_type, limit)]
+    if output == "json":
+        print_json({"tasks": [task_view(task) for task in tasks]})
+    else:
+        print_table(("task", "type", "status", "ended", "code", "message"), [_row(task) for task in tasks])
+
+
+def _row(task: Task) -> tuple[str, ...]:
+    code, message = (task.error.code, task.error.message) if task.error else ("-", "-")
+    return (task.task_id, task.task_type, task.status, time_view(task.completed_at) or "-", code, message)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which of them, when they are not named one by one."""
+
+    every: Annotated[bool, Parameter(name="--all", help="All, or all of --task-type.", negative=())] = False
+    task_type: OfType = None
+
+    def words(self, task_ids: Sequence[str]) -> str:
+        if bool(task_ids) == self.every or (self.task_type and not self.every):
+            raise InvalidInput("task_id", "give ids of tasks, or --all (with --task-type: all of that type)")
+        if not self.every:
+            return _tasks(len(task_ids))
+        return "all" + (f" {self.task_type}" if self.task_type else "") + " tasks that failed"
+
+    async def ids(self, store: Store, task_ids: Sequence[str]) -> list[str]:
+        if not self.every:
+            return list(task_ids)
+        # all ids before the first act: one that fails again meanwhile is not to be replayed again
+        return [task.task_id async for task in _dead(store, self.task_type)]
+
+
+@app.command
+async def replay(
+    *task_ids: TaskIds,
+    choice: Choice | None = None,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> int:
+    """Queue failed and dead-lettered tasks again, as at the beginning."""
+    choice = choice or Choice()
+    choice.words(task_ids)
+    return await _do("replay", task_ids, choice, options, output)
+
+
+@app.command
+def purge(
+    *task_ids: TaskIds,
+    choice: Choice | None = None,
+    yes: Annotated[bool, Parameter(help="Do not ask.", negative=())] = False,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> int:
+    """Forget failed and dead-lettered tasks for good. On a terminal it asks first."""
+    choice = choice or Choice()
+    words = choice.words(task_ids)
+    if not yes and not agreed(f"Forget {words} for good?"):
+        say("Nothing was purged.")
+        return FAILED
+    return asyncio.run(_do("purge", task_ids, choice, options, output))
+
+
+async def _do(
+    act: Literal["replay", "purge"],
+    task_ids: Sequence[str],
+    choice: Choice,
+    options: StoreOptions | None,
+    output: Output,
+) -> int:
+    done: list[str] = []
+    refused: dict[str, FairleadError] = {}
+    async with open_store(options) as store:
+        do = store.replay if act == "replay" else store.purge
+        for task_id in each(await choice.ids(store, task_ids), act):
+            try:
+                await do(task_id)
+                done.append(task_id)
+            except (UnknownTask, NotReplayable, NotPurgeable) as problem:
+                if not choice.every:  # of all: somebody else was faster
+                    refused[task_id] = problem
+    if output == "json":
+        why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
+        print_json({DONE_WORDS[act]: done, "refused": why})
+    else:
+        print(f"{_tasks(len(done))} {DONE_WORDS[act]}")
+        for task_id, one in refused.items():
+            say(f"fairlead: {task_id}: {one.message}")
+    return FAILED if refused else DONE
+
+
+async def _dead(store: Store, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
+    """The latest first. What fails meanwhile moves the others on: one that is met twice is told once."""
+    told: set[str] = set()
+    skip = 0
+    while page := await store.dead_letters(PAGE, skip=skip):
+        for task in page:
+            if len(told) == most:
+                return
+            if task.task_id not in told and task_type in (None, task.task_type):
+                told.add(task.task_id)
+                yield task
+        skip += PAGE
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"

@@ -1,0 +1,147 @@
+"""`fairlead limit`: what is scarce, who holds it, and how much of it there is."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import print_json, print_table
+from fairlead.errors import FairleadError, Fenced, InvalidInput
+from fairlead.settings import LimitSettings, Rate, Slots
+from fairlead.settings_values import parse_rate
+from fairlead.store.limits import Limit
+from fairlead.views import limit_and_slots_view, limit_view, rate_text, time_view
+
+app = App(name="limit", help="Show, set and free limits.")
+
+Name = Annotated[str, Parameter(help="Name of the limit.")]
+
+
+@app.command
+async def status(
+    name: Name | None = None, /, *, options: StoreOptions | None = None, output: Output = "table"
+) -> None:
+    """Show all limits, or one with everybody who holds it."""
+    async with open_store(options) as store:
+        limits = [await store.limits.get(name)] if name is not None else await store.limits.all()
+    if output == "json":
+        views = [limit_view(limit) for limit in limits]
+        print_json({"limits": views} if name is None else limit_and_slots_view(limits[0]))
+        return
+    columns = ("limit", "kind", "of", "active", "waiting", "room", "rate", "state")
+    print_table(columns, [_row(limit) for limit in limits])
+    if name is not None and limits[0].slots:
+        print()
+        _print_slots(limits[0])
+
+
+def _row(limit: Limit) -> tuple[str, ...]:
+    return (
+        limit.name,
+        limit.kind,
+        str(limit.limit),
+        str(limit.active),
+        str(limit.waiting),
+        str(limit.room),
+        "-" if limit.interval_us is None else rate_text(limit.interval_us),
+        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.hold else "-",
+    )
+
+
+def _print_slots(limit: Limit) -> None:
+    rows = [
+        (
+            slot.lease_id,
+            "task" if slot.is_task else "lease",
+            slot.holder or "-",
+            str(slot.units),
+            time_view(slot.expires_at) or "-",
+        )
+        for slot in limit.slots
+    ]
+    print_table(("lease", "of a", "worker", "units", "until"), rows)
+
+
+@app.command(name="set")
+async def set_limit(
+    name: Name,
+    /,
+    *,
+    limit: Annotated[int | None, Parameter(help="Units that may be held at a time; 0 pauses.")] = None,
+    rate: Annotated[str | None, Parameter(help="Starts per time, such as 60/min, 10/s or 1000/h.")] = None,
+    burst: Annotated[
+        int | None, Parameter(help="Of a rate: so many at once; else as many as its number.")
+    ] = None,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Define a limit or change it. It takes effect at once; what runs goes on."""
+    wanted = wanted_limit(limit, rate, burst)
+    async with open_store(options, join=True) as store:
+        await store.limits.set(name, wanted)
+        now = await store.limits.get(name)
+    if output == "json":
+        print_json(limit_view(now))
+    elif isinstance(wanted, Slots):
+        print(f"{name}: {wanted.limit} at a time" + ("; paused" if wanted.limit == 0 else ""))
+    else:
+        print(f"{name}: {rate}, at most {wanted.burst} at once")
+
+
+def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> LimitSettings:
+    if (limit is None) == (rate is None):
+        raise InvalidInput("--limit", "give --limit N for slots or --rate 60/min for a rate, one of them")
+    if limit is not None:
+        if burst is not None:
+            raise InvalidInput("--burst", "belongs to a rate: leave it out, or give --rate")
+        return Slots(limit=limit)
+    try:
+        count, period = parse_rate(rate or "")
+    except ValueError as problem:
+        raise InvalidInput("--rate", f"{problem}, not {rate!r}") from None
+    return Rate(count=count, period_seconds=period, burst=count if burst is None else burst)
+
+
+@app.command
+async def release(
+    name: Name,
+    lease: Annotated[str, Parameter(help="The lease, as `limit status NAME` shows it.")],
+    /,
+    *,
+    force: Annotated[
+        bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
+    ] = False,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Free a lease that is stuck, although what it protects may still be going on."""
+    async with open_store(options) as store:
+        try:
+            if not force:
+                raise Fenced
+            await store.limits.force_release(name, lease)
+        except Fenced:
+            raise _why_not(await store.limits.get(name), lease) from None
+    if output == "json":
+        print_json({"name": name, "lease_id": lease, "released": True})
+    else:
+        print(f"{name}: lease {lease} is free")
+
+
+def _why_not(limit: Limit, lease: str) -> FairleadError:
+    slot = next((slot for slot in limit.slots if slot.lease_id == lease), None)
+    if slot is None:
+        return Fenced(
+            f"Limit {limit.name} has no lease {lease}: `fairlead limit status {limit.name}` shows them."
+        )
+    if slot.is_task:
+        return InvalidInput(
+            "lease",
+            f"{lease} is a task on worker {slot.holder}: end it with `fairlead task cancel {lease}`; "
+            "if the worker is lost, the units come back by themselves when its lease ends",
+        )
+    return InvalidInput(
+        "--force",
+        f"this would free {slot.units} of {limit.name} that {slot.holder or 'somebody'} holds until "
+        f"{time_view(slot.expires_at)}, while what it protects may still be going on; to do it, say --force",
+    )

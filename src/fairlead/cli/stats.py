@@ -1,0 +1,35 @@
+"""`fairlead stats`: how much waits, runs and ended lately."""
+
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import print_facts, print_json, print_table
+from fairlead.views import stats_view
+
+
+async def stats(*, options: StoreOptions | None = None, output: Output = "table") -> None:
+    """Show how much waits, runs and ended lately."""
+    async with open_store(options) as store:
+        view = stats_view(await store.stats())
+    if output == "json":
+        print_json(view)
+        return
+    print_table(
+        ("priority", "queued", "oldest"),
+        [
+            (priority, str(queue["depth"]), f"{queue['oldest_age_seconds']:.1f} s")
+            for priority, queue in view["queues"].items()
+        ],
+    )
+    workers, ended = view["workers"], view["throughput"]
+    print()
+    print_facts(
+        {
+            "delayed": str(view["delayed"]),
+            "running": f"{workers['used_capacity']} of {workers['total_capacity']}",
+            "workers": ", ".join(f"{workers[state]} {state}" for state in ("active", "draining", "dead")),
+            "last minute": ", ".join(
+                f"{ended[f'{state}_last_minute']} {state}" for state in ("completed", "failed", "cancelled")
+            ),
+        }
+    )
+    if view["lost_events"]:
+        print_facts({"lost events": str(view["lost_events"])})

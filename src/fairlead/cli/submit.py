@@ -1,0 +1,162 @@
+"""`fairlead submit`: one task from the command line, and with --wait its result."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import print_json, say
+from fairlead.cli.watching import check_completed, follow, screen_for
+from fairlead.errors import InvalidInput
+from fairlead.settings import PriorityName
+from fairlead.store.reports import Submitted
+from fairlead.task import NewTask, Task
+from fairlead.views import read_time, submitted_view, task_view
+
+Repeated = Parameter(negative=(), show_default=False)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the task is given, and how it wants to be treated."""
+
+    param: Annotated[
+        tuple[str, ...],
+        Repeated,
+        Parameter(help="name=value: JSON if it reads as JSON, else text; repeatable."),
+    ] = ()
+    parameters: Annotated[
+        str | None,
+        Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
+    ] = None
+    priority: Annotated[PriorityName, Parameter(help="Who goes first.")] = "medium"
+    user_id: Annotated[str | None, Parameter(help="Whose work it is; shares are fair between users.")] = None
+    limit: Annotated[
+        tuple[str, ...], Repeated, Parameter(help="name=units of a limit it holds while it runs; repeatable.")
+    ] = ()
+    timeout: Annotated[float | None, Parameter(help="Seconds it may run.")] = None
+    max_retries: Annotated[int | None, Parameter(help="How often it is tried again.")] = None
+    max_wait: Annotated[float | None, Parameter(help="Seconds after which it gives up waiting.")] = None
+    delay: Annotated[float | None, Parameter(help="Seconds before it may start.")] = None
+    run_at: Annotated[str | None, Parameter(help="RFC 3339 time before which it does not start.")] = None
+    idempotency_key: Annotated[
+        str | None, Parameter(help="The same key again is the same task: safe to repeat.")
+    ] = None
+    require: Annotated[
+        tuple[str, ...], Repeated, Parameter(help="A capability its worker must have; repeatable.")
+    ] = ()
+
+    def task(self, task_type: str) -> NewTask:
+        return NewTask(
+            task_type=task_type,
+            parameters=given_parameters(self.parameters, self.param),
+            priority=self.priority,
+            user_id=self.user_id,
+            limits=given_limits(self.limit),
+            timeout_seconds=self.timeout,
+            max_retries=self.max_retries,
+            max_wait_seconds=self.max_wait,
+            delay_seconds=self.delay,
+            run_at=None if self.run_at is None else read_time("--run-at", self.run_at),
+            idempotency_key=self.idempotency_key,
+            required_capabilities=self.require,
+        )
+
+
+async def submit(
+    task_type: str,
+    /,
+    *,
+    wishes: Wishes | None = None,
+    wait: Annotated[bool, Parameter(help="Show how it goes, then print its result.", negative=())] = False,
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Submit a task. Exit code 1 when --wait sees it fail."""
+    new = (wishes or Wishes()).task(task_type)
+    async with open_store(options, join=True) as store:
+        submitted = await store.submit_one(new)
+        if wait:
+            say(_sentence(submitted))
+            task = await follow(store, submitted.task_id, screen_for(sys.stderr))
+    if wait:
+        _print_end(task, output)
+    elif output == "json":
+        print_json(submitted_view(submitted))
+    else:
+        print(_sentence(submitted))
+
+
+def _print_end(task: Task, output: Output) -> None:
+    if output == "json":
+        print_json(task_view(task))
+    check_completed(task)
+    if output == "table":
+        print_json(task.result)
+
+
+def _sentence(submitted: Submitted) -> str:
+    position = submitted.queue_position
+    where = "" if position is None else f", position {position}"
+    return f"{submitted.task_id} {submitted.status}{where}" + " (accepted before)" * submitted.repeated
+
+
+def given_parameters(text: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """The object of `--parameters`, with each `--param` put over it."""
+    parameters: dict[str, Any] = {} if text is None else _object(_text_of(text))
+    for pair in pairs:
+        name, value = _split("--param", pair, "name=value")
+        parameters[name] = _json_or_text(value)
+    return parameters
+
+
+def given_limits(pairs: Sequence[str]) -> dict[str, int]:
+    limits = {}
+    for pair in pairs:
+        name, units = _split("--limit", pair, "name=units")
+        if not re.fullmatch("[0-9]{1,10}", units):
+            raise InvalidInput("--limit", f"{pair!r}: the units are a whole number, as in {name}=1")
+        limits[name] = int(units)
+    return limits
+
+
+def _split(option: str, pair: str, form: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not name or not equals:
+        raise InvalidInput(option, f"{pair!r} is not {form}")
+    return name, value
+
+
+def _text_of(given: str) -> str:
+    try:
+        if given == "-":
+            return sys.stdin.read()
+        return Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
+    except OSError as problem:
+        raise InvalidInput("--parameters", f"cannot read {given[1:]}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("--parameters", "is not text in UTF-8") from None
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        parsed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as problem:
+        raise InvalidInput("--parameters", f'{problem}; write an object such as {{"name": 1}}') from None
+    if not isinstance(parsed, dict):
+        raise InvalidInput("--parameters", 'is JSON, but not an object such as {"name": 1}')
+    return parsed
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return value

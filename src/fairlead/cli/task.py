@@ -1,0 +1,132 @@
+"""`fairlead task`: what there is, how it stands, why it waits, how it goes on, and ending it."""
+
+import sys
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import print_facts, print_json, print_table, say, shown
+from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
+from fairlead.settings import PriorityName
+from fairlead.states import State
+from fairlead.store.listing import Wanted
+from fairlead.store.store import Store
+from fairlead.task import Task
+from fairlead.views import explanation_view, task_view, time_view
+
+app = App(name="task", help="List, show, explain, watch and cancel tasks.")
+
+StateName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
+TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
+
+
+@app.command(name="list")
+async def list_tasks(
+    *,
+    status: Annotated[StateName | None, Parameter(help="Only those in this state.")] = None,
+    priority: Annotated[PriorityName | None, Parameter(help="Only those submitted with it.")] = None,
+    task_type: Annotated[str | None, Parameter(help="Only those of this type.")] = None,
+    user_id: Annotated[str | None, Parameter(help="Only those of this user.")] = None,
+    limit: Annotated[int, Parameter(help="At most so many.")] = 50,
+    cursor: Annotated[str, Parameter(help="Go on where the list before ended.")] = "",
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """List tasks that wait, run, or ended lately."""
+    async with open_store(options) as store:
+        wanted = Wanted(status, priority, task_type, user_id)
+        tasks, cursor = await _listed(store, wanted, limit, cursor)
+    if output == "json":
+        print_json({"tasks": [task_view(task) for task in tasks], "next_cursor": cursor or None})
+        return
+    columns = ("task", "type", "status", "priority", "user", "created", "worker")
+    print_table(columns, [_row(task) for task in tasks])
+    if cursor:
+        say(f"There may be more: --cursor {cursor}")
+
+
+async def _listed(store: Store, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
+    """The latest first. A page of the store may be empty and not the last."""
+    tasks: list[Task] = []
+    while True:
+        page = await store.list_tasks(
+            status=wanted.status,
+            priority=wanted.priority,
+            task_type=wanted.task_type,
+            user_id=wanted.user_id,
+            limit=limit - len(tasks),
+            cursor=cursor,
+        )
+        tasks, cursor = [*tasks, *page.tasks], page.next_cursor
+        if not cursor or len(tasks) >= limit:
+            return sorted(tasks, key=lambda task: task.created_at, reverse=True), cursor
+
+
+def _row(task: Task) -> tuple[str, ...]:
+    return (
+        task.task_id,
+        task.task_type,
+        task.status,
+        task.effective_priority.word,
+        task.user_id or "-",
+        time_view(task.created_at) or "-",
+        task.assigned_worker_id or "-",
+    )
+
+
+@app.command
+async def show(task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+    """Show everything that is known of a task."""
+    async with open_store(options) as store:
+        task = await store.get(task_id)
+        waits = await store.explain(task_id) if task.status is State.QUEUED else None
+    view = task_view(task, waits.queue_position if waits else None)
+    if output == "json":
+        print_json(view)
+        return
+    print_facts(_facts(view) | ({"why": waits.sentence} if waits else {}))
+
+
+@app.command
+async def explain(
+    task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table"
+) -> None:
+    """Say why a task waits, and what has to happen before it starts."""
+    async with open_store(options) as store:
+        explanation = await store.explain(task_id)
+    view = explanation_view(explanation)
+    if output == "json":
+        print_json(view)
+        return
+    print(view.pop("sentence"))
+    print_facts(_facts(view))
+
+
+@app.command
+async def cancel(
+    task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table"
+) -> None:
+    """End a task. One that runs is cancelled at once, and its worker is told to stop."""
+    async with open_store(options) as store:
+        worker = await store.cancel(task_id)
+    if output == "json":
+        print_json({"task_id": task_id, "status": State.CANCELLED, "worker_id": worker})
+    else:
+        print(f"{task_id} cancelled" + (f"; worker {worker} is told to stop" if worker else ""))
+
+
+@app.command
+async def watch(task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+    """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
+    screen: Screen = JsonLines(sys.stdout) if output == "json" else screen_for(sys.stdout)
+    async with open_store(options) as store:
+        task = await follow(store, task_id, screen)
+    check_completed(task)
+    if output == "table":
+        print_json(task.result)
+
+
+def _facts(view: dict[str, Any]) -> dict[str, str]:
+    """What there is to say; nothing is said of what is empty."""
+    return {name: shown(value) for name, value in view.items() if value not in (None, "", [], {}, False)}

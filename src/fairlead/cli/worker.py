@@ -1,0 +1,48 @@
+"""`fairlead worker`: run the tasks of an app."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from fairlead.cli.options import StoreOptions
+from fairlead.worker.logs import set_up_logging
+from fairlead.worker.supervisor import Supervisor
+from fairlead.worker.worker import GRACE_SECONDS, Plan, WorkerOptions
+
+
+def worker(
+    target: Annotated[str, Parameter(help="Where the app is: module:attribute, as in tasks:fl.")],
+    /,
+    *,
+    processes: Annotated[int, Parameter(help="Worker processes to run; one that dies is replaced.")] = 1,
+    capacity: Annotated[int | None, Parameter(help="Tasks at once in each process.")] = None,
+    reserve: Annotated[int | None, Parameter(help="Of those, how many for high priority only.")] = None,
+    capability: Annotated[
+        tuple[str, ...], Parameter(help="Something this worker can do; may be repeated.")
+    ] = (),
+    name: Annotated[str, Parameter(help="What the worker is called; else the machine's name.")] = "",
+    grace: Annotated[
+        float,
+        Parameter(help="Seconds that running tasks get after SIGTERM or Ctrl-C before they are given back."),
+    ] = GRACE_SECONDS,
+    options: StoreOptions | None = None,
+) -> int:
+    """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
+    where = options or StoreOptions()
+    set_up_logging()
+    plan = Plan(
+        target=target,
+        options=WorkerOptions(
+            capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace
+        ),
+        url=where.engine,
+        data=str(where.data) if where.data else None,
+        namespace=where.namespace,
+        config=str(where.config) if where.config else None,
+    )
+    return asyncio.run(_supervise(plan, processes))
+
+
+async def _supervise(plan: Plan, processes: int) -> int:
+    return await Supervisor(plan, processes).run()

@@ -1,0 +1,119 @@
+"""A decorated function: still the function it was, and something that can be submitted."""
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+
+from fairlead.errors import InvalidInput
+from fairlead.task import NewTask
+from fairlead.worker.handler import Handler
+
+if TYPE_CHECKING:
+    from fairlead.app import Fairlead
+    from fairlead.handle import TaskHandle
+
+P = ParamSpec("P")
+C = TypeVar("C")
+R = TypeVar("R")
+
+#: What may be said of a task besides its parameters, by the names of `NewTask`.
+OPTIONS = frozenset(field.name for field in fields(NewTask)) - {"task_type", "parameters"}
+
+
+class Options(TypedDict, total=False):
+    """What may be said of one task besides its parameters."""
+
+    priority: Literal["high", "medium", "low"]
+    user_id: str
+    tenant: str
+    required_capabilities: Sequence[str]
+    limits: Mapping[str, int]
+    concurrency_group: str
+    concurrency_limit: int
+    timeout_seconds: float
+    max_retries: int
+    max_wait_seconds: float
+    delay_seconds: float
+    run_at: datetime
+    idempotency_key: str
+    trace_id: str
+    task_id: str
+
+
+class TaskFunction(Generic[P, C, R]):
+    """What `@fl.task` makes of a function. `C` is what a call of it gives, `R` what a task's result is."""
+
+    __name__: str
+
+    def __init__(self, app: "Fairlead", handler: Handler, options: Mapping[str, Any] | None = None) -> None:
+        self.handler = handler
+        self._app = app
+        self._options = dict(options or {})
+        functools.update_wrapper(self, handler.function)
+
+    @property
+    def task_type(self) -> str:
+        return self.handler.task_type
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Calls the function itself, here and now."""
+        return cast(C, self.handler.function(*args, **kwargs))
+
+    def options(self, **options: Unpack[Options]) -> "TaskFunction[P, C, R]":
+        """The same function with these options for every submit; a submit's own come before them."""
+        return TaskFunction(self._app, self.handler, {**self._options, **options})
+
+    def new(self, *args: Any, **kwargs: Any) -> NewTask:
+        """The task that a submit would send, for `fl.submit_many`.
+
+        Options and parameters are told apart by name. Where the function has a parameter that is named like
+        an option, the parameter is meant; `options()` says the option.
+        """
+        own = self.handler.parameters.names
+        chosen = {name: kwargs.pop(name) for name in list(kwargs) if name in OPTIONS and name not in own}
+        parameters = self.handler.parameters.bound(args, kwargs)
+        return new_task(self.task_type, parameters, {**self._options, **chosen})
+
+    async def submit(self, *args: Any, **kwargs: Any) -> "TaskHandle[R]":
+        """Queues a call of the function. The parameters are checked against its type hints first.
+
+        The signature for type checkers (parameters of the function, without its context, and the options) is
+        given by `fairlead.mypy_plugin`.
+        """
+        return await self._app.submit_new(self.new(*args, **kwargs))
+
+
+def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> NewTask:
+    if unknown := options.keys() - OPTIONS:
+        raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(given.get("required_capabilities"), list | set | frozenset):
+        given["required_capabilities"] = tuple(given["required_capabilities"])
+    if isinstance(run_at := given.get("run_at"), datetime):
+        if run_at.tzinfo is None:
+            raise InvalidInput("run_at", "has no time zone: use datetime(..., tzinfo=UTC)")
+        given["run_at"] = round(run_at.timestamp() * 1000)
+    return replace(NewTask(task_type=task_type, parameters=parameters), **given)
+
+
+class Decorator(Protocol):
+    """Makes a task of a function, whether it is `async def` or `def`."""
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R, R]: ...

@@ -1,0 +1,113 @@
+"""A submitted task, as whoever submitted it holds it: wait for it, watch it, cancel it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Generic, TypeVar, cast
+
+from fairlead.errors import TaskCancelled, TaskFailed
+from fairlead.states import TERMINAL, State
+from fairlead.store.live import Event
+from fairlead.store.observe import Explanation
+from fairlead.store.reports import Submitted
+from fairlead.store.store import Store
+from fairlead.task import Task
+
+R = TypeVar("R")
+
+LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look yourself at least so often
+
+
+class TaskHandle(Generic[R]):
+    """`R` is what the task's result is."""
+
+    def __init__(self, store: Store, submitted: Submitted) -> None:
+        self.task_id = submitted.task_id
+        self.status = submitted.status  #: when it was submitted
+        self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
+        self.queue_position = submitted.queue_position
+        self.estimate: None = None  #: there are no estimates yet
+        self._store = store
+
+    def __repr__(self) -> str:
+        return f"<task {self.task_id}>"
+
+    async def get(self) -> Task:
+        """The task as it is now."""
+        return await self._store.get(self.task_id)
+
+    async def explain(self) -> Explanation:
+        """Why it waits."""
+        return await self._store.explain(self.task_id)
+
+    async def cancel(self) -> None:
+        """Ends it, also while it runs; AlreadyFinished when it has ended."""
+        await self._store.cancel(self.task_id)
+
+    async def wait(self, timeout: float | None = None) -> Task:
+        """The task once it has ended, however; TimeoutError when it has not within the time."""
+        async with asyncio.timeout(timeout):
+            async with self._store.live.watch(self.task_id) as events:
+                while True:
+                    task = await self.get()
+                    if task.status in TERMINAL:
+                        return task
+                    await self._next_end(events)
+
+    async def result(self, timeout: float | None = None) -> R:
+        """What the handler returned. Raises TaskFailed, TaskCancelled or TimeoutError (it goes on then)."""
+        task = await self.wait(timeout)
+        if task.status is State.COMPLETED:
+            return cast(R, task.result)
+        if task.status is State.CANCELLED:
+            raise TaskCancelled(f"Task {self.task_id} was cancelled.")
+        error = task.error
+        assert error
+        raise TaskFailed(self.task_id, error.code, error.message, error.retriable)
+
+    async def watch(self) -> AsyncIterator[Event]:
+        """What happens to it, as it happens, until it has ended; first what the store knows already."""
+        seen = 0
+        async with self._store.live.watch(self.task_id) as events:
+            async for event in events:
+                if event is None:  # the beginning, or some may be missing
+                    for known in await self._known(seen):
+                        seen = known.detail.get("seq", seen)
+                        yield known
+                        if known.after in TERMINAL:
+                            return
+                elif event.act != "output" or event.detail["seq"] > seen:
+                    seen = event.detail.get("seq", seen)
+                    yield event
+                    if event.after in TERMINAL:
+                        return
+
+    async def _known(self, seen: int) -> list[Event]:
+        """Its output so far, then its state."""
+        task, outputs = await self.get(), await self._store.outputs(self.task_id, after=seen)
+        state, at = task.status, task.completed_at or task.started_at or task.created_at
+        detail: dict[str, Any] = {"error": task.error.code} if task.error else {}
+        return [
+            *(
+                Event(
+                    self.task_id,
+                    "output",
+                    state,
+                    State.EXECUTING,
+                    at,
+                    out.fence,
+                    {"seq": out.seq, "chunk": out.chunk},
+                )
+                for out in outputs
+            ),
+            Event(self.task_id, "state", None, state, at, task.fence, detail),
+        ]
+
+    async def _next_end(self, events: AsyncIterator[Event | None]) -> None:
+        """Until it may have ended."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                async for event in events:
+                    if event is None or event.after in TERMINAL:
+                        return
+        except TimeoutError:
+            return

@@ -1,0 +1,92 @@
+"""A limit without a task: hold some of its units while a block of code runs."""
+
+import asyncio
+import random
+from types import TracebackType
+
+from fairlead.clock import monotonic
+from fairlead.errors import FairleadError, Fenced, LeaseLost, LimitFull, StoreUnavailable
+from fairlead.store.limits import Lease
+from fairlead.store.store import Store
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts to get units
+
+
+class Holding:
+    """`async with fl.acquire("gpu", wait=30) as lease:`. The lease is renewed until the block ends.
+
+    If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
+    """
+
+    def __init__(self, store: Store, limit: str, units: int, wait: float, lease_ms: int, holder: str) -> None:
+        self._store = store
+        self._limit = limit
+        self._units = units
+        self._wait = wait
+        self._lease_ms = lease_ms
+        self._holder = holder
+        self._lost = False
+
+    async def __aenter__(self) -> Lease:
+        self._lease, self._ends = await self._acquire()
+        self._block = asyncio.current_task()
+        self._renewing = asyncio.create_task(self._renew())
+        return self._lease
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._renewing.cancel()
+        if self._lost:
+            assert self._block
+            if self._block.uncancel() and kind is asyncio.CancelledError:
+                return  # somebody else has cancelled it too
+            raise LeaseLost() from problem
+        try:
+            await asyncio.wait({self._renewing})
+        finally:
+            await self._release(kind)
+
+    async def _release(self, kind: type[BaseException] | None) -> None:
+        try:
+            await self._store.limits.release(self._lease)
+        except (Fenced, StoreUnavailable):
+            # It ended just now, or nobody can be told: then it ends by itself. The block was done in time.
+            if kind is None and monotonic() > self._ends:
+                raise LeaseLost() from None
+
+    async def _acquire(self) -> tuple[Lease, float]:
+        give_up, pause = monotonic() + self._wait, FIRST_PAUSE
+        while True:
+            sent = monotonic()
+            try:
+                lease = await self._store.limits.acquire(
+                    self._limit, units=self._units, lease_ms=self._lease_ms, holder=self._holder
+                )
+            except LimitFull:
+                if sent >= give_up:
+                    raise
+            else:
+                return lease, sent + self._lease_ms / 1000
+            # uneven, so that those who wait do not ask all at once
+            await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), max(0.0, give_up - monotonic())))
+            pause = min(LONGEST_PAUSE, pause * 1.5)
+
+    async def _renew(self) -> None:
+        pause = self._lease_ms / 3000
+        while True:
+            await asyncio.sleep(pause)
+            sent = monotonic()
+            try:
+                # no longer than there is time to stop the block, however patient the store's own calls are
+                async with asyncio.timeout(self._ends - pause / 2 - sent):
+                    await self._store.limits.renew(self._lease, self._lease_ms)
+                self._ends = sent + self._lease_ms / 1000
+            except Fenced:
+                break
+            except (FairleadError, TimeoutError):
+                if monotonic() + pause > self._ends:
+                    break
+        self._lost = True
+        assert self._block
+        self._block.cancel()

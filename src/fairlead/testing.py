@@ -1,0 +1,127 @@
+"""For tests of your own: run handlers inline, a private gateway, a clock that you move.
+
+from fairlead.testing import FakeClock, private, run_inline
+
+async def test_draws() -> None:
+    assert await run_inline(draw, prompt="a robot") == {"picture": "a robot"}
+
+async def test_draws_over_the_queue() -> None:
+    async with private(fl), fl.worker():
+        task = await draw.submit(prompt="a robot")
+        assert await task.result(timeout=10) == {"picture": "a robot"}
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.app import Fairlead, Place
+from fairlead.function import TaskFunction
+from fairlead.priority import Priority
+from fairlead.states import State
+from fairlead.store.breach import Breach
+from fairlead.store.doctor import examine
+from fairlead.task import NewTask, Task, to_json
+from fairlead.worker.context import Context, Said
+
+R = TypeVar("R")
+START = 1_700_000_000_000  # ms: where a fake clock stands at first
+
+
+class FakeClock:
+    """The store's time: it stands until it is moved."""
+
+    def __init__(self, now_ms: int = START) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> str:
+        return str(self.now_ms)
+
+    def advance(self, seconds: float) -> None:
+        self.now_ms += round(seconds * 1000)
+
+
+@dataclass
+class Inline:
+    """What a handler said while it ran inline."""
+
+    progress: list[tuple[float, str]] = field(default_factory=list)
+    output: list[Any] = field(default_factory=list)
+    extended: list[float] = field(default_factory=list)
+
+    def hear(self, said: Said) -> None:
+        if said.kind == "progress":
+            self.progress.append((said.value, said.message))
+        else:
+            (self.output if said.kind == "output" else self.extended).append(said.value)
+
+
+async def run_inline(
+    function: TaskFunction[Any, Any, R], *args: Any, said: Inline | None = None, **kwargs: Any
+) -> R:
+    """Runs a handler here and now, as a worker would: parameters and result go through JSON and are checked.
+
+    What it raises comes out as it is. `said` collects progress and output.
+    """
+    new = function.new(*args, **kwargs)
+    handler = function.handler
+    arguments = handler.parameters.checked(msgspec.json.decode(to_json("parameters", new.parameters)))
+    if handler.parameters.context:
+        arguments[handler.parameters.context] = Context(_as_claimed(new), (said or Inline()).hear)
+    called = (
+        handler.function(**arguments)
+        if handler.is_async
+        else asyncio.to_thread(handler.function, **arguments)
+    )
+    result: R = msgspec.json.decode(to_json("result", await called))
+    return result
+
+
+@asynccontextmanager
+async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> AsyncIterator[Fairlead]:
+    """`async with fl:` on an engine of its own in a temporary folder, gone afterwards.
+
+    With a `FakeClock` the store's time is yours: delays, ageing, back-off and leases pass when you say so.
+    Every invariant is checked at the end.
+    """
+    place = app.place
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        app.place = Place(data=folder, config=place.config)
+        try:
+            async with app:
+                app.store.clock = clock or app.store.clock
+                yield app
+                breaches = await check(app)
+                assert not breaches, breaches
+        finally:
+            app.place = place
+
+
+async def check(app: Fairlead) -> list[Breach]:
+    """What `fairlead doctor` finds: broken invariants, which there must never be."""
+    now = app.store.clock()
+    return await examine(app.store.connection, now_ms=int(now) if now else None)
+
+
+def _as_claimed(new: NewTask) -> Task:
+    seconds = 600 if new.timeout_seconds is None else new.timeout_seconds
+    return Task(
+        task_id=new.task_id,
+        task_type=new.task_type,
+        status=State.EXECUTING,
+        priority=Priority.MEDIUM,
+        effective_priority=Priority.MEDIUM,
+        parameters=dict(new.parameters),
+        created_at=START,
+        started_at=START,
+        deadline=START + round(seconds * 1000),
+        timeout_ms=round(seconds * 1000),
+        max_retries=0,
+        fence=1,
+        user_id=new.user_id,
+    )

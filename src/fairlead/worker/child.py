@@ -1,0 +1,82 @@
+"""One worker process under a supervisor: `python -m fairlead.worker.child FD PARENT`."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from fairlead.app import Place
+from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable
+from fairlead.store.exec_tied import die_with
+from fairlead.worker.link import Link
+from fairlead.worker.loading import load_app
+from fairlead.worker.logs import set_up_logging
+from fairlead.worker.worker import NOT_REACHABLE, STUCK, Plan, Worker
+
+
+async def work(end: socket.socket) -> int:
+    link = await Link.over(end)
+    plan = msgspec.convert(await link.receive(), Plan)
+    app = load_app(plan.target)
+    app.place = Place(plan.url, plan.data, plan.namespace, plan.config).or_else(app.place)
+    settings = app.place.read_settings()
+    link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
+    if await link.receive() is None:  # the supervisor has gone
+        return 0
+    async with app:
+        worker = Worker(app.store, app.handlers, app.crons, plan.options, supervised=True)
+        _obey_signals(worker)
+        await worker.run(link)
+    await link.close()
+    return STUCK if worker.stuck else 0
+
+
+def _obey_signals(worker: Worker) -> None:
+    asked = False
+
+    def drain() -> None:
+        nonlocal asked
+        worker.drain(0 if asked else None)
+        asked = True
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, drain)
+    # Ctrl-C goes to every process of the terminal: the supervisor hears it too and says what to do
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+
+
+def main() -> None:
+    fd, parent = (int(argument) for argument in sys.argv[1:3])
+    if sys.platform == "linux" and not die_with(parent):
+        return
+    set_up_logging()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            code = runner.run(work(socket.socket(fileno=fd)))
+    except FairleadError as problem:
+        print(f"fairlead: {problem}", file=sys.stderr)
+        code = NOT_REACHABLE if isinstance(problem, StoreUnavailable | EngineFailed) else 2
+    except Exception:
+        logging.getLogger("fairlead.worker").exception("worker_crashed")
+        code = 1
+    # not sys.exit: a handler's thread that never ends would be waited for
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Between a worker's runs and the store: reports what ended and claims what there is room for, in one trip.
+
+It asks only for what can start now, in batches when there is much. Two trips may be under way, each for up to
+half of what the worker can hold: while the store works on one, the worker works on the other. What ends
+meanwhile goes with the next, so the busier it is the larger the batches are.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from fairlead.clock import monotonic
+from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable, UnknownWorker
+from fairlead.store.reports import Completed, Failed
+from fairlead.store.store import Store
+from fairlead.worker.context import Said
+from fairlead.worker.handler import Handler
+from fairlead.worker.outcome import Report, Returned, Stop, bad_result
+from fairlead.worker.runner import Run, Runner
+from fairlead.worker.sayings import Sayings
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach the store
+LETTERS = "ab"  # of the trips that may be under way at once; the store remembers the last request of each
+
+T = TypeVar("T")
+log = logging.getLogger("fairlead.worker")
+
+
+class Claimer:
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        capacity: int,
+        handlers: Mapping[str, Handler],
+        register: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
+        self.runner = Runner(handlers, self._hear, self._end)
+        self._store = store
+        self._worker = worker
+        self._capacity = capacity
+        self._register = register
+        self._lease_seconds = store.settings.lease_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self._reports: list[Report] = []
+        self._sayings = Sayings(store, worker, self.runner.extend)
+        self._most_per_trip = max(1, capacity // len(LETTERS))
+        self._serving: list[asyncio.Task[None]] = []
+        self._under_way = 0  # trips
+        self._asked = 0  # tasks, by the trips under way
+        self._telling = False
+        self._hungry = True  # there may be something to claim
+        self._open = True  # it still claims
+        self._requests = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._news = asyncio.Event()
+
+    async def work(self) -> None:
+        """Until it is closed and nothing is left in hand, or it gives up on what is left."""
+        async with asyncio.TaskGroup() as group:
+            self._serving = [group.create_task(self._serve(letter)) for letter in LETTERS]
+
+    async def _serve(self, letter: str) -> None:
+        while True:
+            want = self._want()
+            if self._sayings and not self._telling:
+                await self._tell()
+            elif not self._telling and (self._reports or (want and self._hungry)):
+                await self._trip(letter, want)
+            elif not self._open and not self.running and not self._under_way:
+                self._news.set()  # so that the other one sees it too
+                return
+            else:
+                self._news.clear()
+                await self._news.wait()
+
+    def _want(self) -> int:
+        """How many more there is room for, besides those asked for already and those not reported yet."""
+        unreported = max(0, len(self._reports) - self._most_per_trip)
+        free = self._capacity - len(self.running) - self._asked - unreported
+        return max(0, min(free, self._most_per_trip)) if self._open else 0
+
+    def look(self) -> None:
+        """There may be something to claim."""
+        self._hungry = True
+        self._news.set()
+
+    def close(self) -> None:
+        """Claim nothing more."""
+        self._open = False
+        self._news.set()
+
+    def give_up(self) -> None:
+        """Some handlers do not stop, or the store cannot be reached: leave as it is."""
+        for serving in self._serving:
+            serving.cancel()
+
+    def cancel(self, task_id: str) -> None:
+        for run in self.running.values():
+            if run.task.task_id == task_id:
+                run.stop(Stop.CANCELLED)
+
+    async def _trip(self, letter: str, want: int) -> None:
+        reports = self._reports[: self._most_per_trip]
+        del self._reports[: self._most_per_trip]
+        self._asked += want
+        self._under_way += 1
+        try:
+            await self._report_and_claim(letter, want, reports)
+        finally:
+            self._asked -= want
+            self._under_way -= 1
+
+    async def _report_and_claim(self, letter: str, want: int, reports: list[Report]) -> None:
+        returned = [one.grant for one in reports if isinstance(one, Returned)]
+        if returned:
+            await self.insist(lambda: self._store.release(self._worker, *returned))
+        completed = [one for one in reports if isinstance(one, Completed)]
+        failed = [one for one in reports if isinstance(one, Failed)]
+        self._requests += 1
+        request = f"{letter}{self._requests}"
+        self._hungry = False
+        # of the first attempt: a lease may have begun with it although its answer was lost
+        sent = monotonic()
+        answers, claimed = await self.insist(
+            lambda: self._store.report(
+                self._worker, completed, failed, claim=want, idle=True, request=request
+            )
+        )
+        told: list[Completed | Failed] = [*completed, *failed]
+        for report, answer in zip(told, answers, strict=True):
+            if isinstance(answer, FairleadError):
+                self._refused(report, answer)
+        now = monotonic()
+        for task in claimed.tasks:
+            if self._open:
+                self.running[task.fence] = self.runner.start(task, now, sent + self._lease_seconds)
+            else:  # closed while the claim was on its way, and perhaps past its grace: nobody would stop it
+                self._reports.append(Returned(task.task_id, task.fence))
+        if claimed.again or (want and len(claimed.tasks) == want):
+            self._hungry = True
+        if claimed.next_alarm is not None:
+            self._set_alarm((claimed.next_alarm - claimed.now) / 1000)
+        if claimed.draining:
+            self.close()
+
+    def _refused(self, report: Completed | Failed, problem: FairleadError) -> None:
+        if isinstance(problem, InvalidInput) and isinstance(report, Completed):
+            self._reports.append(bad_result(report.task_id, report.fence, problem))
+        else:  # the lease was not ours any more: somebody else has the task now
+            log.warning("report_refused task=%s fence=%s %s", report.task_id, report.fence, problem.code)
+
+    def _set_alarm(self, seconds: float) -> None:
+        """Something becomes runnable by time alone then."""
+        if self._alarm:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_later(max(0.0, seconds), self.look)
+
+    def _end(self, run: Run, report: Report) -> None:
+        del self.running[run.task.fence]
+        self._reports.append(report)
+        self._news.set()
+
+    def _hear(self, run: Run, said: Said) -> None:
+        """From any thread; in order, and before the end of the run that said it."""
+        self._loop.call_soon_threadsafe(self._note, run, said)
+
+    def _note(self, run: Run, said: Said) -> None:
+        self._sayings.add(run, said)
+        self._news.set()
+
+    async def _tell(self) -> None:
+        """Nothing is reported meanwhile: what a run said must arrive before its end."""
+        self._telling = True
+        try:
+            await self.insist(self._sayings.tell)
+        finally:
+            self._telling = False
+            self._news.set()
+
+    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Until the store has answered. Nothing is given up meanwhile but by the leases' own end."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await call()
+            except InvalidInput:  # however often it is asked
+                raise
+            except UnknownWorker:  # given up as dead, or the store has forgotten it
+                log.warning("register_again worker=%s", self._worker)
+                await self.insist(self._register)
+            except StoreUnavailable as problem:
+                if pause == FIRST_PAUSE:
+                    log.warning("store_unavailable worker=%s %s", self._worker, problem)
+                with contextlib.suppress(FairleadError):  # the next attempt tells
+                    await self._store.reopen()
+            except FairleadError as problem:
+                log.error("store_fault worker=%s %s", self._worker, problem)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 1.5)

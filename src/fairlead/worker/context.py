@@ -1,0 +1,75 @@
+"""What a handler may know and say while it runs."""
+
+import logging
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from fairlead.errors import InvalidInput
+from fairlead.store.reports import MOST_CHUNK_BYTES
+from fairlead.task import Task, check_seconds, check_text, to_json
+
+log = logging.getLogger("fairlead.task")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing a handler said, on its way to the store."""
+
+    kind: Literal["progress", "output", "extend"]
+    value: Any = None
+    message: str = ""
+
+
+class Context:
+    """Given to a handler that has a parameter of this type. Every method may be called from any thread."""
+
+    def __init__(self, task: Task, say: Callable[[Said], None]) -> None:
+        self.task_id = task.task_id
+        self.task_type = task.task_type
+        self.attempt = task.attempt
+        self.fence = task.fence  #: only grows: let what you write to refuse a smaller one
+        self.user_id = task.user_id
+        self.job_id = task.job_id
+        self.trace_id = task.trace_id
+        self.timeout_seconds = task.timeout_ms / 1000
+        self.cancelled = False  #: stop as soon as you can: what you return no longer counts
+        self.deadline_ms = task.deadline or 0
+        self._say = say
+
+    @property
+    def deadline(self) -> datetime:
+        """When it is stopped, by the store's clock."""
+        return datetime.fromtimestamp(self.deadline_ms / 1000, UTC)
+
+    @property
+    def log(self) -> "TaskLog":
+        return TaskLog(log, {"task_id": self.task_id, "attempt": self.attempt})
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """How far it is, from 0 to 1. The latest counts; say it as often as you like."""
+        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+            raise InvalidInput("fraction", f"{fraction!r} is not a number from 0 to 1")
+        check_text("message", message)
+        self._say(Said("progress", float(fraction), message[:1000]))
+
+    def emit(self, chunk: Any) -> None:
+        """Something for those who watch: any JSON of up to 64 KiB. Chunks arrive in this order."""
+        # a copy: the handler may go on filling what it emitted
+        self._say(Said("output", msgspec.json.decode(to_json("chunk", chunk, MOST_CHUNK_BYTES))))
+
+    def extend(self, seconds: float | None = None) -> None:
+        """More time: the deadline becomes now + `seconds` (its timeout, unless said). Never earlier."""
+        check_seconds("seconds", seconds)
+        self._say(Said("extend", self.timeout_seconds if seconds is None else float(seconds)))
+
+
+class TaskLog(logging.LoggerAdapter[logging.Logger]):
+    """Lines that say which task they are about."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        facts = self.extra or {}
+        return f"{msg} task={facts['task_id']} attempt={facts['attempt']}", kwargs

@@ -1,0 +1,183 @@
+"""A handler: the function that does a task's work, what it may be given, and where it runs."""
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from fairlead.errors import InvalidInput
+from fairlead.settings import TaskSettings
+from fairlead.task import check_name
+from fairlead.worker.context import Context
+
+RunIn = Literal["loop", "thread", "process"]
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What `@fl.task` makes of a function."""
+
+    task_type: str
+    function: Callable[..., Any]
+    run_in: RunIn
+    settings: TaskSettings = field(default_factory=TaskSettings)
+    parameters: "Parameters" = field(init=False)
+    is_async: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        _check_function(self.function)
+        check_name("task_type", self.task_type)
+        object.__setattr__(self, "parameters", Parameters(self.function))
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
+        if self.run_in == "process" and not self.can_run_apart:
+            raise InvalidInput(
+                "run_in", f"{_name(self.function)}: another process cannot find it; define it in a module"
+            )
+
+    @property
+    def can_run_apart(self) -> bool:
+        """Whether another process can find the function by its module."""
+        return "<locals>" not in self.function.__qualname__ and source_of(self.function) is not None
+
+    @property
+    def source(self) -> str:
+        return source_of(self.function) or ""
+
+
+def source_of(function: Callable[..., Any]) -> str | None:
+    """Where another process finds it: a module's name, or the path of a script."""
+    module = sys.modules.get(function.__module__)
+    if module is None:
+        return None
+    if module.__name__ != "__main__":
+        return module.__name__
+    if spec := getattr(module, "__spec__", None):  # python -m
+        return str(spec.name)
+    return getattr(module, "__file__", None)  # None: typed in, there is no script
+
+
+def place_for(function: Callable[..., Any], run_in: RunIn | None) -> RunIn:
+    """Where a function runs unless it is said: `async def` in the loop, `def` in a thread."""
+    if run_in == "thread" and inspect.iscoroutinefunction(function):
+        raise InvalidInput("run_in", f"{_name(function)} is async: it runs in the loop or in a process")
+    if run_in is not None and run_in not in typing.get_args(RunIn):
+        raise InvalidInput("run_in", f"{run_in!r} is not one of loop, thread, process")
+    return run_in or ("loop" if inspect.iscoroutinefunction(function) else "thread")
+
+
+class Parameters:
+    """A function's parameters by their type hints: what a client gives is checked against them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = _name(function)
+        hints = _hints(function)
+        kept, self.context = [], None
+        self._takes_any = False
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+                raise InvalidInput(
+                    "task", f"{self._name}: parameter {parameter.name!r} has no name to be given by; name it"
+                )
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self._takes_any = True
+            elif _is_context(hints.get(parameter.name)):
+                self.context = parameter.name
+                continue
+            kept.append(parameter)
+        self.signature = inspect.Signature(kept)
+        self.names = {one.name for one in kept if one.kind is not one.VAR_KEYWORD}
+        self._shape = self._make_shape(kept, hints)
+        self._empty = not kept
+
+    def _make_shape(self, kept: list[inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
+        fields: list[Any] = []
+        try:
+            for parameter in kept:
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    continue
+                kind = hints.get(parameter.name, Any)
+                if parameter.default is parameter.empty:
+                    fields.append((parameter.name, kind))
+                else:  # what is not given stays unset: the function has its own default
+                    fields.append((parameter.name, kind | msgspec.UnsetType, msgspec.UNSET))
+            shape = msgspec.defstruct(
+                "Parameters", fields, kw_only=True, forbid_unknown_fields=not self._takes_any
+            )
+            msgspec.json.Decoder(shape, dec_hook=_other_kinds)
+        except TypeError as problem:
+            raise InvalidInput("task", f"{self._name}: its type hints cannot be checked: {problem}") from None
+        return shape
+
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function is to be called with; InvalidInput when it does not fit its type hints."""
+        if self._empty and not given:
+            return {}
+        try:
+            shaped = msgspec.convert(given, self._shape, dec_hook=_other_kinds, str_keys=True)
+        except msgspec.ValidationError as problem:
+            raise InvalidInput("parameters", f"do not fit {self._name}: {problem}") from None
+        fitting = {
+            name: value for name in self.names if (value := getattr(shaped, name)) is not msgspec.UNSET
+        }
+        if self._takes_any:
+            return {**given, **fitting}
+        return fitting
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """A call `f(*args, **kwargs)` as JSON parameters, checked; TypeError as the call itself gives."""
+        arguments = self.signature.bind(*args, **kwargs).arguments
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                arguments.update(arguments.pop(parameter.name, {}))
+        try:
+            parameters: dict[str, Any] = msgspec.to_builtins(arguments, enc_hook=_to_plain, str_keys=True)
+        except TypeError as problem:
+            raise InvalidInput("parameters", f"{self._name}: {problem}") from None
+        self.checked(parameters)
+        return parameters
+
+
+def _check_function(function: Callable[..., Any]) -> None:
+    if not inspect.isroutine(function):
+        raise InvalidInput("task", f"{function!r} is not a function: decorate a `def` or an `async def`")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            "task", f"{_name(function)} yields: let it emit by its Context, and return a result"
+        )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__qualname__', function)}()"
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as problem:
+        raise InvalidInput("task", f"{_name(function)}: a type hint is not defined: {problem}") from None
+
+
+def _is_context(hint: Any) -> bool:
+    return hint is Context or Context in typing.get_args(hint)
+
+
+def _other_kinds(kind: type, given: Any) -> Any:
+    """Kinds that msgspec does not know: models that validate themselves (pydantic's way)."""
+    if validate := getattr(kind, "model_validate", None):
+        try:
+            return validate(given)
+        except ValueError as problem:
+            raise msgspec.ValidationError(str(problem)) from None
+    if isinstance(given, kind):
+        return given
+    raise msgspec.ValidationError(f"Expected `{kind.__name__}`, which has no form in JSON")
+
+
+def _to_plain(value: Any) -> Any:
+    if dump := getattr(value, "model_dump", None):
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

@@ -1,0 +1,62 @@
+"""Finding a user's code: `module:attr` for the command line, a module or a script for a handler's process."""
+
+import functools
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import InvalidInput
+from fairlead.worker.handler import Handler
+
+if TYPE_CHECKING:
+    from fairlead.app import Fairlead
+
+
+def load_app(target: str) -> "Fairlead":
+    """What `module:attr` names; modules are looked for in the working folder too."""
+    from fairlead.app import Fairlead
+
+    name, _, attribute = target.partition(":")
+    if not name or not attribute:
+        raise InvalidInput("app", f"{target!r} is not of the form module:attribute, as in `tasks:fl`")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        if problem.name and (name == problem.name or name.startswith(problem.name + ".")):
+            raise InvalidInput("app", f"there is no module {problem.name!r} in {Path.cwd()}") from None
+        raise
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise InvalidInput("app", f"{name} has no {part!r}")
+        found = getattr(found, part)
+    if not isinstance(found, Fairlead):
+        raise InvalidInput("app", f"{target} is a {type(found).__name__}, not a Fairlead")
+    return found
+
+
+@functools.cache
+def load_handler(source: str, task_type: str) -> Handler:
+    """The handler of this type that a module or a script defines."""
+    for value in vars(_load(source)).values():
+        handler = getattr(value, "handler", None)
+        if isinstance(handler, Handler) and handler.task_type == task_type:
+            return handler
+    raise InvalidInput("task_type", f"{source} defines no task {task_type!r} by that name any more")
+
+
+@functools.cache
+def _load(source: str) -> ModuleType:
+    if not source.endswith(".py"):
+        return importlib.import_module(source)
+    # not as `__main__`: the part of a script that is for the command line must not run here
+    spec = importlib.util.spec_from_file_location("__fairlead_main__", source)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["__fairlead_main__"] = module
+    spec.loader.exec_module(module)
+    return module

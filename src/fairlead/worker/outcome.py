@@ -1,0 +1,142 @@
+"""How a run ended, as the store is told: pure functions from what happened to what is reported."""
+
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+
+from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
+from fairlead.store.reports import Completed, Failed, Grant, readable
+from fairlead.task import MOST_SECONDS, Task
+
+MOST_WORDS = 4000  # characters of a message that are kept
+RETRIABLE_STATUS = frozenset({408, 425, 429, 502, 503, 504})
+
+
+class Stop(StrEnum):
+    """Why a run is stopped from outside."""
+
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    DRAINED = "drained"  # the worker goes: somebody else runs it
+    LOST = "lost"  # its lease is over, or about to be
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Given back: unrun and without penalty, or stopped because it was cancelled."""
+
+    task_id: str
+    fence: int
+
+    @property
+    def grant(self) -> Grant:
+        return Grant(self.task_id, self.fence)
+
+
+Report = Completed | Failed | Returned
+
+
+class HandlerDied(Exception):
+    """The process that ran the handler ended."""
+
+
+class FailedElsewhere(Exception):
+    """The handler raised in another process, which has made the report."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        super().__init__(report["message"])
+        self.report = Failed(**report)
+
+
+def completed(task: Task, result: Any) -> Completed:
+    return Completed(task.task_id, task.fence, result)
+
+
+def stopped(task: Task, why: Stop) -> Report:
+    """What to report of a run that was stopped.
+
+    One that is lost is given back as well: if the store was only away for a while, the lease is still ours,
+    and the pulse would go on prolonging it for nobody. If it is not ours any more, the fence says so.
+    """
+    if why is Stop.TIMEOUT:
+        message = f"it ran longer than its timeout of {task.timeout_ms / 1000:g} s"
+        return Failed(task.task_id, task.fence, "timeout", message)
+    return Returned(task.task_id, task.fence)
+
+
+def failed(task: Task, problem: BaseException) -> Failed:
+    """A handler raised: is it worth another try, and when?"""
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+        problem = problem.exceptions[0]  # a task group wraps what one of its tasks raised
+    if isinstance(problem, FailedElsewhere):
+        return problem.report
+    if isinstance(problem, HandlerDied):
+        return Failed(task.task_id, task.fence, "handler_died", str(problem), crashed=True)
+    return Failed(
+        task.task_id,
+        task.fence,
+        code=_code(problem),
+        message=_words(problem),
+        retriable=_is_retriable(problem),
+        retry_after_ms=_retry_after_ms(problem),
+    )
+
+
+def bad_result(task_id: str, fence: int | None, problem: FairleadError) -> Failed:
+    """What the handler returned cannot be kept; another try would give the same."""
+    return Failed(
+        task_id, fence, "bad_result", f"what the handler returned cannot be kept: {problem}", retriable=False
+    )
+
+
+def _code(problem: BaseException) -> str:
+    if isinstance(problem, FairleadError):
+        return str(problem.code)
+    return type(problem).__name__
+
+
+def _words(problem: BaseException) -> str:
+    if isinstance(problem, SystemExit):
+        return f"the handler called sys.exit({problem.code!r})"
+    try:
+        words = str(problem)
+    except Exception:  # whatever a handler raises, its run ends and is reported
+        words = ""
+    return readable(words[:MOST_WORDS]) or type(problem).__name__
+
+
+def _is_retriable(problem: BaseException) -> bool:
+    if isinstance(problem, PermanentError | InvalidInput):
+        return False
+    status = _http_status(problem)
+    return status is None or status in RETRIABLE_STATUS
+
+
+def _http_status(problem: BaseException) -> int | None:
+    """Of the error of an HTTP client (httpx, requests, aiohttp, urllib), whatever its class."""
+    response = getattr(problem, "response", None)
+    for holder, name in ((response, "status_code"), (problem, "status")):
+        status = getattr(holder, name, None)
+        if isinstance(status, int) and 400 <= status < 600:
+            return status
+    return None
+
+
+def _retry_after_ms(problem: BaseException) -> int:
+    try:
+        asked = problem.retry_after if isinstance(problem, RetriableError) else _header_seconds(problem)
+        return round(min(max(0.0, float(asked or 0)), MOST_SECONDS) * 1000)
+    except (AttributeError, KeyError, TypeError, ValueError):  # not there, or nonsense: the usual pause
+        return 0
+
+
+def _header_seconds(problem: BaseException) -> float:
+    """What the header Retry-After of the answer asks for: seconds, or a date by the clock of who answered."""
+    answer: Any = getattr(problem, "response", problem)
+    told = {name.lower(): value for name, value in answer.headers.items()}
+    try:
+        return float(told["retry-after"])
+    except ValueError:
+        until, since = (parsedate_to_datetime(told[name]) for name in ("retry-after", "date"))
+        return (until - since).total_seconds()

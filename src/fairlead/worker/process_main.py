@@ -1,0 +1,131 @@
+"""The process a handler runs in: `python -m fairlead.worker.process_main FD PARENT`."""
+
+import asyncio
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairlead.errors import FairleadError
+from fairlead.store.exec_tied import die_with
+from fairlead.task import Task, to_json
+from fairlead.worker.context import Context
+from fairlead.worker.handler import Handler
+from fairlead.worker.loading import load_handler
+from fairlead.worker.logs import set_up_logging
+from fairlead.worker.outcome import bad_result, failed
+from fairlead.worker.threads import raise_in
+
+
+class Wanted(msgspec.Struct):
+    """A message of the worker: run this, stop it, or it has more time."""
+
+    task: Task | None = None
+    source: str = ""
+    stop: bool = False
+    deadline: int | None = None  # ms
+
+
+class Room:
+    """Where one handler runs at a time: calls come in by one thread, the main thread carries them out."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._calls: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()  # a handler may speak from several threads
+        self._context: Context | None = None
+        self._stop: Callable[[], Any] | None = None  # how to stop what runs
+        self._halted = False  # for good: who was asked to stop gets no other call
+
+    def listen(self) -> None:
+        with self._end.makefile("rb") as lines:
+            for line in lines:
+                wanted = msgspec.json.decode(line, type=Wanted)
+                if wanted.stop:
+                    self._halt()
+                elif wanted.deadline is not None:
+                    self._move(wanted.deadline)
+                else:
+                    self._calls.put(wanted)
+        os._exit(0)  # the worker has gone: nobody is left to report to
+
+    def _halt(self) -> None:
+        with self._lock:
+            self._halted = True
+            if self._context and self._stop:
+                self._context.cancelled = True
+                self._stop()
+
+    def _move(self, deadline_ms: int) -> None:
+        with self._lock:
+            if self._context:
+                self._context.deadline_ms = deadline_ms
+
+    def _begin(self, context: Context, stop: Callable[[], Any]) -> None:
+        with self._lock:
+            self._context, self._stop = context, stop
+            if self._halted:  # asked to stop before there was anything to be stopped
+                context.cancelled = True
+                stop()
+
+    def serve(self) -> None:
+        while (wanted := self._calls.get()) is not None:
+            assert wanted.task is not None
+            self._send(self._answer(wanted.task, wanted.source))
+
+    def _answer(self, task: Task, source: str) -> dict[str, Any]:
+        try:
+            try:
+                result = self._call(task, load_handler(source, task.task_type))
+            finally:
+                with self._lock:
+                    self._context = self._stop = None
+        except BaseException as problem:
+            return {"failed": failed(task, problem)}
+        try:
+            return {"result": msgspec.Raw(to_json("result", result).encode())}
+        except FairleadError as problem:
+            return {"failed": bad_result(task.task_id, task.fence, problem)}
+
+    def _call(self, task: Task, handler: Handler) -> Any:
+        arguments = handler.parameters.checked(task.parameters)
+        context = Context(task, lambda said: self._send({"said": said}))
+        if handler.parameters.context:
+            arguments[handler.parameters.context] = context
+        if handler.is_async:
+            return asyncio.run(self._in_loop(context, handler, arguments))
+        thread = threading.get_ident()
+        self._begin(context, lambda: raise_in(thread))
+        return handler.function(**arguments)
+
+    async def _in_loop(self, context: Context, handler: Handler, arguments: dict[str, Any]) -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task
+        self._begin(context, lambda: loop.call_soon_threadsafe(task.cancel))
+        return await handler.function(**arguments)
+
+    def _send(self, message: Any) -> None:
+        with self._sending:
+            self._end.sendall(msgspec.json.encode(message) + b"\n")
+
+
+def main() -> None:
+    fd, parent = (int(argument) for argument in sys.argv[1:3])
+    if sys.platform == "linux" and not die_with(parent):
+        return
+    set_up_logging()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole terminal: the worker decides
+    room = Room(socket.socket(fileno=fd))
+    threading.Thread(target=room.listen, daemon=True).start()
+    room.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Handlers in processes of their own: killable, for CPU work; a handler that dies takes nobody with it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fairlead.task import Task
+from fairlead.worker.context import Said
+from fairlead.worker.handler import Handler
+from fairlead.worker.link import Link
+from fairlead.worker.outcome import FailedElsewhere, HandlerDied
+
+STOP_SECONDS = 2.0  # between asking a handler to stop and killing its process
+
+
+class Process:
+    """One process that runs one handler at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process, link: Link) -> None:
+        self._process = process
+        self._link = link
+        self._killing: asyncio.TimerHandle | None = None
+        self._killed = False
+
+    @classmethod
+    async def start(cls) -> "Process":
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fairlead.worker.process_main",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+        return cls(process, await Link.over(ours))
+
+    @property
+    def alive(self) -> bool:
+        # what was just killed may not have been reaped: its end of the line is closed before
+        return self._process.returncode is None and not self._killed and not self._link.ended
+
+    async def call(self, task: Task, handler: Handler, said: Callable[[Said], None]) -> Any:
+        self._link.send({"task": task, "source": handler.source})
+        async for message in self._link:
+            if "said" in message:
+                said(Said(**message["said"]))
+            elif "failed" in message:
+                raise FailedElsewhere(message["failed"])
+            else:
+                return message["result"]
+        raise HandlerDied(f"the process that ran it {_ending(await self._process.wait())}")
+
+    def halt(self) -> None:
+        """Asks the handler to stop, and kills it if it does not."""
+        self._link.send({"stop": True})
+        loop = asyncio.get_running_loop()
+        self._killing = self._killing or loop.call_later(STOP_SECONDS, self._kill)
+
+    def inform(self, deadline_ms: int) -> None:
+        """Its handler got more time."""
+        self._link.send({"deadline": deadline_ms})
+
+    def rest(self) -> None:
+        """The call is over."""
+        if self._killing:  # it was asked to stop; whether it has or not, nobody trusts it with another
+            self._killing.cancel()
+            self._kill()
+
+    async def close(self) -> None:
+        self._kill()
+        await self._process.wait()
+        await self._link.close()
+
+    def _kill(self) -> None:
+        self._killed = True
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+
+class Processes:
+    """As many processes as are needed at once, kept for the next call while they live."""
+
+    def __init__(self) -> None:
+        self._all: set[Process] = set()
+        self._resting: list[Process] = []
+
+    @contextlib.asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[Process]:
+        process = await self._next()
+        try:
+            yield process
+        except asyncio.CancelledError:
+            process.halt()
+            raise
+        finally:
+            process.rest()
+            self._resting.append(process)
+
+    async def _next(self) -> Process:
+        while self._resting:
+            process = self._resting.pop()
+            if process.alive:
+                return process
+            self._all.discard(process)
+            await process.close()
+        process = await Process.start()
+        self._all.add(process)
+        return process
+
+    async def close(self) -> None:
+        for process in self._all:
+            await process.close()
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

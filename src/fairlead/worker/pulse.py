@@ -1,0 +1,156 @@
+"""The heartbeat of one worker, outside of its event loop, so that no handler can hold it up.
+
+It runs in a thread of the worker's process or, under a supervisor, in the supervisor's process, where not
+even a handler that holds the interpreter's lock for minutes can stop it. It prolongs every lease the worker
+holds and tells the worker, over a line, what it learned. It does not vouch for a worker that has stopped or
+gone.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairlead.clock import monotonic
+from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
+from fairlead.settings import Settings
+from fairlead.store.opening import connected_store
+from fairlead.store.store import Store
+from fairlead.store.workers import Beat
+from fairlead.worker.link import Link
+
+RETRY_SECONDS = 0.5
+
+log = logging.getLogger("fairlead.worker")
+
+
+@dataclass
+class Held:
+    """What the worker holds, by the latest beat; monotonic times, the same in every process of a machine."""
+
+    lease_ends: dict[str, float] = field(default_factory=dict)
+    deadlines: dict[str, float] = field(default_factory=dict)
+
+    def learn(self, beat: Beat, sent: float) -> None:
+        """Counted from before the call: rather too early than too late."""
+        known = {**beat.leases, **beat.stopping}
+        self.lease_ends = {task: sent + (until - beat.now) / 1000 for task, until in known.items()}
+        self.deadlines = {task: sent + (at - beat.now) / 1000 for task, at in beat.deadlines.items()}
+
+    @property
+    def first_end(self) -> float | None:
+        return min(self.lease_ends.values(), default=None)
+
+
+class Pulse:
+    def __init__(self, store: Store, link: Link, vouch: Callable[[], bool] = lambda: True) -> None:
+        self.held = Held()
+        self.worker: str | None = None
+        self.left_over: list[tuple[str, int, str]] | None = (
+            None  # what is to be reported for it when it is dead
+        )
+        self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs in processes of their own
+        self.heard_at = 0.0  # when the worker last gave a sign of life
+        self.prolonged_at = 0.0  # when its leases last were
+        self._store = store
+        self._link = link
+        self._vouch = vouch
+        self._draining = False
+        self._changed = asyncio.Event()
+        self._settings = store.settings
+
+    async def run(self) -> None:
+        """Until the worker says goodbye or its end of the line is gone."""
+        beating = asyncio.create_task(self._beat_on())
+        try:
+            async for message in self._link:
+                self.heard_at = monotonic()
+                if "alive" in message:
+                    self.apart = message["apart"]
+                    continue
+                if "worker" in message:
+                    self.worker = message["worker"]
+                    self.held = Held()
+                    self.prolonged_at = self.heard_at
+                elif message.get("draining"):
+                    self._draining = True
+                elif "bye" in message:
+                    self.left_over = message["bye"]
+                    return
+                self._changed.set()
+        finally:
+            beating.cancel()
+            await asyncio.wait({beating})
+
+    async def _beat_on(self) -> None:
+        while True:
+            pause = await self._beat() if self.worker and self._vouch() else RETRY_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+            self._changed.clear()
+
+    async def _beat(self) -> float:
+        """One heartbeat; for how long there is none to be made."""
+        assert self.worker
+        sent = monotonic()
+        try:
+            beat = await self._store.workers.heartbeat(
+                self.worker, draining=self._draining, lease_ms=self._settings.lease_ms
+            )
+        except UnknownWorker:  # given up as dead: it must register again
+            self.held = Held()
+            self._link.send({"unknown": self.worker})
+            return RETRY_SECONDS
+        except StoreUnavailable as problem:
+            log.warning("heartbeat_failed worker=%s %s", self.worker, problem)
+            with contextlib.suppress(FairleadError):
+                await self._store.reopen()
+            return RETRY_SECONDS
+        except FairleadError as problem:
+            log.error("heartbeat_failed worker=%s %s", self.worker, problem)
+            return RETRY_SECONDS
+        self.held.learn(beat, sent)
+        self.prolonged_at = sent
+        self._link.send(
+            {
+                "sent": sent,
+                "state": beat.state,
+                "cancelled": beat.cancelled,
+                "lease_ends": self.held.lease_ends,
+                "deadlines": self.held.deadlines,
+            }
+        )
+        return self._settings.worker.heartbeat_seconds
+
+
+class PulseThread:
+    """A pulse in a thread of this process, with its own event loop and its own connection."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], str]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.end, self._theirs = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def join(self) -> None:
+        """After the worker said goodbye."""
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        link = await Link.over(self._theirs)
+        try:
+            async with connected_store(self._settings) as store:
+                store.clock = self._clock
+                await Pulse(store, link).run()
+        finally:
+            await link.close()

@@ -1,0 +1,181 @@
+"""One task from claim to report: resolve, validate, start, time, run, classify, report."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairlead.clock import monotonic
+from fairlead.task import Task
+from fairlead.worker.context import Context, Said
+from fairlead.worker.handler import Handler, RunIn
+from fairlead.worker.outcome import Report, Stop, completed, failed, stopped
+from fairlead.worker.processes import Processes
+from fairlead.worker.threads import RaisedInThread, Threads
+
+MOST_SUSPECTS = 4  # tasks that may have killed a worker, each in a process of its own
+SUSPECT_PATIENCE = 1.0  # seconds
+
+
+class Run:
+    """A task in this worker's hands."""
+
+    __slots__ = (
+        "claimed_at",
+        "context",
+        "deadline",
+        "emitted",
+        "halt",
+        "handler",
+        "inform",
+        "lease_ends",
+        "place",
+        "stop_asked_at",
+        "task",
+        "timer",
+        "why",
+    )
+
+    def __init__(self, task: Task, handler: Handler, claimed_at: float, lease_ends: float) -> None:
+        self.task = task
+        self.handler = handler
+        self.place: RunIn = handler.run_in
+        self.claimed_at = claimed_at  # when its claim was answered; monotonic, as all times here
+        self.lease_ends = lease_ends
+        self.why: Stop | None = None
+        self.emitted = 0  # chunks of output
+        self.stop_asked_at: float | None = None
+        self.deadline = 0.0
+        self.timer: asyncio.TimerHandle | None = None  # None: it has ended
+        self.context: Context | None = None
+        self.halt: Callable[[], Any] = _nothing  # stops the handler, as its place can
+        self.inform: Callable[[int], Any] = _nothing  # tells a handler elsewhere its new deadline
+
+    def stop(self, why: Stop) -> None:
+        """Asks the handler to stop. A second reason does not replace the first."""
+        if self.stop_asked_at is None:
+            self.why = why
+            self.stop_asked_at = monotonic()
+            if self.context:
+                self.context.cancelled = True
+            self.halt()
+
+
+class Runner:
+    """Runs tasks in the loop, in threads and in processes, and says how each ended."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        said: Callable[[Run, Said], None],
+        ended: Callable[[Run, Report], None],
+    ) -> None:
+        self._handlers = handlers
+        self._said = said
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._threads = Threads()
+        self._processes = Processes()
+        self._suspects = asyncio.Semaphore(MOST_SUSPECTS)
+        self._places: dict[RunIn, Callable[[Run, dict[str, Any]], Any]] = {
+            "loop": self._in_loop,
+            "thread": self._in_thread,
+            "process": self._in_process,
+        }
+        self._carrying: set[asyncio.Task[Report]] = set()  # the loop itself keeps no strong reference
+
+    def start(self, task: Task, claimed_at: float, lease_ends: float) -> Run:
+        run = Run(task, self._handlers[task.task_type], claimed_at, lease_ends)
+        if run.handler.parameters.context:
+            run.context = Context(task, lambda said: self._said(run, said))
+        self._time(run, claimed_at + task.timeout_ms / 1000)
+        carrying = self._loop.create_task(self._outcome(run))
+        run.halt = carrying.cancel
+        self._carrying.add(carrying)
+        carrying.add_done_callback(lambda done: self._finish(run, done))
+        return run
+
+    def extend(self, run: Run, deadline: float, deadline_ms: int) -> None:
+        """It got more time, or had more: then the deadline is an earlier one."""
+        if run.timer is None:  # it has ended meanwhile, and its process may run another
+            return
+        run.timer.cancel()
+        self._time(run, max(deadline, run.deadline))
+        if run.context:
+            run.context.deadline_ms = deadline_ms
+        run.inform(deadline_ms)
+
+    def _time(self, run: Run, deadline: float) -> None:
+        """It is stopped then."""
+        run.deadline = deadline
+        delay = max(0.0, deadline - monotonic())  # the loop's own clock may be another one
+        run.timer = self._loop.call_later(delay, run.stop, Stop.TIMEOUT)
+
+    async def close(self) -> None:
+        self._threads.close()
+        await self._processes.close()
+
+    def _finish(self, run: Run, done: "asyncio.Task[Report]") -> None:
+        assert run.timer
+        run.timer.cancel()
+        run.timer = None
+        self._carrying.discard(done)
+        # cancelled: it was stopped before its first step
+        self._ended(run, stopped(run.task, run.why or Stop.DRAINED) if done.cancelled() else done.result())
+
+    async def _outcome(self, run: Run) -> Report:
+        try:
+            arguments = run.handler.parameters.checked(run.task.parameters)
+            if run.handler.parameters.context:
+                arguments[run.handler.parameters.context] = run.context
+            result = await self._call(run, arguments)
+        except BaseException as problem:  # SystemExit too: a handler must not end the worker
+            if run.why is not None:
+                return stopped(run.task, run.why)
+            return failed(run.task, _cause(problem))
+        return completed(run.task, result) if run.why is None else stopped(run.task, run.why)
+
+    async def _call(self, run: Run, arguments: dict[str, Any]) -> Any:
+        """A task that may have killed a worker runs in a process of its own, so that it kills only that.
+
+        A few at a time: when a whole machine was lost, all that ran there are suspects, and they must not
+        wait for each other. Who finds no free process soon runs where its handler says.
+        """
+        if not run.task.crash_count or not run.handler.can_run_apart or run.place == "process":
+            return await self._places[run.place](run, arguments)
+        try:
+            async with asyncio.timeout(SUSPECT_PATIENCE):
+                await self._suspects.acquire()
+        except TimeoutError:
+            return await self._places[run.place](run, arguments)
+        run.place = "process"
+        try:
+            return await self._in_process(run, arguments)
+        finally:
+            self._suspects.release()
+
+    async def _in_loop(self, run: Run, arguments: dict[str, Any]) -> Any:
+        called = run.handler.function(**arguments)
+        return await called if run.handler.is_async else called
+
+    async def _in_thread(self, run: Run, arguments: dict[str, Any]) -> Any:
+        call = self._threads.start(lambda: run.handler.function(**arguments))
+        run.halt = call.interrupt
+        if run.why is not None:  # stopped before there was a thread to interrupt
+            call.interrupt()
+        try:
+            return await call.result()
+        finally:
+            self._threads.done()
+
+    async def _in_process(self, run: Run, arguments: dict[str, Any]) -> Any:
+        async with self._processes.borrowed() as process:
+            run.halt, run.inform = process.halt, process.inform
+            return await process.call(run.task, run.handler, lambda said: self._said(run, said))
+
+
+def _cause(problem: BaseException) -> BaseException:
+    return problem.problem if isinstance(problem, RaisedInThread) else problem
+
+
+def _nothing(*_: Any) -> None:
+    """There is nobody to stop or to tell yet."""

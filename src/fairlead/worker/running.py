@@ -1,0 +1,37 @@
+"""A worker in this process, with its pulse in a thread."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from fairlead.cron import Cron
+from fairlead.store.store import Store
+from fairlead.worker.handler import Handler
+from fairlead.worker.link import Link
+from fairlead.worker.pulse import PulseThread
+from fairlead.worker.worker import Worker, WorkerOptions
+
+
+@asynccontextmanager
+async def running_worker(
+    store: Store, handlers: Mapping[str, Handler], crons: Sequence[Cron], options: WorkerOptions
+) -> AsyncIterator[Worker]:
+    """It works while the block runs, then gives back what it has in hand."""
+    worker = Worker(store, handlers, crons, options)
+    pulse = PulseThread(store.settings, store.clock)
+    pulse.start()
+    link = await Link.over(pulse.end)
+    running = asyncio.create_task(worker.run(link))
+    ready = asyncio.create_task(worker.ready.wait())
+    try:
+        await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():  # else it cannot work as it is, and says why below
+            yield worker
+    finally:
+        ready.cancel()
+        worker.drain()
+        try:
+            await running
+        finally:
+            await link.close()
+            await pulse.join()

@@ -1,0 +1,235 @@
+"""Keeps N worker processes going: beats for them, replaces those that die, kills those that cannot stop.
+
+The supervisor imports none of the user's code, so nothing a handler does can hold it up.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from fairlead.clock import monotonic
+from fairlead.errors import FairleadError, InvalidInput
+from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
+from fairlead.store.opening import connected_store
+from fairlead.store.reports import Failed, Grant
+from fairlead.store.store import Store
+from fairlead.worker.link import Link
+from fairlead.worker.pulse import Pulse
+from fairlead.worker.worker import NOT_REACHABLE, STOP_SECONDS, Plan
+
+LOOK_SECONDS = 0.1
+SILENT_SECONDS = 2.0  # a worker shows every half second that its loop runs
+SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
+LONGEST_PAUSE = 10.0
+AWAY_PAUSE = 1.0  # seconds, when it was the store that could not be reached
+EXCUSES = 10  # times that a task is not charged with the death of its worker
+GOODBYE_SECONDS = 1.0  # to read what a dead worker still said
+
+log = logging.getLogger("fairlead.worker")
+
+
+class Child:
+    """One worker process and its pulse."""
+
+    pulse: Pulse | None = None  # once it has said which store it works for
+
+    def __init__(self, process: asyncio.subprocess.Process, link: Link, excused: Counter[str]) -> None:
+        self.process = process
+        self._link = link
+        self._excused = excused  # how often each task was not charged with the death of its worker
+
+    @classmethod
+    async def start(cls, plan: Plan, excused: Counter[str]) -> "Child":
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fairlead.worker.child",
+                str(theirs.fileno()),
+                str(os.getpid()),
+                pass_fds=[theirs.fileno()],
+            )
+        link = await Link.over(ours)
+        link.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
+        return cls(process, link, excused)
+
+    async def settings(self) -> Settings | None:
+        """Those of its app that its supervisor needs; None when it ended before."""
+        message = await self._link.receive()
+        if message is None:
+            return None
+        return Settings(
+            engine=msgspec.convert(message["engine"], EngineSettings),
+            worker=msgspec.convert(message["worker"], WorkerSettings),
+            lease=msgspec.convert(message["lease"], LeaseSettings),
+        )
+
+    async def live(self, store: Store) -> None:
+        """Until it has ended and its affairs are in order."""
+        self.pulse = Pulse(store, self._link, vouch=self.moves)
+        pulse = asyncio.create_task(self.pulse.run())
+        guard = asyncio.create_task(self._guard(self.pulse, store.settings.lease_ms / 1000))
+        self._link.send({"go": True})
+        try:
+            await self.process.wait()
+            # It reads the goodbye, if there was one. The line ends with the process, unless a process that
+            # it has started and left behind holds it open.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await pulse
+        finally:
+            for task in (pulse, guard):
+                task.cancel()
+            await asyncio.wait({pulse, guard})
+        await self._settle(store, self.pulse)
+
+    async def close(self) -> int:
+        """Its exit code."""
+        code = await self.process.wait()
+        await self._link.close()
+        return code
+
+    def moves(self) -> bool:
+        """Not stopped (SIGSTOP), not ended: a worker that does not move is not vouched for."""
+        try:
+            how = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.process.pid, how) is None
+        except ChildProcessError:
+            return False
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+
+    async def _guard(self, pulse: Pulse, lease: float) -> None:
+        """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
+        heard, silent = 0.0, 0.0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            # counted in looks, not by the clock: who was stopped, alone or with us, gets its time to speak
+            silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
+            now, held, heard = monotonic(), pulse.held, pulse.heard_at
+            overdue = (
+                now > pulse.prolonged_at + lease  # what it claimed since is not among those held
+                or any(now > end for end in held.lease_ends.values())
+                or any(now > deadline + 2 * STOP_SECONDS for deadline in held.deadlines.values())
+            )
+            if overdue and silent > min(SILENT_SECONDS, lease / 2):
+                log.error("worker_stuck worker=%s pid=%d killed", pulse.worker, self.process.pid)
+                with contextlib.suppress(ProcessLookupError):
+                    self.process.kill()
+
+    async def _settle(self, store: Store, pulse: Pulse) -> None:
+        """It is dead for certain: what it held is free now, and not only when its lease would end."""
+        if pulse.worker is None:
+            return
+        with contextlib.suppress(FairleadError):  # then the leases end by themselves
+            if pulse.left_over is None:
+                await self._excuse(store, pulse.worker, pulse.apart)
+                lost = await store.expire(pulse.worker)
+                log.error("worker_died worker=%s pid=%d tasks=%d", pulse.worker, self.process.pid, lost)
+                return
+            for task_id, fence, kind in pulse.left_over:
+                if kind == "Failed":
+                    await store.fail(
+                        pulse.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
+                    )
+                else:
+                    await store.release(pulse.worker, Grant(task_id, fence))
+            try:
+                await store.workers.leave(pulse.worker)
+            except InvalidInput:  # it left without knowing of some it held: an answer never reached it
+                await store.expire(pulse.worker)
+
+    async def _excuse(self, store: Store, worker: str, apart: list[tuple[str, int]]) -> None:
+        """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
+
+        Not for ever: it may have found a way to.
+        """
+        innocent = [Grant(task_id, fence) for task_id, fence in apart if self._excused[task_id] < EXCUSES]
+        self._excused.update(grant.id for grant in innocent)
+        if innocent:
+            await store.release(worker, *innocent)
+
+
+class Supervisor:
+    def __init__(self, plan: Plan, processes: int = 1) -> None:
+        self._plan = plan
+        self._processes = processes
+        self._children: set[Child] = set()
+        self._excused: Counter[str] = Counter()
+        self._store: Store | None = None
+        self._opening = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._worked = False
+        self._exit_code = 0
+
+    async def run(self) -> int:
+        """Until it is told to stop, or all have been drained; the exit code of the command."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            for _ in range(self._processes):
+                group.create_task(self._keep(stack))
+        return self._exit_code
+
+    def stop(self) -> None:
+        """The children drain; the second time they cut it short."""
+        self._stopping.set()
+        for child in self._children:
+            child.terminate()
+
+    async def _keep(self, stack: AsyncExitStack) -> None:
+        """One place among the processes: whoever dies in it is replaced."""
+        pause = 0.0
+        while not self._stopping.is_set():
+            born = monotonic()
+            code = await self._one_life(stack)
+            if code == 0 or self._stopping.is_set():
+                return
+            if not self._has_worked():  # it cannot work as it is: another try would end the same
+                self._exit_code = code if code > 0 else 1
+                self.stop()
+                return
+            if code == NOT_REACHABLE:
+                pause = AWAY_PAUSE
+            else:
+                pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+
+    async def _one_life(self, stack: AsyncExitStack) -> int:
+        child = await Child.start(self._plan, self._excused)
+        self._children.add(child)
+        if self._stopping.is_set():  # told to stop while it was being started
+            child.terminate()
+        try:
+            if settings := await child.settings():
+                await child.live(await self._open(stack, settings))
+            self._has_worked()
+            return await child.close()
+        finally:
+            self._children.discard(child)
+
+    def _has_worked(self) -> bool:
+        """Whether some child got as far as registering, be it one that is still there."""
+        self._worked = self._worked or any(child.pulse and child.pulse.worker for child in self._children)
+        return self._worked
+
+    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Store:
+        """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
+        async with self._opening:
+            if self._store is None:
+                self._store = await stack.enter_async_context(connected_store(settings))
+        return self._store

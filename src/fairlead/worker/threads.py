@@ -1,0 +1,110 @@
+"""Handlers in threads: a plain `def` may block as it likes, and can be interrupted between two bytecodes."""
+
+import asyncio
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+
+class Interrupted(BaseException):
+    """Raised inside a handler's thread: its task was cancelled, timed out, or is no longer ours."""
+
+
+class Call:
+    """One call of a function in some thread."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[Any] = self._loop.create_future()
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+        self._too_late = False  # interrupted before a thread took it up
+
+    async def result(self) -> Any:
+        return await self._future
+
+    def interrupt(self) -> None:
+        """Takes effect when the thread runs Python again: a call into C is not broken off."""
+        with self._lock:
+            if self._thread is None:
+                self._too_late = True
+            else:
+                raise_in(self._thread)
+
+    def run(self) -> None:
+        """In the thread."""
+        result, problem = None, None
+        try:
+            with self._lock:
+                if self._too_late:
+                    raise Interrupted
+                self._thread = threading.get_ident()
+            try:
+                result = self._function()
+            finally:
+                # from here on no interrupt can be sent; one on its way arrives before the next line but one
+                with self._lock:
+                    self._thread = None
+        except BaseException as raised:
+            problem = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            self._loop.call_soon_threadsafe(self._tell, result, problem)
+
+    def _tell(self, result: Any, problem: BaseException | None) -> None:
+        if self._future.cancelled():
+            return
+        if isinstance(problem, Interrupted | SystemExit | KeyboardInterrupt | StopIteration):
+            self._future.set_exception(RaisedInThread(problem))  # a future cannot carry these
+        elif problem is not None:
+            self._future.set_exception(problem)
+        else:
+            self._future.set_result(result)
+
+
+class RaisedInThread(Exception):
+    """Carries what the event loop would take for its own: SystemExit and the like."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class Threads:
+    """As many threads as are needed at once, kept for the next call.
+
+    Daemons, unlike those of the standard executor: a handler that never ends cannot keep the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._count = 0
+        self._busy = 0
+
+    def start(self, function: Callable[[], Any]) -> Call:
+        call = Call(function)
+        self._busy += 1
+        if self._busy > self._count:
+            self._count += 1
+            threading.Thread(target=self._serve, name=f"fairlead-{self._count}", daemon=True).start()
+        self._calls.put(call)
+        return call
+
+    def done(self) -> None:
+        """A call that was started has ended."""
+        self._busy -= 1
+
+    def close(self) -> None:
+        for _ in range(self._count):
+            self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.run()
+
+
+def raise_in(thread: int) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted))

@@ -1,0 +1,59 @@
+"""Submits the tasks of crons when their ticks are due; of all processes that do, one does so for each."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+
+from fairlead.cron import Cron, due, next_tick, written
+from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, StoreUnavailable
+from fairlead.store.store import Store
+
+LONGEST_SLEEP = 30.0  # seconds; this machine's idea of a second may drift from the store's
+PAUSE = 1.0  # seconds, after the store did not answer
+
+log = logging.getLogger("fairlead.worker.ticker")
+
+
+class Ticker:
+    def __init__(self, store: Store, crons: Sequence[Cron], *, longest_sleep: float = LONGEST_SLEEP) -> None:
+        self._store = store
+        self._crons = crons
+        self._longest_sleep = longest_sleep
+
+    async def run(self) -> None:
+        """Until cancelled, which loses nothing: another ticker, or the next one, goes on from there."""
+        async with asyncio.TaskGroup() as group:
+            for cron in self._crons:
+                group.create_task(self._follow(cron), name=f"cron {cron.name}")
+
+    async def _follow(self, cron: Cron) -> None:
+        while True:
+            try:
+                seconds = await self._look(cron)
+            except StoreUnavailable as problem:
+                log.warning("store_unavailable cron=%s %s", cron.name, problem)
+                with contextlib.suppress(FairleadError):
+                    await self._store.reopen()
+                seconds = PAUSE
+            except FairleadError as problem:
+                log.error("store_fault cron=%s %s", cron.name, problem)
+                seconds = PAUSE
+            await asyncio.sleep(min(seconds, self._longest_sleep))
+
+    async def _look(self, cron: Cron) -> float:
+        """Submits what is due; in how many seconds, by the store's clock, it is worth looking again."""
+        last, now = await self._store.crons.last(cron.name)
+        ticks = due(cron, last, now)
+        for tick in ticks:
+            try:
+                submitted = await self._store.crons.tick(cron.name, last, tick, cron.new_task(tick))
+            except (InvalidInput, IdempotencyConflict) as refusal:
+                # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
+                log.error("tick_refused cron=%s tick=%s %s", cron.name, written(tick), refusal)
+                return (next_tick(cron, now) - now) / 1000
+            if submitted is None:
+                break  # another process was first: see how far it has come
+            log.info("tick_submitted cron=%s tick=%s task=%s", cron.name, written(tick), submitted.task_id)
+            last = tick
+        return 0 if ticks else (next_tick(cron, now) - now) / 1000

@@ -1,0 +1,235 @@
+"""A worker: one process's hands. It registers, claims and runs tasks until it is drained."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import uuid_utils
+
+from fairlead import __version__
+from fairlead.clock import monotonic
+from fairlead.cron import Cron
+from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
+from fairlead.store.store import Store
+from fairlead.worker.claimer import Claimer
+from fairlead.worker.handler import Handler
+from fairlead.worker.link import Link
+from fairlead.worker.outcome import Stop, stopped
+from fairlead.worker.ticker import Ticker
+
+NET_SECONDS = 15.0  # a wake-up call may be lost: look at least so often
+STOP_SECONDS = 5.0  # between asking a handler to stop and giving it up
+ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been read and learned
+LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
+GRACE_SECONDS = 30.0
+NOT_REACHABLE, STUCK = 3, 4  # exit codes of a worker process: no store; a handler that nothing stops
+
+log = logging.getLogger("fairlead.worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """How much one worker process takes on. None: as the settings say."""
+
+    capacity: int | None = None
+    reserve: int | None = None
+    capabilities: tuple[str, ...] = ()
+    name: str = ""
+    grace: float = GRACE_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a supervisor's children are to do: run this app, pointed at another store if one is given."""
+
+    target: str  # module:attribute
+    options: WorkerOptions = field(default_factory=WorkerOptions)
+    url: str | None = None
+    data: str | None = None
+    namespace: str | None = None
+    config: str | None = None
+
+
+class Worker:
+    """`supervised`: a parent process kills and replaces this one when a handler cannot be stopped."""
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        crons: Sequence[Cron] = (),
+        options: WorkerOptions | None = None,
+        *,
+        supervised: bool = False,
+    ) -> None:
+        if not handlers:
+            raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
+        self._store = store
+        self._handlers = handlers
+        self._crons = crons
+        self._options = options or WorkerOptions()
+        self._supervised = supervised
+        settings = store.settings.worker
+        self._capacity = self._options.capacity or settings.capacity
+        self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
+        self._name = self._options.name or re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:80]
+        self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
+        self._lease_seconds = store.settings.lease_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self._claimer = Claimer(store, self.id, self._capacity, handlers, self.register)
+        self._link: Link | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        self.ready = asyncio.Event()  # it has registered
+        self.stuck = False  # it ends because of a handler that cannot be stopped
+
+    @property
+    def running(self) -> list[str]:
+        """The ids of the tasks in hand."""
+        return [run.task.task_id for run in self._claimer.running.values()]
+
+    async def register(self) -> None:
+        await self._store.workers.register(
+            self.id,
+            capabilities=self._options.capabilities,
+            task_types=self._handlers,
+            capacity=self._capacity,
+            reserve=self._reserve,
+            name=self._name,
+            version=__version__,
+        )
+
+    async def run(self, link: Link) -> None:
+        """Until it is drained. `link` leads to the pulse."""
+        self._link = link
+        await self._claimer.insist(self.register)
+        link.send({"worker": self.id})
+        self.ready.set()
+        log.info("worker_started worker=%s capacity=%d", self.id, self._capacity)
+        duties = [self._wait_for_calls(), self._listen(), self._watch()]
+        if self._crons:
+            duties.append(Ticker(self._store, self._crons).run())
+        background = [self._loop.create_task(duty) for duty in duties]
+        work = self._loop.create_task(self._claimer.work())
+        try:
+            await asyncio.wait([work, *background], return_when=asyncio.FIRST_COMPLETED)
+            for task in (work, *background):  # a duty that ended by itself ended by an error: it is raised
+                if task.done():
+                    task.result()
+        finally:
+            for task in (work, *background):
+                task.cancel()
+            await asyncio.gather(work, *background, return_exceptions=True)
+            await self._leave()
+
+    def drain(self, grace: float | None = None) -> None:
+        """No new claims; what runs gets `grace` seconds, then it is given back. Again: the shorter counts."""
+        self._claimer.close()
+        if self._link:
+            self._link.send({"draining": True})
+        end = self._loop.time() + (self._options.grace if grace is None else grace)
+        if self._ending is None or end < self._ending.when():
+            if self._ending:
+                self._ending.cancel()
+            self._ending = self._loop.call_at(end, self._give_back)
+            log.info("worker_draining worker=%s running=%d", self.id, len(self._claimer.running))
+
+    def _give_back(self) -> None:
+        for run in self._claimer.running.values():
+            run.stop(Stop.DRAINED)
+        self._loop.call_later(STOP_SECONDS, self._claimer.give_up)
+
+    async def _wait_for_calls(self) -> None:
+        """The store calls a worker that waits: there is something to claim, or a task was cancelled."""
+        # twice in a lease, so that every lease of every other worker is known of before it can run out
+        net = min(NET_SECONDS, self._lease_seconds / 2)
+        while True:
+            try:
+                called = await self._store.workers.wait(self.id, net)
+            except StoreUnavailable:
+                await asyncio.sleep(0.2)
+                with contextlib.suppress(FairleadError):
+                    await self._store.reopen()
+                called = None
+            if called and called.startswith("cancel:"):
+                self._claimer.cancel(called.removeprefix("cancel:"))
+            else:
+                self._claimer.look()
+
+    async def _listen(self) -> None:
+        """What the pulse learned."""
+        assert self._link
+        async for message in self._link:
+            if "unknown" in message:
+                await self._claimer.insist(self.register)
+                self._claimer.look()
+            else:
+                self._learn(message)
+        # without a pulse no lease is prolonged
+        log.error("pulse_lost worker=%s", self.id)
+        self.drain(0)
+        await asyncio.Event().wait()
+
+    def _learn(self, beat: dict[str, Any]) -> None:
+        for run in list(self._claimer.running.values()):
+            task_id = run.task.task_id
+            if task_id in beat["cancelled"]:
+                run.stop(Stop.CANCELLED)
+            elif task_id in beat["lease_ends"]:
+                run.lease_ends = beat["lease_ends"][task_id]
+            elif run.claimed_at < beat["sent"]:  # not one that was claimed while the beat was on its way
+                run.stop(Stop.LOST)
+        if beat["state"] == "draining":
+            self.drain()
+
+    async def _watch(self) -> None:
+        """Stops what must not go on: a lease that is about to end belongs to somebody else soon."""
+        margin = 0.2 * self._lease_seconds
+        while True:
+            for _ in range(ROUNDS_TO_HEAR):
+                # a handler may just have blocked the loop for long: first hear what the pulse said meanwhile
+                await asyncio.sleep(0)
+            now = monotonic()
+            for run in list(self._claimer.running.values()):
+                if now > run.lease_ends - margin:
+                    run.stop(Stop.LOST)
+                if self._supervised and run.stop_asked_at is not None:
+                    self._end_with(now, run.lease_ends, run.stop_asked_at)
+            if self._link:
+                self._link.send({"alive": True, "apart": self._apart()})
+            await asyncio.sleep(min(LIFE_SECONDS, margin / 2))
+
+    def _apart(self) -> list[tuple[str, int]]:
+        """The runs in processes of their own: if this one dies, it is not by their doing."""
+        runs = self._claimer.running.values()
+        return [(run.task.task_id, run.task.fence) for run in runs if run.place == "process"]
+
+    def _end_with(self, now: float, lease_ends: float, stop_asked_at: float) -> None:
+        """Only the end of this process ends a handler that does not stop when it is asked to."""
+        margin = 0.2 * self._lease_seconds
+        over = now > max(
+            lease_ends, stop_asked_at + margin / 2
+        )  # who just woke from a long sleep may stop yet
+        if over or now > stop_asked_at + STOP_SECONDS:
+            self.stuck = self.stuck or self._ending is None
+            # let the others finish while its lease lasts
+            self.drain(min(margin, STOP_SECONDS))
+        if over:  # it is somebody else's now
+            self._claimer.give_up()
+
+    async def _leave(self) -> None:
+        left_over = [
+            (run.task.task_id, run.task.fence, type(stopped(run.task, run.why or Stop.DRAINED)).__name__)
+            for run in self._claimer.running.values()
+        ]
+        with contextlib.suppress(FairleadError):
+            if not self._claimer.running:
+                await self._store.workers.leave(self.id)
+        assert self._link
+        self._link.send({"bye": left_over})
+        await self._claimer.runner.close()
+        log.info("worker_ended worker=%s left_over=%d", self.id, len(left_over))

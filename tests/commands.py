@@ -1,0 +1,76 @@
+"""The command as a user runs it: a real process, on the server of a test or on a folder of its own."""
+
+import asyncio
+import os
+import pty
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.store.store import Store
+
+FAIRLEAD = str(Path(sys.executable).with_name("fairlead"))
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Where commands run: an empty home, and what they all are told (which server, which namespace)."""
+
+    home: Path
+    where: tuple[str, ...] = ()
+
+    @classmethod
+    def beside(cls, store: Store, url: str, home: Path) -> "Shell":
+        """On the namespace of a test's own store."""
+        return cls(home, ("--engine", url, "--namespace", store.connection.keys.namespace))
+
+    async def start(self, *arguments: str, stdin: int = DEVNULL, out: int = PIPE, err: int = PIPE) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *(FAIRLEAD, *arguments, *self.where),
+            stdin=stdin,
+            stdout=out,
+            stderr=err,
+            cwd=self.home,
+            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "200"},
+        )
+
+    async def run(self, *arguments: str, given: str | None = None) -> Ended:
+        process = await self.start(*arguments, stdin=DEVNULL if given is None else PIPE)
+        return await ended(process, given)
+
+    async def on_terminal(self, *arguments: str, typed: str = "") -> Ended:
+        """Run where all three streams are one terminal; `typed` is what the user answers."""
+        ours, theirs = pty.openpty()
+        try:
+            process = await self.start(*arguments, stdin=theirs, out=theirs, err=theirs)
+        finally:
+            os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = await asyncio.to_thread(_read_all, ours)
+        return Ended(await process.wait(), shown, "")
+
+
+async def ended(process: Process, given: str | None = None) -> Ended:
+    out, err = await process.communicate(None if given is None else given.encode())
+    assert process.returncode is not None
+    return Ended(process.returncode, out.decode(), err.decode())
+
+
+def _read_all(terminal: int) -> str:
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:  # Linux says so when the other side has closed it
+        pass
+    finally:
+        os.close(terminal)
+    return shown.decode()

@@ -1,0 +1,107 @@
+"""`fairlead dlq`: what failed is listed, queued again or forgotten."""
+
+import json
+
+import pytest
+
+from fairlead import errors
+from fairlead.states import State
+from fairlead.store.reports import Failed
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.commands import Shell
+
+
+async def dead(store: Store, task_type: str = "draw", message: str = "no ink") -> str:
+    await store.workers.register("w")
+    task_id = (await store.submit_one(NewTask(task_type=task_type))).task_id
+    (task,) = (await store.claim("w")).tasks
+    await store.fail("w", Failed(task_id, task.fence, code="broken", message=message, retriable=False))
+    return task_id
+
+
+async def left(store: Store) -> list[str]:
+    return [task.task_id for task in await store.dead_letters()]
+
+
+async def test_what_failed_is_listed_the_latest_first_with_its_error(live_store: Store, shell: Shell) -> None:
+    one, two = await dead(live_store, "draw", "two\nlines"), await dead(live_store, "sing")
+    rows = [line.split(maxsplit=5) for line in (await shell.run("dlq", "list")).out.splitlines()[1:]]
+    assert {(row[0], row[1], row[2], row[4], row[5]) for row in rows} == {
+        (two, "sing", "failed", "broken", "no ink"),
+        (one, "draw", "failed", "broken", "two\\nlines"),
+    }
+    only = json.loads((await shell.run("dlq", "list", "--task-type", "draw", "--output", "json")).out)
+    assert [(task["task_id"], task["error"]["message"]) for task in only["tasks"]] == [(one, "two\nlines")]
+    assert len((await shell.run("dlq", "list", "--limit", "1")).out.splitlines()) == 2
+
+
+async def test_tasks_are_replayed_by_id_and_what_cannot_be_is_told(live_store: Store, shell: Shell) -> None:
+    one, two = await dead(live_store), await dead(live_store)
+    answer = await shell.run("dlq", "replay", one, "nonsense")
+    assert (answer.code, answer.out) == (1, "1 task replayed\n")
+    assert answer.err.startswith("fairlead: nonsense: There is no such task")
+    assert (await live_store.get(one)).status is State.QUEUED
+    assert await left(live_store) == [two]
+    again = await shell.run("dlq", "replay", one, "--output", "json")
+    assert json.loads(again.out)["refused"][one]["code"] == "not_replayable"
+
+
+async def test_all_of_a_type_are_replayed(live_store: Store, shell: Shell) -> None:
+    drawn, sung = await dead(live_store, "draw"), [await dead(live_store, "sing") for _ in range(2)]
+    answer = await shell.run("dlq", "replay", "--all", "--task-type", "sing", "--output", "json")
+    assert answer.code == 0
+    assert set(json.loads(answer.out)["replayed"]) == set(sung)
+    assert await left(live_store) == [drawn]
+
+
+async def test_tasks_are_purged_by_id_or_all(live_store: Store, shell: Shell) -> None:
+    one, *_ = [await dead(live_store) for _ in range(3)]
+    assert (await shell.run("dlq", "purge", one)).out == "1 task purged\n"
+    with pytest.raises(errors.UnknownTask):
+        await live_store.get(one)
+    assert (await shell.run("dlq", "purge", "--all")).out == "2 tasks purged\n"
+    assert await left(live_store) == []
+
+
+async def test_a_task_that_waits_is_not_purged(live_store: Store, shell: Shell) -> None:
+    task_id = (await live_store.submit_one(NewTask(task_type="draw"))).task_id
+    answer = await shell.run("dlq", "purge", task_id)
+    assert (answer.code, answer.out) == (1, "0 tasks purged\n")
+    assert f"{task_id}: Only failed and dead-lettered tasks can be purged" in answer.err
+    assert (await live_store.get(task_id)).status is State.QUEUED
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "says", "stay"),
+    [
+        ("y\n", 0, "1 task purged", 0),
+        ("n\n", 1, "Nothing was purged.", 1),
+        ("\n", 1, "Nothing was purged.", 1),
+    ],
+)
+async def test_on_a_terminal_purging_asks_first(
+    typed: str, code: int, says: str, stay: int, live_store: Store, shell: Shell
+) -> None:
+    await dead(live_store)
+    answer = await shell.on_terminal("dlq", "purge", "--all", typed=typed)
+    assert "Forget all tasks that failed for good? [y/N]" in answer.out
+    assert says in answer.out
+    assert (answer.code, len(await left(live_store))) == (code, stay)
+
+
+async def test_on_a_terminal_purging_does_not_ask_when_told_so(live_store: Store, shell: Shell) -> None:
+    task_id = await dead(live_store)
+    answer = await shell.on_terminal("dlq", "purge", task_id, "--yes")
+    assert "[y/N]" not in answer.out
+    assert (answer.code, await left(live_store)) == (0, [])
+
+
+@pytest.mark.parametrize("command", ["replay", "purge"])
+@pytest.mark.parametrize("arguments", [(), ("some-id", "--all"), ("some-id", "--task-type", "draw")])
+async def test_it_must_be_clear_which_tasks_are_meant(
+    command: str, arguments: tuple[str, ...], shell: Shell
+) -> None:
+    answer = await shell.run("dlq", command, *arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert "give ids of tasks, or --all" in answer.err

@@ -1,0 +1,204 @@
+"""What is reported of a run, by how it ended."""
+
+import dataclasses
+import email.message
+import io
+import urllib.error
+from typing import Any
+
+import pytest
+
+from fairlead.errors import InvalidInput, PermanentError, RetriableError
+from fairlead.priority import Priority
+from fairlead.states import State
+from fairlead.store.reports import Completed, Failed
+from fairlead.task import MOST_SECONDS, Task
+from fairlead.worker.outcome import (
+    FailedElsewhere,
+    HandlerDied,
+    Returned,
+    Stop,
+    bad_result,
+    completed,
+    failed,
+    stopped,
+)
+
+TASK = Task(
+    task_id="018f0000-0000-7000-8000-000000000000",
+    task_type="draw",
+    status=State.EXECUTING,
+    priority=Priority.MEDIUM,
+    effective_priority=Priority.MEDIUM,
+    parameters={},
+    created_at=0,
+    timeout_ms=1500,
+    max_retries=3,
+    fence=7,
+)
+
+
+class NoInk(PermanentError):
+    """There is no ink."""
+
+    code = "no_ink"
+
+
+class Busy(RetriableError):
+    code = "busy"
+
+
+class Response:
+    """Of httpx or requests: the error carries the response."""
+
+    def __init__(self, status_code: int, headers: dict[str, str] | None = None) -> None:
+        self.status_code = status_code
+        self.headers = headers or {}
+
+
+class ResponseCarried(Exception):
+    def __init__(self, status_code: int, headers: dict[str, str] | None = None) -> None:
+        super().__init__(f"status {status_code}")
+        self.response = Response(status_code, headers)
+
+
+class StatusCarried(Exception):
+    """Of aiohttp: the error carries the status and the headers itself."""
+
+    def __init__(self, status: int, headers: dict[str, str] | None = None) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.headers = headers
+
+
+def of_urllib(status: int, headers: dict[str, str] | None = None) -> urllib.error.HTTPError:
+    message = email.message.Message()
+    for name, value in (headers or {}).items():
+        message[name] = value
+    return urllib.error.HTTPError("http://there", status, f"status {status}", message, io.BytesIO())
+
+
+HTTP_CLIENTS = [ResponseCarried, StatusCarried, of_urllib]
+
+
+def test_what_is_returned_is_the_result() -> None:
+    assert completed(TASK, {"a": 1}) == Completed(TASK.task_id, 7, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "message", "retriable"),
+    [
+        (ValueError("no such colour"), "ValueError", "no such colour", True),
+        (ValueError(), "ValueError", "ValueError", True),
+        (ConnectionError("refused"), "ConnectionError", "refused", True),
+        (PermanentError("broken"), "permanent_error", "broken", False),
+        (NoInk(), "no_ink", "There is no ink.", False),
+        (RetriableError("later"), "retriable_error", "later", True),
+        (Busy("later"), "busy", "later", True),
+        (InvalidInput("colour", "is not a colour"), "invalid_input", "colour: is not a colour", False),
+        (SystemExit(3), "SystemExit", "the handler called sys.exit(3)", True),
+        (KeyboardInterrupt(), "KeyboardInterrupt", "KeyboardInterrupt", True),
+    ],
+)
+def test_what_is_raised_says_whether_it_is_tried_again(
+    problem: BaseException, code: str, message: str, retriable: bool
+) -> None:
+    report = failed(TASK, problem)
+    assert (report.code, report.message, report.retriable) == (code, message, retriable)
+    assert (report.task_id, report.fence, report.crashed, report.retry_after_ms) == (
+        TASK.task_id,
+        7,
+        False,
+        0,
+    )
+
+
+@pytest.mark.parametrize("error", HTTP_CLIENTS)
+@pytest.mark.parametrize(
+    ("status", "retriable"),
+    [
+        *((status, True) for status in (408, 425, 429, 502, 503, 504)),
+        *((status, False) for status in (400, 401, 403, 404, 409, 422, 500, 501)),
+    ],
+)
+def test_an_error_of_an_http_client_is_judged_by_its_status(error: Any, status: int, retriable: bool) -> None:
+    assert failed(TASK, error(status)).retriable is retriable
+
+
+@pytest.mark.parametrize("error", HTTP_CLIENTS)
+@pytest.mark.parametrize(
+    ("headers", "ms"),
+    [
+        ({"Retry-After": "12"}, 12_000),
+        ({"retry-after": "0.5"}, 500),
+        ({"Retry-After": "-3"}, 0),
+        ({"Retry-After": "nan"}, 0),
+        ({"Retry-After": "inf"}, MOST_SECONDS * 1000),
+        ({"Retry-After": "soon"}, 0),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 30_000),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"}, 0),
+        ({}, 0),
+    ],
+)
+def test_retry_after_is_honoured(error: Any, headers: dict[str, str], ms: int) -> None:
+    assert failed(TASK, error(503, headers)).retry_after_ms == ms
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "ms"),
+    [(None, 0), (2.5, 2500), (-1, 0), (float("inf"), MOST_SECONDS * 1000), (float("nan"), 0), ("soon", 0)],
+)
+def test_an_error_of_ours_says_itself_when_to_try_again(retry_after: Any, ms: int) -> None:
+    assert failed(TASK, RetriableError("later", retry_after=retry_after)).retry_after_ms == ms
+
+
+def test_an_error_that_has_no_answer_is_tried_again() -> None:
+    problem = ResponseCarried(404)
+    problem.response = None  # type: ignore[assignment]  # as requests does when nobody answered
+    assert failed(TASK, problem).retriable
+
+
+def test_whatever_is_raised_can_be_reported() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    class Numbered(PermanentError):
+        code = 17  # type: ignore[assignment]
+
+    assert failed(TASK, Mute()).message == "Mute"
+    assert failed(TASK, Numbered("n")).code == "17"
+    assert failed(TASK, ValueError("\ud800")).message == "?"
+    assert len(failed(TASK, ValueError("x" * 10_000_000)).message) == 4000
+
+
+def test_a_dead_process_is_a_crash_and_not_a_failure() -> None:
+    report = failed(TASK, HandlerDied("the process that ran it was killed by SIGKILL"))
+    assert (report.code, report.crashed) == ("handler_died", True)
+
+
+def test_what_another_process_reports_is_passed_on() -> None:
+    report = Failed(TASK.task_id, 7, "no_ink", "m", retriable=False, jitter=5)
+    assert failed(TASK, FailedElsewhere(dataclasses.asdict(report))) == report
+
+
+def test_a_task_group_does_not_hide_what_its_one_task_raised() -> None:
+    wrapped = ExceptionGroup("unhandled errors in a TaskGroup", [NoInk()])
+    assert failed(TASK, ExceptionGroup("outer", [wrapped])).code == "no_ink"
+    several = failed(TASK, ExceptionGroup("two", [NoInk(), ValueError()]))
+    assert (several.code, several.retriable) == ("ExceptionGroup", True)
+
+
+def test_a_result_that_cannot_be_kept_is_not_tried_again() -> None:
+    report = bad_result(TASK.task_id, 7, InvalidInput("result", "set is not JSON"))
+    assert (report.code, report.retriable) == ("bad_result", False)
+    assert report.message == "what the handler returned cannot be kept: result: set is not JSON"
+
+
+def test_a_stopped_run_is_reported_by_why_it_was_stopped() -> None:
+    timed_out = stopped(TASK, Stop.TIMEOUT)
+    assert isinstance(timed_out, Failed)
+    assert (timed_out.code, timed_out.retriable) == ("timeout", True)
+    assert timed_out.message == "it ran longer than its timeout of 1.5 s"
+    assert stopped(TASK, Stop.CANCELLED) == stopped(TASK, Stop.DRAINED) == Returned(TASK.task_id, 7)
+    assert stopped(TASK, Stop.LOST) == Returned(TASK.task_id, 7), "refused, unless the lease is still ours"
