@@ -1,25 +1,37 @@
 """`python -m chaos [CAMPAIGN ...]`: the long campaigns. Each prints its seed and keeps its figures."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from chaos import model
+from chaos import blocked, kills, model, partitions, poison, restarts, soak, zombies
+from chaos.options import Options
 
-CAMPAIGNS = {"model": model.run}
+CAMPAIGNS: dict[str, Callable[[Options], None]] = {
+    "model": model.run,
+    "kills": kills.run,
+    "zombies": zombies.run,
+    "blocked": blocked.run,
+    "poison": poison.run,
+    "restarts": restarts.run,
+    "partitions": partitions.run,
+    "soak": soak.run,
+}
 
 app = App(name="chaos", help="Long fault campaigns; the short ones are in the tests.")
 
 
 @app.default
 def main(
-    *campaigns: Annotated[str, Parameter(help="Which to run; all when none is named.")],
-    seed: Annotated[int | None, Parameter(help="Repeat a campaign that printed this seed.")] = None,
-    claims: Annotated[int, Parameter(help="Random claims of the model campaign.")] = 200_000,
-    jobs: Annotated[int, Parameter(help="Processes of the model campaign.")] = 2,
+    *campaigns: Annotated[str, Parameter(help=f"Which to run, of {', '.join(CAMPAIGNS)}; else all.")],
+    options: Annotated[Options | None, Parameter(name="*")] = None,
 ) -> None:
+    unknown = set(campaigns) - CAMPAIGNS.keys()
+    if unknown:
+        raise SystemExit(f"no campaign {', '.join(sorted(unknown))}: there are {', '.join(CAMPAIGNS)}")
     for name in campaigns or CAMPAIGNS:
-        CAMPAIGNS[name](seed=seed, claims=claims, jobs=jobs)
+        CAMPAIGNS[name](options or Options())
 
 
 if __name__ == "__main__":

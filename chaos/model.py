@@ -2,13 +2,13 @@
 
 import asyncio
 import multiprocessing
-import secrets
 import time
 from collections import Counter
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from chaos.options import Options
 from chaos.results import keep
 from tests.model.machine import Machine
 from tests.servers import running
@@ -16,8 +16,8 @@ from tests.servers import running
 HISTORIES_AT_ONCE = 200
 
 
-def run(*, seed: int | None, claims: int, jobs: int) -> None:
-    seed = secrets.randbelow(1 << 32) if seed is None else seed
+def run(options: Options) -> None:
+    seed, claims, jobs = options.seed, options.claims, options.jobs
     print(f"model: seed {seed}, {claims} claims in {jobs} processes", flush=True)
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:

@@ -165,24 +165,28 @@ class Fairlead:
     ) -> Decorator:
         """Submits the function as a task at every tick, once over all processes that run workers for it.
 
-        A parameter named `tick` is told for when it is. `options`: those of `task`, and those of a submit.
+        A parameter named `tick` is told for when it is; `parameters` are the others. `options`: those of
+        `task`, and those of a submit.
         """
-        wishes = {one: options.pop(one) for one in list(options) if one in OPTIONS and one not in OF_TYPES}
+        of_submits = {*OPTIONS, "parameters"}.difference(OF_TYPES)
+        wishes = {one: options.pop(one) for one in of_submits & options.keys()}
 
         def decorate(function: Any) -> Any:
+            if isinstance(function, TaskFunction) and options:
+                raise InvalidInput("options", f"say {', '.join(options)} in `@fl.task`, where it belongs")
             made = function if isinstance(function, TaskFunction) else self._make(function, None, **options)
             handler = made.handler
-            self.crons.append(
-                Cron(
-                    name=name or handler.task_type,
-                    expression=expression,
-                    task_type=handler.task_type,
-                    timezone=timezone,
-                    missed=missed,
-                    wishes=wishes,
-                    tick_parameter="tick" if "tick" in handler.parameters.names else None,
-                )
+            cron = Cron(
+                name=name or handler.task_type,
+                expression=expression,
+                task_type=handler.task_type,
+                timezone=timezone,
+                missed=missed,
+                wishes=wishes,
+                tick_parameter="tick" if "tick" in handler.parameters.names else None,
             )
+            handler.parameters.checked(cron.new_task(0).parameters)  # better now than at every tick
+            self.crons.append(cron)
             return made
 
         return decorate

@@ -7,6 +7,8 @@ FairleadError
 ├── UnknownTask             no such task (or its record has run out)
 ├── UnknownWorker           not registered, or dead: register again
 ├── UnknownLimit            no such limit
+├── UnknownKey              no such API key
+├── KeyEnded                the API key was revoked or has expired
 ├── Fenced                  the lease is no longer the caller's
 │   └── LeaseLost           ... and what it protected was stopped
 ├── LimitFull               no room in the limit now
@@ -81,6 +83,18 @@ class UnknownLimit(FairleadError):
     """There is no such limit: define it first."""
 
     code = "unknown_limit"
+
+
+class UnknownKey(FairleadError):
+    """There is no such API key: `fairlead key list` shows them."""
+
+    code = "unknown_key"
+
+
+class KeyEnded(FairleadError):
+    """This API key was revoked or has expired: make a new one with `fairlead key create`."""
+
+    code = "key_ended"
 
 
 class Fenced(FairleadError):

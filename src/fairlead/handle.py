@@ -1,10 +1,12 @@
 """A submitted task, as whoever submitted it holds it: wait for it, watch it, cancel it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from fairlead.errors import TaskCancelled, TaskFailed
+from fairlead.errors import FairleadError, StoreUnavailable, TaskCancelled, TaskFailed
 from fairlead.states import TERMINAL, State
 from fairlead.store.live import Event
 from fairlead.store.observe import Explanation
@@ -13,8 +15,10 @@ from fairlead.store.store import Store
 from fairlead.task import Task
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look yourself at least so often
+PAUSE = 0.25  # seconds between two looks when the store does not answer
 
 
 class TaskHandle(Generic[R]):
@@ -45,13 +49,12 @@ class TaskHandle(Generic[R]):
 
     async def wait(self, timeout: float | None = None) -> Task:
         """The task once it has ended, however; TimeoutError when it has not within the time."""
-        async with asyncio.timeout(timeout):
-            async with self._store.live.watch(self.task_id) as events:
-                while True:
-                    task = await self.get()
-                    if task.status in TERMINAL:
-                        return task
-                    await self._next_end(events)
+        async with asyncio.timeout(timeout), self._store.live.watch(self.task_id) as events:
+            task = await self.get()
+            while task.status not in TERMINAL:
+                await self._next_end(events)
+                task = await self._insist(self.get)
+            return task
 
     async def result(self, timeout: float | None = None) -> R:
         """What the handler returned. Raises TaskFailed, TaskCancelled or TimeoutError (it goes on then)."""
@@ -67,10 +70,11 @@ class TaskHandle(Generic[R]):
     async def watch(self) -> AsyncIterator[Event]:
         """What happens to it, as it happens, until it has ended; first what the store knows already."""
         seen = 0
+        await self.get()  # who asks for a task that is not there, or a store that is away, is told at once
         async with self._store.live.watch(self.task_id) as events:
             async for event in events:
                 if event is None:  # the beginning, or some may be missing
-                    for known in await self._known(seen):
+                    for known in await self._insist(partial(self._known, seen)):
                         seen = known.detail.get("seq", seen)
                         yield known
                         if known.after in TERMINAL:
@@ -101,6 +105,16 @@ class TaskHandle(Generic[R]):
             ),
             Event(self.task_id, "state", None, state, at, task.fence, detail),
         ]
+
+    async def _insist(self, look: Callable[[], Awaitable[T]]) -> T:
+        """The store may be away for a while; who waits for a task waits for that too."""
+        while True:
+            try:
+                return await look()
+            except StoreUnavailable:
+                await asyncio.sleep(PAUSE)
+                with contextlib.suppress(FairleadError):  # the next look tells
+                    await self._store.reopen()
 
     async def _next_end(self, events: AsyncIterator[Event | None]) -> None:
         """Until it may have ended."""

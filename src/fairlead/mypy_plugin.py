@@ -38,16 +38,12 @@ class FairleadPlugin(Plugin):
         options = self._options()
         if not isinstance(parameters, Parameters) or options is None:
             return signature
-        kept = [
-            (kind, name, type_)
-            for kind, name, type_ in zip(
-                parameters.arg_kinds, parameters.arg_names, parameters.arg_types, strict=True
-            )
-            if not _is_context(type_) and kind not in (ARG_STAR, ARG_STAR2)
-        ]
-        own = {name for _, name, _ in kept}
-        added = [(ARG_NAMED_OPT, name, type_) for name, type_ in options.items.items() if name not in own]
-        kinds, names, types = zip(*kept, *added, strict=True)
+        own = list(zip(parameters.arg_kinds, parameters.arg_names, parameters.arg_types, strict=True))
+        kept = [one for one in own if not _is_context(one[2]) and one[0] not in (ARG_STAR, ARG_STAR2)]
+        rest = [one for one in own if one[0] is ARG_STAR2]
+        taken = {name for _, name, _ in kept}
+        added = [(ARG_NAMED_OPT, name, type_) for name, type_ in options.items.items() if name not in taken]
+        kinds, names, types = zip(*kept, *added, *rest, strict=True)
         return signature.copy_modified(arg_kinds=list(kinds), arg_names=list(names), arg_types=list(types))
 
     def _options(self) -> TypedDictType | None:

@@ -127,6 +127,14 @@ class HistorySettings(Section, frozen=True):
     url: str | None = None
 
 
+class ServerSettings(Section, frozen=True):
+    """Where the gateway listens, and the names it answers to besides that address."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
+    hosts: list[str] = field(default_factory=list)
+
+
 class Scheduling(Section, frozen=True):
     hold_after_seconds: Seconds = 30
 
@@ -171,6 +179,7 @@ class Settings(Section, frozen=True):
     retention: Retention = Retention()
     engine: EngineSettings = EngineSettings()
     history: HistorySettings = HistorySettings()
+    server: ServerSettings = ServerSettings()
     outbox: Outbox = Outbox()
     tiers: dict[str, Any] = field(default_factory=dict)
     services: dict[str, Any] = field(default_factory=dict)

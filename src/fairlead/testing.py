@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from fairlead.app import Fairlead, Place
 from fairlead.function import TaskFunction
 from fairlead.priority import Priority
+from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
@@ -31,6 +33,7 @@ from fairlead.worker.context import Context, Said
 
 R = TypeVar("R")
 START = 1_700_000_000_000  # ms: where a fake clock stands at first
+MOMENT = 0.1  # seconds
 
 
 class FakeClock:
@@ -86,15 +89,16 @@ async def run_inline(
 async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> AsyncIterator[Fairlead]:
     """`async with fl:` on an engine of its own in a temporary folder, gone afterwards.
 
-    With a `FakeClock` the store's time is yours: delays, ageing, back-off and leases pass when you say so.
-    Every invariant is checked at the end.
+    With a `FakeClock` the store's time is yours: delays, ageing, back-off and leases pass when you say so;
+    `await fl.store.promote()` then does what is due. Every invariant is checked at the end.
     """
     place = app.place
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         app.place = Place(data=folder, config=place.config)
         try:
             async with app:
-                app.store.clock = clock or app.store.clock
+                if clock:
+                    app.store.clock, app.store.settings = clock, _attentive(app.store.settings)
                 yield app
                 breaches = await check(app)
                 assert not breaches, breaches
@@ -106,6 +110,13 @@ async def check(app: Fairlead) -> list[Breach]:
     """What `fairlead doctor` finds: broken invariants, which there must never be."""
     now = app.store.clock()
     return await examine(app.store.connection, now_ms=int(now) if now else None)
+
+
+def _attentive(settings: Settings) -> Settings:
+    """A heartbeat every moment of real time: who was given up in a leap of the clock comes back at once."""
+    beats = max(2, round(settings.worker_ttl_ms / 1000 / MOMENT))
+    worker = replace(settings.worker, heartbeat_seconds=MOMENT, missed_heartbeats=beats)
+    return replace(settings, worker=worker)
 
 
 def _as_claimed(new: NewTask) -> Task:

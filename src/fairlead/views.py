@@ -5,6 +5,7 @@ from typing import Any
 
 from fairlead.errors import InvalidInput
 from fairlead.settings_values import PERIODS
+from fairlead.store.api_keys import ApiKey
 from fairlead.store.limits import Limit, Slot
 from fairlead.store.live import Event
 from fairlead.store.observe import Blocker, Explanation, Stats, WorkerStats
@@ -190,6 +191,21 @@ def worker_view(worker: WorkerStats) -> View:
         "task_types": None if worker.task_types is None else list(worker.task_types),
         "version": worker.version,
         "seen_at": time_view(worker.seen),
+    }
+
+
+def key_view(key: ApiKey) -> View:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "state": key.state,
+        "scopes": list(key.scopes),
+        "tenant": key.tenant,
+        "created_at": time_view(key.created_at),
+        "expires_at": time_view(key.expires_at),
+        "revoked_at": time_view(key.revoked_at),
+        "last_used_at": time_view(key.last_used_at),
+        "replaces": key.replaces,
     }
 
 

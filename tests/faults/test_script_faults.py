@@ -40,6 +40,7 @@ class Scene:
     queued: str
     dead: str
     new: list[NewTask]
+    key: str
 
 
 async def busy(store: Store, clock: Clock) -> Scene:
@@ -72,12 +73,14 @@ async def busy(store: Store, clock: Clock) -> Scene:
         NewTask(task_type="soon", max_wait_seconds=1000, required_capabilities=("gpu",)),
     )
     assert (await store.claim("idle", idle=True)).tasks == []
+    await store.api_keys.create("old", ["read"], expires_seconds=1)
+    key = (await store.api_keys.create("web", ["read"], expires_seconds=10**8)).api_key.id
     new = [
         NewTask(task_type="draw", limits={"gpu": 1}, idempotency_key="k"),
         NewTask(task_type="new", concurrency_group="fresh", concurrency_limit=2),
         NewTask(task_type="later", delay_seconds=9, max_wait_seconds=100),
     ]
-    return Scene(store, clock, running, waiting.task_id, dead.task_id, new)
+    return Scene(store, clock, running, waiting.task_id, dead.task_id, new, key)
 
 
 def by_type(scene: Scene, kind: str) -> Task:
@@ -154,6 +157,22 @@ async def age(scene: Scene) -> object:
     return None
 
 
+async def bury(scene: Scene) -> None:
+    scene.clock.pass_seconds(3_601)
+    await scene.store.upkeep.bury()
+
+
+async def forget(scene: Scene) -> None:
+    scene.clock.pass_seconds(31 * 86_400)
+    await scene.store.upkeep.forget()
+
+
+async def create_key(scene: Scene) -> None:
+    scene.clock.pass_seconds(100 * 86_400)  # the old one goes
+    new = await scene.store.api_keys.create("app", ["submit"], tenant="acme")
+    assert await scene.store.api_keys.check(new.key_text)
+
+
 ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "submit": submit,
     "claim": claim,
@@ -183,6 +202,13 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "recorded": recorded,
     "tick": tick,
     "last_tick": lambda s: s.store.crons.last("new"),
+    "elect": lambda s: s.store.upkeep.elect("me", 5_000),
+    "bury": bury,
+    "forget": forget,
+    "create_key": create_key,
+    "rotate_key": lambda s: s.store.api_keys.rotate(s.key, 60),
+    "revoke_key": lambda s: s.store.api_keys.revoke(s.key),
+    "use_key": lambda s: s.store.api_keys.note_use(s.key),
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.states import State
-from fairlead.store import live
+from fairlead.store import listening
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 from fairlead.store.reports import Completed, Failed
@@ -172,13 +172,13 @@ async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_sto
 async def test_a_line_that_falls_silent_is_given_up_and_its_watchers_are_told(
     live_store: Store, lossy: tuple[Wire, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "PING_EVERY", 0.05)
-    monkeypatch.setattr(live, "QUIET", 0.3)
+    monkeypatch.setattr(listening, "PING_EVERY", 0.05)
+    monkeypatch.setattr(listening, "QUIET", 0.3)
     line, store = lossy
     async with asyncio.timeout(20), store.live.watch() as watch:
         assert await anext(watch) is None
         line.silent = True
-        await wait_until(lambda: not store.live._subscribed)
+        await wait_until(lambda: not store.live._listener.subscribed)
         await live_store.submit_one(NewTask(task_type="missed"))
         line.silent = False
         assert await anext(watch) is None

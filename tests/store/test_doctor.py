@@ -92,6 +92,9 @@ async def busy(fresh: Connection) -> Connection:
     await run("release", "w", pack([{"id": "back"}]), 0, NOW)
     await run("cancel", "stopped", NOW)
     await run("acquire", "disk", 1, LEASE, "bare", "me", NOW)
+    for name in ("keyright", "keyended"):
+        await run("create_key", name, "d", pack({"name": "web", "scopes": "read", "lifetime": 60_000}), NOW)
+    await run("revoke_key", "keyended", NOW + 1)
     await run("pause", "limit", "shut", 1, NOW)
 
     waiting = [
@@ -403,6 +406,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     ),
     "output of no task": ([("RPUSH", "output:ghost", "[1,1,2]")], {"K2"}, ["no task ghost"]),
     "a worker for ever": ([("PERSIST", "worker:w")], {"K2"}, ["worker:w"]),
+    "a caretaker for ever": ([("SET", "caretaker", "me")], {"K2"}, ["caretaker never runs out"]),
     "a declaration that cannot be read": (
         [("HSET", "types", "code:echo", "{{")],
         {"K3"},
@@ -413,6 +417,9 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"K3"},
         ["file:echo", "limit odd"],
     ),
+    "a key that is not listed": ([("ZREM", "keys", "keyright")], {"K4"}, ["keyright", "does not have it"]),
+    "a key listed for another time": ([("ZADD", "keys", FAR, "keyended")], {"K4"}, ["keyended", str(FAR)]),
+    "a key without record": ([("DEL", "key:keyright")], {"K4"}, ["keyright", "no record"]),
     "an act that broke half-way": (
         [("HSET", "meta", "unfinished", b"\x92\xa1a\xa1b"), ("DEL", "leases"), ("DEL", "home")],
         {"W1"},

@@ -207,7 +207,7 @@ async def test_the_list_of_the_dead_ends_with_their_retention(
     day: Day, clock: Clock, settings: Settings
 ) -> None:
     clock.pass_seconds(settings.retention.dead_seconds + 1)
-    await day.store.expire()
+    assert await day.store.upkeep.forget() > 0
     assert "dead" not in await key_names(day.store)
 
 
@@ -229,7 +229,7 @@ async def test_a_second_day_leaves_no_more_than_the_first(day: Day) -> None:
 async def test_workers_that_never_come_back_are_forgotten(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     clock.pass_seconds(3601)
-    await store.expire()
+    assert [lost.worker_id for lost in await store.upkeep.bury()] == ["w"]
     assert "workers" not in await key_names(store)
     left = await raw(store).pttl(store.connection.keys.key("worker", "w"))
     assert 0 < left <= 3_600_000 + store.settings.worker_ttl_ms

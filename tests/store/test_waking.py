@@ -212,8 +212,6 @@ async def test_a_claim_that_leaves_room_tells_nobody_else_of_the_time(live_store
     assert await calls(live_store, "w1", "w2") == 1
 
 
-
-
 # What wakes besides a submit
 
 

@@ -17,6 +17,8 @@ MARK = "@@"
 PASSING = (
     (re.compile(r"[\w.-]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
+    (re.compile(r"flk_[a-z0-9]{8}_[\w-]{43}"), "<key>"),
+    (re.compile(r"^[a-z0-9]{8}(?=  )", re.M), "<key id>"),  # in the first column of a table
     (re.compile(r"\S+/(?=completion\.bash)"), ""),
     (re.compile(r" +"), " "),
 )

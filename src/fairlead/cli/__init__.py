@@ -40,6 +40,7 @@ COMMANDS = {
     "limit": ("fairlead.cli.limit:app", "Show, set and free limits."),
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
+    "key": ("fairlead.cli.key:app", "Make, list, rotate and revoke API keys."),
     "stats": ("fairlead.cli.stats:stats", "How much waits, runs and ended lately."),
     "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
     "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),

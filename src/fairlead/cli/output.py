@@ -21,6 +21,8 @@ COLOURS = {
     "draining": "yellow",
     "dead": "red",
     "paused": "yellow",
+    "revoked": "red",
+    "expired": "yellow",
 }
 
 

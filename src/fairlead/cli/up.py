@@ -10,12 +10,9 @@ from cyclopts import Parameter
 
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import StoreOptions
-from fairlead.errors import StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
-from fairlead.store.store import Store
-
-UPKEEP_SECONDS = 1.0
+from fairlead.upkeep.caretaker import Caretaker
 
 
 def up(
@@ -35,7 +32,7 @@ async def _up(settings: Settings, demo: bool, once: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with opened_store(settings) as store:
         print(f"Fairlead listens at {store.address}, namespace {settings.engine.namespace!r}.", flush=True)
-        upkeep = asyncio.create_task(_upkeep(store, stop))
+        upkeep = asyncio.create_task(Caretaker(store).run())
         try:
             if demo:
                 await _unless(stop, run_demo(store))
@@ -43,8 +40,8 @@ async def _up(settings: Settings, demo: bool, once: bool) -> None:
                 print("Press Ctrl-C to stop.", flush=True)
                 await stop.wait()
         finally:
-            stop.set()
-            await upkeep
+            upkeep.cancel()
+            await asyncio.wait([upkeep])
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
@@ -59,16 +56,3 @@ async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> Non
             await task
     else:
         await task
-
-
-async def _upkeep(store: Store, stop: asyncio.Event) -> None:
-    """What time does is done at every claim; this keeps it timely when nobody claims.
-
-    It looks for `stop` itself: a script that is under way is let finish.
-    """
-    while not stop.is_set():
-        with contextlib.suppress(StoreUnavailable):
-            await store.expire()
-            await store.promote()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), UPKEEP_SECONDS)

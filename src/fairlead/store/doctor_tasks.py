@@ -204,5 +204,6 @@ def records_run_out(s: Snapshot) -> Iterator[Breach]:
             if goes != (ttl != -1):
                 what = "never runs out" if goes else f"runs out in {ttl} ms"
                 yield Breach("K2", f"{s.status_of(of)}, but its output {what}", f"output {of}")
-        elif name in ("worker", "wake", "idempotency", "recent") and ttl == -1:
-            yield Breach("K2", f"{name}:{of} never runs out", f"{name}:{of}")
+        elif name in ("worker", "wake", "idempotency", "recent", "caretaker") and ttl == -1:
+            key = f"{name}:{of}" if of else name
+            yield Breach("K2", f"{key} never runs out", key)

@@ -42,6 +42,8 @@ FIXED = (
     ),
     Key("paused", "hash", "task types that may not start"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
+    Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
+    Key("key", "hash", "an API key: the digest of its secret, and what it may do", of="id"),
     Key("events", "stream", "the outbox: every transition, trimmed when recorded or over its cap"),
 )
 
@@ -88,11 +90,13 @@ PASSING = (
     ),
     Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
     Key("idempotency", "string", "digest and task of an idempotency key", of="key", ends="its window"),
+    Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),
 )
 
 ALL = FIXED + LIVE + PASSING
 CHANNEL = "live"  # where every act publishes its events
+KEY_CHANNEL = "changed_keys"  # where the ids of API keys are published that were made or changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,10 @@ class Keys:
     @property
     def channel(self) -> str:
         return self.prefix + CHANNEL
+
+    @property
+    def key_channel(self) -> str:
+        return self.prefix + KEY_CHANNEL
 
     def key(self, name: str, of: str = "") -> str:
         return f"{self.prefix}{name}:{of}" if of else self.prefix + name

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from redis.exceptions import RedisError
 
 from fairlead.states import State
-from fairlead.store.connection import ANSWER_WITHIN, Connection
+from fairlead.store.connection import Connection
+from fairlead.store.listening import Listener
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
-PAUSE = 0.25  # seconds between two attempts to subscribe
-PING_EVERY = 5.0  # seconds; a line that was cut without a word is found out by it
-QUIET = PING_EVERY + ANSWER_WITHIN
 
 Row = tuple[str, str, str, str, int, int, str]
 rows_of = msgspec.json.Decoder(list[Row]).decode
@@ -70,10 +67,8 @@ class Live:
     """One subscription for all watchers; it is there as long as somebody watches."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
         self._watchers: dict[str | None, set[Watcher]] = {}  # by task; None: of all tasks
-        self._listening: asyncio.Task[None] | None = None
-        self._subscribed = False
+        self._listener = Listener(connection, connection.keys.channel, self._deliver, self._turned)
 
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str | None = None) -> AsyncIterator[AsyncIterator[Event | None]]:
@@ -84,10 +79,9 @@ class Live:
         """
         watcher = Watcher()
         self._watchers.setdefault(task_id, set()).add(watcher)
-        if self._subscribed:
+        if self._listener.subscribed:
             watcher.tell(None)
-        if self._listening is None:
-            self._listening = asyncio.create_task(self._listen())
+        self._listener.start()
         try:
             yield watcher
         finally:
@@ -95,49 +89,20 @@ class Live:
             if not self._watchers[task_id]:
                 del self._watchers[task_id]
             if not self._watchers:
-                await self._stop()
+                await self._listener.stop()
 
     async def close(self) -> None:
         """Ends every watch."""
         for watcher in self._all():
             watcher.end()
-        await self._stop()
+        await self._listener.stop()
 
     def _all(self) -> list[Watcher]:
         return [watcher for watchers in self._watchers.values() for watcher in watchers]
 
-    async def _stop(self) -> None:
-        # taken before the wait: whoever comes during it starts a subscription of its own
-        listening, self._listening, self._subscribed = self._listening, None, False
-        if listening:
-            listening.cancel()
-            await asyncio.wait([listening])
-
-    async def _listen(self) -> None:
-        while True:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                async with self._connection.client.pubsub() as line:
-                    async with asyncio.timeout(ANSWER_WITHIN):
-                        await line.subscribe(self._connection.keys.channel)
-                    await self._hear(line)
-            self._subscribed = False
-            await asyncio.sleep(PAUSE)
-
-    async def _hear(self, line: Any) -> None:
-        pinging = asyncio.create_task(_ping(line))
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(QUIET) as silence:
-                while True:
-                    message = await line.parse_response()
-                    silence.reschedule(loop.time() + QUIET)
-                    if message[0] == b"subscribe":  # at first, and again whenever the client reconnected
-                        self._subscribed = True
-                        self._gap()
-                    elif message[0] == b"message":
-                        self._deliver(message[2])
-        finally:
-            pinging.cancel()
+    def _turned(self) -> None:
+        if self._listener.subscribed:
+            self._gap()
 
     def _deliver(self, message: bytes) -> None:
         try:
@@ -158,10 +123,3 @@ def _event(row: Row) -> Event:
     task_id, act, before, after, at, fence, detail = row
     was = State(before) if before else None
     return Event(task_id, act, was, State(after), at, fence, msgspec.json.decode(detail))
-
-
-async def _ping(line: Any) -> None:
-    with contextlib.suppress(RedisError, OSError):  # who hears nothing for long gives the line up
-        while True:
-            await asyncio.sleep(PING_EVERY)
-            await line.ping()

@@ -24,6 +24,8 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "unknown": errors.UnknownTask,
     "unknown_worker": errors.UnknownWorker,
     "unknown_limit": errors.UnknownLimit,
+    "key_unknown": errors.UnknownKey,
+    "key_ended": errors.KeyEnded,
     "fenced": errors.Fenced,
     "cancelled": errors.Fenced,
     "already_finished": errors.AlreadyFinished,

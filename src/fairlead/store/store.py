@@ -12,6 +12,7 @@ import msgspec
 from fairlead import errors
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.states import State
+from fairlead.store.api_keys import ApiKeys
 from fairlead.store.connection import Answer, Connection, make_client, pack, text, unpack_records
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
@@ -37,6 +38,7 @@ from fairlead.store.reports import (
 )
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
+from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers
 from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole
 
@@ -57,6 +59,8 @@ class Store:
         self.workers = Workers(connection, self)
         self.crons = Crons(self)
         self.live = Live(connection)
+        self.api_keys = ApiKeys(self)
+        self.upkeep = Upkeep(self)
 
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:

@@ -55,16 +55,18 @@ def main() -> None:
     if sys.platform == "linux" and not die_with(parent):
         return
     set_up_logging()
+    end = socket.socket(fileno=fd)
+    end.set_inheritable(False)  # what a handler starts must not hold the line open
+    runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            code = runner.run(work(socket.socket(fileno=fd)))
+        code = runner.run(work(end))
     except FairleadError as problem:
         print(f"fairlead: {problem}", file=sys.stderr)
         code = NOT_REACHABLE if isinstance(problem, StoreUnavailable | EngineFailed) else 2
     except Exception:
         logging.getLogger("fairlead.worker").exception("worker_crashed")
         code = 1
-    # not sys.exit: a handler's thread that never ends would be waited for
+    # neither runner.close nor sys.exit: a handler that never ends would be waited for
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -36,13 +36,15 @@ class Claimer:
         capacity: int,
         handlers: Mapping[str, Handler],
         register: Callable[[], Awaitable[None]],
+        tell_apart: Callable[[], None],
     ) -> None:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
-        self.runner = Runner(handlers, self._hear, self._end)
+        self.runner = Runner(handlers, self._hear, self._end, tell_apart)
         self._store = store
         self._worker = worker
         self._capacity = capacity
         self._register = register
+        self._tell_apart = tell_apart
         self._lease_seconds = store.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._reports: list[Report] = []
@@ -137,7 +139,9 @@ class Claimer:
         now = monotonic()
         for task in claimed.tasks:
             if self._open:
-                self.running[task.fence] = self.runner.start(task, now, sent + self._lease_seconds)
+                run = self.running[task.fence] = self.runner.start(task, now, sent + self._lease_seconds)
+                if run.apart:
+                    self._tell_apart()
             else:  # closed while the claim was on its way, and perhaps past its grace: nobody would stop it
                 self._reports.append(Returned(task.task_id, task.fence))
         if claimed.again or (want and len(claimed.tasks) == want):

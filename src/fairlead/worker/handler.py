@@ -5,6 +5,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Literal
 
 import msgspec
@@ -33,19 +34,33 @@ class Handler:
         check_name("task_type", self.task_type)
         object.__setattr__(self, "parameters", Parameters(self.function))
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
-        if self.run_in == "process" and not self.can_run_apart:
+        if self.run_in == "process" and not self._has_module:
             raise InvalidInput(
                 "run_in", f"{_name(self.function)}: another process cannot find it; define it in a module"
             )
 
     @property
     def can_run_apart(self) -> bool:
-        """Whether another process can find the function by its module."""
+        """Whether another process can find it. Only known when its module has been read to the end."""
+        module = sys.modules.get(self.function.__module__)
+        return self._has_module and module is not None and defined_in(module, self.task_type) is not None
+
+    @property
+    def _has_module(self) -> bool:
         return "<locals>" not in self.function.__qualname__ and source_of(self.function) is not None
 
     @property
     def source(self) -> str:
         return source_of(self.function) or ""
+
+
+def defined_in(module: ModuleType, task_type: str) -> Handler | None:
+    """The handler of this type that a module gives a name to."""
+    for value in vars(module).values():
+        handler = getattr(value, "handler", None)
+        if isinstance(handler, Handler) and handler.task_type == task_type:
+            return handler
+    return None
 
 
 def source_of(function: Callable[..., Any]) -> str | None:

@@ -43,6 +43,10 @@ class Link:
         while (message := await self.receive()) is not None:
             yield message
 
+    def cut(self) -> None:
+        """Ends the iteration, whoever may hold the other end."""
+        self._writer.transport.abort()
+
     async def close(self) -> None:
         self._writer.close()
         with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import InvalidInput
-from fairlead.worker.handler import Handler
+from fairlead.worker.handler import Handler, defined_in
 
 if TYPE_CHECKING:
     from fairlead.app import Fairlead
@@ -30,6 +30,8 @@ def load_app(target: str) -> "Fairlead":
         if problem.name and (name == problem.name or name.startswith(problem.name + ".")):
             raise InvalidInput("app", f"there is no module {problem.name!r} in {Path.cwd()}") from None
         raise
+    except SystemExit as problem:
+        raise InvalidInput("app", f"{name} calls sys.exit({problem.code!r}) when it is imported") from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise InvalidInput("app", f"{name} has no {part!r}")
@@ -42,11 +44,11 @@ def load_app(target: str) -> "Fairlead":
 @functools.cache
 def load_handler(source: str, task_type: str) -> Handler:
     """The handler of this type that a module or a script defines."""
-    for value in vars(_load(source)).values():
-        handler = getattr(value, "handler", None)
-        if isinstance(handler, Handler) and handler.task_type == task_type:
-            return handler
-    raise InvalidInput("task_type", f"{source} defines no task {task_type!r} by that name any more")
+    if handler := defined_in(_load(source), task_type):
+        return handler
+    raise InvalidInput(
+        "task_type", f"{source} gives no name to a task {task_type!r}: let `@fl.task` stand there"
+    )
 
 
 @functools.cache

@@ -122,7 +122,9 @@ def main() -> None:
         return
     set_up_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole terminal: the worker decides
-    room = Room(socket.socket(fileno=fd))
+    end = socket.socket(fileno=fd)
+    end.set_inheritable(False)  # what a handler starts must not hold the line open
+    room = Room(end)
     threading.Thread(target=room.listen, daemon=True).start()
     room.serve()
 

@@ -15,6 +15,7 @@ from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
 
+GOODBYE_SECONDS = 1.0  # to read what a dead process still said
 STOP_SECONDS = 2.0  # between asking a handler to stop and killing its process
 
 
@@ -26,6 +27,7 @@ class Process:
         self._link = link
         self._killing: asyncio.TimerHandle | None = None
         self._killed = False
+        self._watching = asyncio.create_task(self._watch())
 
     @classmethod
     async def start(cls) -> "Process":
@@ -78,7 +80,14 @@ class Process:
     async def close(self) -> None:
         self._kill()
         await self._process.wait()
+        self._watching.cancel()
         await self._link.close()
+
+    async def _watch(self) -> None:
+        """The line ends with the process; but a process that it has forked may hold it open."""
+        await self._process.wait()
+        await asyncio.sleep(GOODBYE_SECONDS)
+        self._link.cut()
 
     def _kill(self) -> None:
         self._killed = True

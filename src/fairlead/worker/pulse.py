@@ -52,7 +52,7 @@ class Pulse:
         self.left_over: list[tuple[str, int, str]] | None = (
             None  # what is to be reported for it when it is dead
         )
-        self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs in processes of their own
+        self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
         self.heard_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were
         self._store = store

@@ -20,6 +20,7 @@ class Run:
     """A task in this worker's hands."""
 
     __slots__ = (
+        "apart",
         "claimed_at",
         "context",
         "deadline",
@@ -30,6 +31,7 @@ class Run:
         "lease_ends",
         "place",
         "stop_asked_at",
+        "suspect",
         "task",
         "timer",
         "why",
@@ -39,6 +41,8 @@ class Run:
         self.task = task
         self.handler = handler
         self.place: RunIn = handler.run_in
+        self.suspect = task.crash_count > 0 and handler.can_run_apart  # it may have killed a worker
+        self.apart = self.suspect or self.place == "process"  # if this process dies, it is not its doing
         self.claimed_at = claimed_at  # when its claim was answered; monotonic, as all times here
         self.lease_ends = lease_ends
         self.why: Stop | None = None
@@ -68,10 +72,12 @@ class Runner:
         handlers: Mapping[str, Handler],
         said: Callable[[Run, Said], None],
         ended: Callable[[Run, Report], None],
+        tell_apart: Callable[[], None],
     ) -> None:
         self._handlers = handlers
         self._said = said
         self._ended = ended
+        self._tell_apart = tell_apart
         self._loop = asyncio.get_running_loop()
         self._threads = Threads()
         self._processes = Processes()
@@ -140,12 +146,15 @@ class Runner:
         A few at a time: when a whole machine was lost, all that ran there are suspects, and they must not
         wait for each other. Who finds no free process soon runs where its handler says.
         """
-        if not run.task.crash_count or not run.handler.can_run_apart or run.place == "process":
+        if not run.suspect or run.place == "process":
             return await self._places[run.place](run, arguments)
         try:
             async with asyncio.timeout(SUSPECT_PATIENCE):
                 await self._suspects.acquire()
         except TimeoutError:
+            run.apart = False
+            self._tell_apart()
+            await asyncio.sleep(0)  # so that it is told before the handler can kill this process
             return await self._places[run.place](run, arguments)
         run.place = "process"
         try:

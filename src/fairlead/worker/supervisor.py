@@ -107,8 +107,10 @@ class Child:
             return False
 
     def terminate(self) -> None:
+        # not process.terminate: of one that has just ended it takes the exit code from whoever waits for it
         with contextlib.suppress(ProcessLookupError):
-            self.process.terminate()
+            if self.process.returncode is None:
+                os.kill(self.process.pid, signal.SIGTERM)
 
     async def _guard(self, pulse: Pulse, lease: float) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
@@ -179,7 +181,10 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-            for _ in range(self._processes):
+            first = group.create_task(self._keep(stack))
+            while not (first.done() or self._has_worked()):
+                await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is said once, not by each
+            for _ in range(1, self._processes):
                 group.create_task(self._keep(stack))
         return self._exit_code
 

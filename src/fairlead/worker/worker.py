@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import re
 import socket
 from collections.abc import Mapping, Sequence
@@ -81,9 +82,10 @@ class Worker:
         self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
         self._lease_seconds = store.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._claimer = Claimer(store, self.id, self._capacity, handlers, self.register)
+        self._claimer = Claimer(store, self.id, self._capacity, handlers, self.register, self._show_life)
         self._link: Link | None = None
         self._ending: asyncio.TimerHandle | None = None
+        self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
         self.ready = asyncio.Event()  # it has registered
         self.stuck = False  # it ends because of a handler that cannot be stopped
 
@@ -132,10 +134,10 @@ class Worker:
         if self._link:
             self._link.send({"draining": True})
         end = self._loop.time() + (self._options.grace if grace is None else grace)
-        if self._ending is None or end < self._ending.when():
+        if end < self._ends_at:
             if self._ending:
                 self._ending.cancel()
-            self._ending = self._loop.call_at(end, self._give_back)
+            self._ending, self._ends_at = self._loop.call_at(end, self._give_back), end
             log.info("worker_draining worker=%s running=%d", self.id, len(self._claimer.running))
 
     def _give_back(self) -> None:
@@ -199,21 +201,21 @@ class Worker:
                     run.stop(Stop.LOST)
                 if self._supervised and run.stop_asked_at is not None:
                     self._end_with(now, run.lease_ends, run.stop_asked_at)
-            if self._link:
-                self._link.send({"alive": True, "apart": self._apart()})
+            self._show_life()
             await asyncio.sleep(min(LIFE_SECONDS, margin / 2))
 
-    def _apart(self) -> list[tuple[str, int]]:
-        """The runs in processes of their own: if this one dies, it is not by their doing."""
+    def _show_life(self) -> None:
+        """And tells which runs are not in this process: if it dies, it is not by their doing."""
         runs = self._claimer.running.values()
-        return [(run.task.task_id, run.task.fence) for run in runs if run.place == "process"]
+        apart = [(run.task.task_id, run.task.fence) for run in runs if run.apart]
+        if self._link:
+            self._link.send({"alive": True, "apart": apart})
 
     def _end_with(self, now: float, lease_ends: float, stop_asked_at: float) -> None:
         """Only the end of this process ends a handler that does not stop when it is asked to."""
         margin = 0.2 * self._lease_seconds
-        over = now > max(
-            lease_ends, stop_asked_at + margin / 2
-        )  # who just woke from a long sleep may stop yet
+        # a moment for the handler even so: this process may just have woken from a sleep of many leases
+        over = now > max(lease_ends, stop_asked_at + margin / 2)
         if over or now > stop_asked_at + STOP_SECONDS:
             self.stuck = self.stuck or self._ending is None
             # let the others finish while its lease lasts

@@ -26,14 +26,6 @@ local function end_leases_of(dead)
   return #held
 end
 
-local count
-if worker ~= "" then
-  count = end_leases_of(worker)
-else
-  count = end_leases(now)
-  -- workers silent for an hour are forgotten; their records run out by themselves
-  write({"ZREMRANGEBYSCORE", workers_key, "-inf", now - 3600000})
-  write({"ZREMRANGEBYSCORE", dead_key, "-inf", now - setting("dead_ttl")})
-end
+local count = worker ~= "" and end_leases_of(worker) or end_leases(now)
 settle_and_commit()
 return {"ok", count}

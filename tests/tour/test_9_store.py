@@ -1,4 +1,4 @@
-"""A tour of Fairlead: read from top to bottom. Time in here is `clock`, which stands until it is moved."""
+"""The tour ends below all that: the store, act by act. Time is `clock`, which stands until it is moved."""
 
 import pytest
 

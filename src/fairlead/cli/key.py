@@ -1,0 +1,109 @@
+"""`fairlead key`: who may use the gateway, and for what."""
+
+import re
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.output import print_json, print_table, say
+from fairlead.errors import InvalidInput
+from fairlead.settings_values import PERIODS
+from fairlead.store.api_keys import ApiKey, NewKey, id_of
+from fairlead.views import key_view, time_view
+
+app = App(name="key", help="Make, list, rotate and revoke API keys.")
+
+DURATION = re.compile(r"([0-9]{1,9})([a-z]+)")
+
+KeyId = Annotated[str, Parameter(help="Id, as `key list` shows it, or the whole key.")]
+
+
+@app.command
+async def create(
+    *,
+    name: Annotated[str, Parameter(help="Whose key it is: a person, a program.")],
+    scope: Annotated[
+        tuple[str, ...],
+        Parameter(help="What it may do: submit, read, cancel, worker, admin, metrics.", negative=()),
+    ],
+    tenant: Annotated[str | None, Parameter(help="Only for the tasks of this tenant; else for all.")] = None,
+    expires: Annotated[str, Parameter(help="For how long: 90d, 12h, 30min, or never.")] = "never",
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Make a key and print it, once: the store keeps only a digest of it."""
+    scopes = [one.strip() for part in scope for one in part.split(",")]
+    seconds = None if expires == "never" else read_duration("--expires", expires)
+    async with open_store(options, join=True) as store:
+        new = await store.api_keys.create(name, scopes, tenant=tenant, expires_seconds=seconds)
+    _show(new, output)
+
+
+@app.command(name="list")
+async def list_keys(*, options: StoreOptions | None = None, output: Output = "table") -> None:
+    """List the keys, without their secrets."""
+    async with open_store(options) as store:
+        keys = await store.api_keys.all()
+    if output == "json":
+        print_json({"keys": [key_view(key) for key in keys]})
+    else:
+        columns = ("key", "name", "state", "scopes", "tenant", "created", "expires", "last used", "replaces")
+        print_table(columns, [_row(key) for key in keys])
+
+
+@app.command
+async def revoke(key_id: KeyId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+    """End a key, at once and for good."""
+    async with open_store(options) as store:
+        await store.api_keys.revoke(id_of(key_id))
+    if output == "json":
+        print_json({"revoked": id_of(key_id)})
+    else:
+        print(f"{id_of(key_id)} revoked")
+
+
+@app.command
+async def rotate(
+    key_id: KeyId,
+    /,
+    *,
+    overlap: Annotated[str, Parameter(help="For how long the old key goes on: 1d, 1h, 0s.")] = "1d",
+    options: StoreOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Make a key with the same rights and print it; the old one ends after the overlap."""
+    seconds = read_duration("--overlap", overlap)
+    async with open_store(options) as store:
+        new = await store.api_keys.rotate(id_of(key_id), seconds)
+    _show(new, output)
+
+
+def read_duration(field: str, text: str) -> int:
+    """`90d` in seconds."""
+    match = DURATION.fullmatch(text)
+    if not match or match[2] not in PERIODS:
+        raise InvalidInput(field, f"{text!r} is not a time such as 90d, 12h, 30min or 45s")
+    return int(match[1]) * PERIODS[match[2]]
+
+
+def _show(new: NewKey, output: Output) -> None:
+    if output == "json":
+        print_json({"key": new.key_text, **key_view(new.api_key)})
+        return
+    print(new.key_text, flush=True)  # alone on stdout: KEY=$(fairlead key create ...) is the key
+    say("Keep it: it is not shown again.")
+
+
+def _row(key: ApiKey) -> tuple[str, ...]:
+    return (
+        key.id,
+        key.name,
+        key.state,
+        ",".join(key.scopes),
+        key.tenant or "-",
+        time_view(key.created_at) or "-",
+        time_view(key.expires_at) or "never",
+        time_view(key.last_used_at) or "never",
+        key.replaces or "-",
+    )

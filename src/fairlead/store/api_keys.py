@@ -1,0 +1,283 @@
+"""API keys: who may do what. The secret of a key is shown once, and the store knows only its digest."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import re
+import secrets
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, Self
+
+from fairlead import errors
+from fairlead.clock import monotonic
+from fairlead.store.connection import Connection, fields, pack, text
+from fairlead.store.limits import Runs
+from fairlead.store.listening import Listener
+from fairlead.store.reports import expect_ok
+from fairlead.task import check_seconds, check_short
+
+SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
+LETTERS = string.ascii_lowercase + string.digits
+ID = re.compile(r"[a-z0-9]{8}")
+KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})")
+NOBODY = "0" * 64  # the digest of no secret, compared with where there is no key
+MOST_REMEMBERED = 10_000
+LONGEST_MEMORY = 1.0  # seconds
+USE_EVERY = 60.0  # seconds between two notes that a key is in use
+
+KeyState = Literal["active", "expired", "revoked"]
+
+
+class Connected(Runs, Protocol):
+    """The store, as far as keys need it."""
+
+    connection: Connection
+    clock: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key without its secret. Times are ms of the store's clock; `state` is that of when it was read."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    tenant: str | None
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    last_used_at: int | None = None
+    replaces: str | None = None
+    state: KeyState = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """The only place where the whole key ever stands: show it once, then forget it."""
+
+    key_text: str = field(repr=False)
+    api_key: ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A key as it was at this time."""
+
+    api_key: ApiKey
+    now: int
+
+    def is_open(self, later_ms: float = 0) -> bool:
+        expires = self.api_key.expires_at
+        return self.api_key.revoked_at is None and (expires is None or self.now + later_ms < expires)
+
+
+class ApiKeys:
+    def __init__(self, store: Connected) -> None:
+        self._store = store
+
+    async def create(
+        self,
+        name: str,
+        scopes: Iterable[str],
+        *,
+        tenant: str | None = None,
+        expires_seconds: float | None = None,
+    ) -> NewKey:
+        """A key that may do this, for tasks of this tenant (None: of all), until it expires (None: never)."""
+        if not name:
+            raise errors.InvalidInput("name", "say whose key it is")
+        check_short("name", name)
+        check_short("tenant", tenant)
+        check_seconds("expires_seconds", expires_seconds)
+        facts = {
+            "name": name,
+            "scopes": ",".join(_checked(scopes)),
+            "tenant": tenant,
+            "lifetime": expires_seconds and max(1, round(expires_seconds * 1000)),
+        }
+        said = {fact: value for fact, value in facts.items() if value is not None}
+        return await self._make("create_key", pack(said))
+
+    async def rotate(self, key_id: str, overlap_seconds: float) -> NewKey:
+        """A key with the same rights and the same length of life; the old one ends after the overlap."""
+        check_seconds("overlap_seconds", overlap_seconds, zero=True)
+        return await self._make("rotate_key", _known_form(key_id), round(overlap_seconds * 1000))
+
+    async def _make(self, act: str, *arguments: bytes | str | int) -> NewKey:
+        while True:
+            key_id, secret = _new_id(), secrets.token_urlsafe(32)
+            words = (key_id, _digest(secret), *arguments, self._store.clock())
+            answer = await self._store.connection.run(act, *words)
+            if text(answer[0]) != "taken":  # one of 36^8 ids: the next one is free
+                _, now, flat = expect_ok(answer)
+                return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, fields(flat), int(now)))
+
+    async def revoke(self, key_id: str) -> None:
+        """Ends it, at once."""
+        await self._store.run("revoke_key", _known_form(key_id))
+
+    async def all(self) -> list[ApiKey]:
+        """Those that end first come first; one that has ended is shown for 90 days, or longer."""
+        _, now, rows = await self._store.run("show_keys", "")
+        return [_api_key(text(key_id), fields(flat), int(now)) for key_id, flat in rows]
+
+    async def get(self, key_id: str) -> ApiKey:
+        _, now, rows = await self._store.run("show_keys", _known_form(key_id))
+        if not rows:
+            raise errors.UnknownKey()
+        return _api_key(key_id, fields(rows[0][1]), int(now))
+
+    async def any(self) -> bool:
+        """Whether there was ever a key: once there was, one is asked for, even when all have ended."""
+        connection = self._store.connection
+        return bool(await connection.guard(connection.client.exists(connection.keys.key("keys"))))
+
+    async def check(self, key_text: str) -> ApiKey | None:
+        """The key, if this is the text of one that may be used now."""
+        seen = await self.find(key_text)
+        return seen.api_key if seen and seen.is_open() else None
+
+    async def find(self, key_text: str) -> Seen | None:
+        """The key with this text, whether it may be used or not.
+
+        It takes the same time for an unknown id as for a wrong secret: who tries learns nothing of the ids.
+        """
+        parts = KEY.fullmatch(key_text)
+        if not parts:
+            return None
+        key_id, secret = parts.groups()
+        _, now, rows = await self._store.run("show_keys", key_id)
+        facts = fields(rows[0][1]) if rows else {}
+        if not hmac.compare_digest(facts.get("digest", NOBODY), _digest(secret)):
+            return None
+        return Seen(_api_key(key_id, facts, int(now)), int(now))
+
+    async def note_use(self, key_id: str) -> None:
+        await self._store.run("use_key", key_id)
+
+    def listener(self, changed: Callable[[], None]) -> Listener:
+        """Calls `changed` when a key was made or changed, or that may have been missed."""
+        connection = self._store.connection
+        return Listener(connection, connection.keys.key_channel, lambda _: changed(), changed)
+
+
+class KeyRing:
+    """Checks keys without asking the store each time. `async with KeyRing(store.api_keys) as keys:`
+
+    What it found it remembers for at most a second, and only while it hears of every change.
+    """
+
+    def __init__(self, api_keys: ApiKeys, cache_seconds: float = LONGEST_MEMORY) -> None:
+        self._api_keys = api_keys
+        self._cache_seconds = min(cache_seconds, LONGEST_MEMORY)
+        # By the digest of the text, also what is no key: a wrong secret is remembered like an unknown id.
+        self._remembered: dict[str, tuple[float, Seen | None]] = {}
+        self._changes = 0
+        self._noted: dict[str, float] = {}
+        self._noting: set[asyncio.Task[None]] = set()
+        self._listener = api_keys.listener(self.forget)
+
+    async def __aenter__(self) -> Self:
+        self._listener.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._listener.stop()
+        self.forget()
+        noting = list(self._noting)
+        for task in noting:
+            task.cancel()
+        await asyncio.gather(*noting, return_exceptions=True)
+
+    async def check(self, key_text: str) -> ApiKey | None:
+        """As `ApiKeys.check`."""
+        since, seen = await self._find(key_text)
+        if not seen or not seen.is_open((monotonic() - since) * 1000):
+            return None
+        self._note_use(seen.api_key.id)
+        return seen.api_key
+
+    def forget(self) -> None:
+        self._changes += 1
+        self._remembered.clear()
+
+    async def _find(self, key_text: str) -> tuple[float, Seen | None]:
+        digest, now = _digest(key_text), monotonic()
+        known = self._remembered.get(digest)
+        if known and now - known[0] < self._cache_seconds:
+            return known
+        changes = self._changes
+        known = (now, await self._api_keys.find(key_text))
+        # A revocation that was heard of meanwhile may be newer than the answer: that is not kept.
+        if self._listener.subscribed and changes == self._changes:
+            self._remembered.pop(digest, None)  # to stand last again
+            self._remembered[digest] = known
+            if len(self._remembered) > MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+        return known
+
+    def _note_use(self, key_id: str) -> None:
+        now = monotonic()
+        if now - self._noted.get(key_id, -USE_EVERY) >= USE_EVERY:
+            self._noted[key_id] = now
+            noting = asyncio.create_task(self._note(key_id))
+            self._noting.add(noting)
+            noting.add_done_callback(self._noting.discard)
+
+    async def _note(self, key_id: str) -> None:
+        with contextlib.suppress(errors.FairleadError):  # the next minute will do
+            await self._api_keys.note_use(key_id)
+
+
+def id_of(key_text: str) -> str:
+    """Of a key, also when all of it is given: who finds one lying about wants to revoke it."""
+    parts = KEY.fullmatch(key_text)
+    return parts[1] if parts else key_text
+
+
+def _known_form(key_id: str) -> str:
+    """What cannot be an id is the id of no key."""
+    if not ID.fullmatch(key_id):
+        raise errors.UnknownKey()
+    return key_id
+
+
+def _checked(scopes: Iterable[str]) -> list[str]:
+    chosen = [scopes] if isinstance(scopes, str) else list(scopes)
+    for scope in chosen:
+        if scope not in SCOPES:
+            raise errors.InvalidInput("scopes", f"{scope!r} is unknown: use some of {', '.join(SCOPES)}")
+    if not chosen:
+        raise errors.InvalidInput("scopes", f"name at least one of {', '.join(SCOPES)}")
+    return [scope for scope in SCOPES if scope in chosen]
+
+
+def _new_id() -> str:
+    """Letters and digits only: an id may begin no option, and is marked whole by a double click."""
+    return "".join(secrets.choice(LETTERS) for _ in range(8))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _api_key(key_id: str, facts: Mapping[str, str], now: int) -> ApiKey:
+    def number(name: str) -> int | None:
+        return int(facts[name]) if name in facts else None
+
+    expires, revoked = number("expires"), number("revoked")
+    return ApiKey(
+        id=key_id,
+        name=facts["name"],
+        scopes=tuple(facts["scopes"].split(",")),
+        tenant=facts.get("tenant"),
+        created_at=int(facts["created"]),
+        expires_at=expires,
+        revoked_at=revoked,
+        last_used_at=number("last_used"),
+        replaces=facts.get("replaces"),
+        state="revoked" if revoked else "expired" if expires and expires <= now else "active",
+    )

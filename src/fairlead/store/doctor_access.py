@@ -1,0 +1,23 @@
+"""What must hold of API keys: each is in the list, by when it ends."""
+
+from collections.abc import Iterator
+
+from fairlead.store.breach import Breach
+from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.task import LATEST
+
+
+def keys_are_listed(s: Snapshot) -> Iterator[Breach]:
+    """K4: the list of API keys and their records know the same keys and ends."""
+    listed, records = s.zset("keys"), s.hashes.get("key", {})
+    for key, record in records.items():
+        end, right = listed.get(key), _end(record)
+        if end != right:
+            at = "does not have it" if end is None else f"has it with {end:.0f}"
+            yield Breach("K4", f"API key {key} ends at {right}, but the list of keys {at}", key)
+    for key in listed.keys() - records.keys():
+        yield Breach("K4", f"the list of keys has {key}, which has no record", key)
+
+
+def _end(record: Fields) -> int:
+    return min(number(record, name) if name in record else LATEST for name in ("expires", "revoked"))

@@ -1,0 +1,42 @@
+"""What only the caretaker does: be elected, name lost workers, forget what is over."""
+
+from dataclasses import dataclass
+
+from fairlead.store.api_keys import Connected
+from fairlead.store.connection import text
+from fairlead.store.reports import expect_ok
+from fairlead.task import check_ms, check_name
+
+
+@dataclass(frozen=True, slots=True)
+class LostWorker:
+    worker_id: str
+    seen: int  # ms
+    running: int  # tasks it held
+
+
+class Upkeep:
+    def __init__(self, store: Connected) -> None:
+        self._store = store
+
+    async def elect(self, who: str, lease_ms: int) -> str:
+        """Who is the caretaker now: `who`, unless another one is."""
+        check_name("who", who)
+        check_ms("lease_ms", lease_ms)
+        return await self._elect(who, lease_ms)
+
+    async def resign(self, who: str) -> None:
+        """Another one may be elected at once."""
+        await self._elect(who, 0)
+
+    async def _elect(self, who: str, lease_ms: int) -> str:
+        return text(expect_ok(await self._store.connection.run("elect", who, lease_ms))[1])
+
+    async def bury(self) -> list[LostWorker]:
+        """The workers that have fallen silent; each is named once, whoever asks."""
+        rows = (await self._store.run("bury"))[1]
+        return [LostWorker(text(worker), int(seen), running) for worker, seen, running in rows]
+
+    async def forget(self) -> int:
+        """Drops dead letters from the list when their retention is over, at most 128 at once; how many."""
+        return int((await self._store.run("forget"))[1])

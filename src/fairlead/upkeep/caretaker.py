@@ -1,0 +1,90 @@
+"""Keeps a namespace in order: of all processes that run a caretaker one is elected, and does every duty."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable
+
+import uuid_utils
+
+from fairlead.clock import now_ms
+from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.store.store import Store
+from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
+from fairlead.upkeep.report import Report
+
+EVERY_SECONDS = 1.0
+ELECTED_SECONDS = 5.0
+
+#: All are safe to run twice: an elected one that was stopped for a while may wake beside its successor.
+DUTIES: dict[str, Callable[[Store], Awaitable[Report]]] = {
+    "expired_leases": expired_leases.run_once,
+    "due": due.run_once,
+    "dead_workers": dead_workers.run_once,
+    "dead_letters": dead_letters.run_once,
+}
+
+log = logging.getLogger("fairlead.upkeep")
+
+
+class Caretaker:
+    def __init__(
+        self, store: Store, *, every_seconds: float = EVERY_SECONDS, elected_seconds: float = ELECTED_SECONDS
+    ) -> None:
+        self.name = f"{os.getpid()}-{uuid_utils.uuid7()}"
+        self.is_elected = False
+        self.last_ran: dict[str, int] = {}  # duty -> ms of this machine's clock, for people
+        self._store = store
+        self._every_seconds = every_seconds
+        self._elected_ms = round(elected_seconds * 1000)
+        self._trouble = ""
+
+    async def run(self) -> None:
+        """Until cancelled; then another one may take over at once."""
+        try:
+            while True:
+                more = await self._run_or_recover()
+                await asyncio.sleep(0 if more else self._every_seconds)
+        finally:
+            with contextlib.suppress(FairleadError):
+                await self._store.upkeep.resign(self.name)
+
+    async def run_once(self) -> dict[str, Report]:
+        """Every duty once, with its report; none when another process is elected."""
+        elected = await self._store.upkeep.elect(self.name, self._elected_ms)
+        if self.is_elected != (elected == self.name):
+            self.is_elected = not self.is_elected
+            log.info("caretaker_%s caretaker=%s", "elected" if self.is_elected else "replaced", self.name)
+        reports: dict[str, Report] = {}
+        for duty, run_once in DUTIES.items() if self.is_elected else ():
+            try:
+                reports[duty] = await run_once(self._store)
+                self.last_ran[duty] = now_ms()
+            except StoreUnavailable:
+                raise
+            except Exception:  # one duty that fails must not end the others
+                log.exception("duty_failed duty=%s", duty)
+        return reports
+
+    async def _run_or_recover(self) -> bool:
+        """Whether there is more to do at once."""
+        try:
+            reports = await self.run_once()
+        except FairleadError as problem:
+            self.is_elected = False  # who did not hear from the store does not know
+            self._say(problem)
+            with contextlib.suppress(FairleadError):
+                await self._store.reopen()
+            return False
+        self._say(None)
+        return any(report.more for report in reports.values())
+
+    def _say(self, problem: FairleadError | None) -> None:
+        """Once for each kind of trouble, not each second."""
+        trouble = problem.code if problem else ""
+        if trouble and trouble != self._trouble:
+            log.warning("upkeep_waits code=%s %s", trouble, problem)
+        elif self._trouble and not trouble:
+            log.info("upkeep_goes_on")
+        self._trouble = trouble

@@ -1,0 +1,3 @@
+"""An app that cannot be loaded."""
+
+raise RuntimeError("the licence has run out")

@@ -1,0 +1,55 @@
+"""Tasks for real worker processes that are told to go."""
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from fairlead import Context, Fairlead
+
+fl = Fairlead()
+
+
+@fl.task
+async def until(path: str, ctx: Context) -> str:
+    """Runs until the file is there."""
+    ctx.emit("began")
+    while not Path(path).exists():
+        await asyncio.sleep(0.02)
+    return "done"
+
+
+@fl.task(run_in="process")
+def until_in_process(path: str, ctx: Context) -> str:
+    ctx.emit("began")
+    while not Path(path).exists():
+        time.sleep(0.02)
+    return "done"
+
+
+@fl.task
+async def never(ctx: Context) -> None:
+    ctx.emit("began")
+    await asyncio.Event().wait()
+
+
+@fl.task
+async def stubborn(ctx: Context) -> None:
+    """Cannot be stopped by any kindness."""
+    ctx.emit("began")
+    while True:
+        with contextlib.suppress(BaseException):
+            await asyncio.sleep(1)
+
+
+@fl.task
+def sleeps(ctx: Context) -> None:
+    """Neither can a call into C."""
+    ctx.emit("began")
+    time.sleep(600)
+
+
+@fl.task
+async def pid() -> int:
+    return os.getpid()

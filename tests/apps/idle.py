@@ -1,0 +1,6 @@
+"""An app without tasks, and something that is no app."""
+
+from fairlead import Fairlead
+
+fl = Fairlead()
+number = 5

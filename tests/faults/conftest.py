@@ -1,0 +1,39 @@
+"""Fault tests of the worker: leases are short, and worker processes end with the test."""
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairlead.store.store import Store
+from tests.faults.fleet import Fleet
+from tests.faults.history import History
+from tests.faults.sink import Sink
+from tests.servers import Server
+
+
+@pytest.fixture
+async def fleet(live_store: Store, server: Server, tmp_path: Path) -> AsyncIterator[Fleet]:
+    """Worker processes on the namespace of `live_store`."""
+    where = ("--engine", server.url, "--namespace", live_store.connection.keys.namespace)
+    async with Fleet(where, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def history(live_store: Store) -> AsyncIterator[History]:
+    async with History(live_store).following() as reading:
+        yield reading
+
+
+@pytest.fixture
+def sink(server: Server) -> Sink:
+    return Sink(server.url)
+
+
+@pytest.fixture
+def seed() -> int:
+    chosen = random.randrange(1 << 32)
+    print("seed", chosen)
+    return chosen

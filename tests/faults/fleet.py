@@ -1,0 +1,134 @@
+"""Real worker processes to break: `fairlead worker` in process groups that end with the test."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import re
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
+from tests.commands import FAIRLEAD
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+#: Leases short enough to wait for.
+HASTE = Settings(
+    worker=WorkerSettings(heartbeat_seconds=0.5, missed_heartbeats=4),
+    lease=LeaseSettings(grace_seconds=1),
+    retry=RetrySettings(base_seconds=0.1, max_seconds=1),
+)
+LEASE = HASTE.lease_ms / 1000
+FILE = f"""
+[worker]
+heartbeat_seconds = {HASTE.worker.heartbeat_seconds}
+missed_heartbeats = {HASTE.worker.missed_heartbeats}
+[lease]
+grace_seconds = {HASTE.lease.grace_seconds}
+[retry]
+base_seconds = {HASTE.retry.base_seconds}
+max_seconds = {HASTE.retry.max_seconds}
+"""
+
+
+@dataclass
+class Crew:
+    """One supervisor and its worker processes; the ids of its workers begin with its name."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+    processes: int
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def manned(self) -> bool:
+        """Whether all of its places have a registered worker."""
+        started = set(re.findall(r"worker_started worker=(\S+)", said := self.said()))
+        gone = set(re.findall(r"worker_(?:died|ended) worker=(\S+)", said))
+        return len(started - gone) == self.processes and len(self.children()) == self.processes
+
+    def children(self) -> list[int]:
+        """The worker processes, not an embedded server."""
+        pid = self.process.pid
+        with contextlib.suppress(OSError):
+            found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            return [int(one) for one in found if b"fairlead.worker.child" in _command(int(one))]
+        return []
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the supervisor and all it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    async def end(self) -> int:
+        """Drained, as by an operator; the exit code."""
+        self.process.terminate()
+        return await self.process.wait()
+
+
+@dataclass
+class Fleet:
+    """Starts crews on one store; whatever is left of them at the end is killed."""
+
+    where: tuple[str, ...]  # options that name the store
+    folder: Path
+    more_settings: str = ""  # as in the file
+    app: str = "tests.apps.faults:fl"
+    env: dict[str, str] = field(default_factory=dict)
+    crews: list[Crew] = field(default_factory=list)
+    names: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    async def __aenter__(self) -> "Fleet":
+        (self.folder / "fleet.toml").write_text(FILE + self.more_settings)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for crew in self.crews:
+            crew.signal(signal.SIGKILL)
+        await asyncio.gather(*(crew.process.wait() for crew in self.crews))
+
+    async def start(self, processes: int = 1, capacity: int = 4, *where: str) -> Crew:
+        """Some other way to the store may be given."""
+        name = f"crew{next(self.names)}"
+        size = ("--processes", str(processes), "--capacity", str(capacity))
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as out:
+            process = await asyncio.create_subprocess_exec(
+                *(FAIRLEAD, "worker", self.app, *size, *(where or self.where)),
+                *("--name", name, "--grace", "1", "--config", str(self.folder / "fleet.toml")),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=self.folder,
+                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **self.env},
+                start_new_session=True,
+            )
+        crew = Crew(name, process, log, processes)
+        self.crews.append(crew)
+        return crew
+
+    async def man(self, *crews: Crew) -> None:
+        """Until these, or all, have all of their workers."""
+        for crew in crews or self.crews:
+            await wait_until(crew.manned, 40, f"the workers of {crew.name} have started")
+
+    def crew_of(self, pid: int) -> Crew:
+        return next(crew for crew in self.crews if pid in crew.children())
+
+    async def replace(self, crew: Crew, capacity: int) -> Crew:
+        """After its supervisor was killed."""
+        await crew.process.wait()
+        self.crews.remove(crew)
+        return await self.start(crew.processes, capacity)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,135 @@
+"""A durable server that is killed and started again under load, as often as one likes."""
+
+import asyncio
+import contextlib
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from fairlead.store.server_process import find_server
+from fairlead.store.store import Store
+from tests.faults.fleet import LEASE, Fleet
+from tests.faults.history import History, Verdict
+from tests.faults.kills import CAPACITY, spread
+from tests.faults.load import Load
+from tests.waiting import wait_until
+
+
+class Durable:
+    """A server that syncs before it answers; `kill` and `start` as often as you like."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"unix://{folder}/s"
+        self._command = [
+            *(str(find_server({})), "--port", "0", "--unixsocket", f"{folder}/s", "--save", ""),
+            *("--appendonly", "yes", "--appendfsync", "always"),
+            *("--dir", str(folder), "--logfile", str(folder / "log")),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        """Until it answers."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await wait_until(self._answers, 40, "the server answers")
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+    def now_ms(self) -> int:
+        with redis.Redis.from_url(self.url) as client:
+            seconds, microseconds = client.time()
+        return int(seconds * 1000 + microseconds // 1000)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(redis.RedisError, OSError), redis.Redis.from_url(self.url) as client:
+            return bool(client.ping())
+        return False
+
+
+@contextlib.contextmanager
+def durable() -> Iterator[Durable]:
+    folder = Path(tempfile.mkdtemp(prefix="fl-test-"))
+    server = Durable(folder)
+    try:
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Breaker:
+    """Kills the server and starts it again while all workers are at work."""
+
+    def __init__(self, server: Durable, history: History, workers: int) -> None:
+        self.resumed: list[int] = []  # for each worker and restart: ms from the server's return to its claim
+        self._server = server
+        self._history = history
+        self._workers = workers
+
+    async def restart(self, outages: list[float]) -> None:
+        for seconds in outages:
+            await self._all_claim()
+            self._server.kill()
+            await asyncio.sleep(seconds)
+            await self._server.start()
+            back = self._server.now_ms()
+            self.resumed += [at - back for at in (await self._all_claim()).values()]
+
+    async def _all_claim(self) -> dict[str, int]:
+        """Waits until every worker has claimed something from now on; when each did first."""
+        known, first = len(self._history.events), dict[str, int]()
+
+        def all_have() -> bool:
+            for event in self._history.events[known:]:
+                if event.act == "claim":
+                    first.setdefault(event.worker, event.at)
+            return len(first) == self._workers
+
+        await wait_until(all_have, 40, "every worker claims")
+        return first
+
+
+async def play(
+    store: Store,
+    server: Durable,
+    fleet: Fleet,
+    history: History,
+    seed: int,
+    *,
+    tasks: int,
+    outages: list[float],
+    crews: int,
+) -> tuple[Verdict, dict[str, Any]]:
+    """A restart for each outage of so many seconds; what the log shows, and the figures."""
+    began, workers = time.monotonic(), 2 * crews
+    for _ in range(crews):
+        await fleet.start(2, CAPACITY)
+    await fleet.man()
+    load = Load(store, history, random.Random(seed), waiting=3 * workers * CAPACITY)
+    breaker = Breaker(server, history, workers)
+    breaking = asyncio.create_task(breaker.restart(outages))
+    await load.feed(lambda fed: breaking.done() and fed >= tasks)
+    await breaking
+    verdict = await load.end()
+    return verdict, {
+        "seed": seed,
+        "workers": workers,
+        "tasks": len(load.needs),
+        "restarts": len(outages),
+        "of_which_longer_than_a_lease": sum(seconds > LEASE for seconds in outages),
+        "starts": verdict.starts,
+        "runs_lost": len(verdict.losses),
+        "ends": dict(verdict.ends),
+        "lease_ms": round(LEASE * 1000),
+        "ms_until_each_worker_claimed_again": spread(breaker.resumed),
+        "seconds": round(time.monotonic() - began),
+    }

@@ -1,0 +1,70 @@
+"""Workers that cannot reach the store for longer than a lease stop in time and come back by themselves."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fairlead.settings import Settings
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.faults.fleet import HASTE, LEASE, Fleet
+from tests.faults.history import History
+from tests.faults.partitions import Afar, crews_afar, cut_off
+from tests.faults.sink import Sink
+from tests.faults.zombies import works
+from tests.openers import is_running
+from tests.servers import Server
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return HASTE
+
+
+@pytest.fixture
+async def crews(live_store: Store, server: Server, fleet: Fleet) -> AsyncIterator[list[Afar]]:
+    async with crews_afar(live_store, server.url, fleet, 2) as found:
+        yield found
+
+
+async def test_a_handler_is_stopped_before_its_task_is_given_to_somebody_else(
+    live_store: Store, crews: list[Afar], history: History, sink: Sink
+) -> None:
+    cut = await cut_off(live_store, crews, history, sink)
+    assert cut.starts > 1
+    assert cut.afar.crew.children() == [cut.pid]
+
+
+async def test_a_task_whose_worker_hears_no_answers_for_a_while_is_not_forgotten(
+    live_store: Store, crews: list[Afar], history: History, sink: Sink
+) -> None:
+    # its heartbeats arrive: the lease goes on, although the worker must give the run up
+    cut = await cut_off(live_store, crews, history, sink, silent=True)
+    assert cut.starts > 1
+
+
+@pytest.mark.parametrize("task_type", ["block", "sit"])
+async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_given_to_somebody_else(
+    task_type: str, live_store: Store, crews: list[Afar], history: History, sink: Sink
+) -> None:
+    cut = await cut_off(live_store, crews, history, sink, task_type=task_type)
+    assert cut.starts > 1
+    assert not is_running(cut.pid)
+
+
+async def test_an_idle_worker_comes_back_by_itself_after_a_long_cut(
+    live_store: Store, crews: list[Afar], history: History
+) -> None:
+    afar, other = crews
+    children = afar.crew.children()
+    other.cut(silent=False)
+    task = NewTask(task_type="work", parameters={"seconds": 2 * HASTE.worker.heartbeat_seconds})
+    await live_store.submit_one(task)
+    await wait_until(lambda: task.task_id in history.ended)
+    # no heartbeat since: the supervisor still takes its lease for one that runs out
+    afar.cut(silent=False)
+    await wait_until(lambda: afar.crew.said().count("heartbeat_failed") > 3 * LEASE / 0.5, 40, "three leases")
+    afar.heal()
+    await wait_until(lambda: works(live_store, afar.crew, history), 20, "it works again")
+    assert afar.crew.children() == children

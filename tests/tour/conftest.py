@@ -1,0 +1,24 @@
+"""What the tour needs besides Fairlead: worker processes that end with the test."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.apps.tour import fl
+from tests.workers import Yard
+
+# Leases short enough to wait for the end of one.
+SETTINGS = """
+[worker]
+heartbeat_seconds = 0.5
+[lease]
+grace_seconds = 0.2
+"""
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Yard:
+    """Starts `fairlead worker`s on the server of the app of the tour, which is connected by then."""
+    config = tmp_path / "fairlead.toml"
+    config.write_text(SETTINGS)
+    return Yard(tmp_path, lambda: ("--data", str(fl.place.data), "--config", str(config)))

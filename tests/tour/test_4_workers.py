@@ -1,0 +1,66 @@
+"""The tour goes on: workers come, go and die, and nothing is lost by it."""
+
+import os
+import signal
+from datetime import UTC, datetime
+from typing import Any
+
+from fairlead import TaskHandle
+from fairlead.states import State
+from fairlead.testing import FakeClock, private
+from tests.apps import tour
+from tests.apps.tour import fl, greet, wait_in_loop
+from tests.waiting import wait_until
+from tests.workers import Yard
+
+APP = "tests.apps.tour:fl"
+
+
+async def runs(task: TaskHandle[Any], after_fence: int = 0) -> int:
+    """Until it runs (again); its fence."""
+    async for event in task.watch():
+        if event.act == "output" and event.fence > after_fence:
+            return event.fence
+    raise AssertionError("it ended before")
+
+
+async def test_a_worker_process_runs_the_tasks_of_an_app(yard: Yard) -> None:
+    async with private(fl), yard.workers(APP) as workers:  # fairlead worker tests.apps.tour:fl
+        task = await greet.submit("Zoë")
+        assert await task.result(timeout=30) == "Hi Zoë"
+        assert (await task.get()).assigned_worker_id == workers.ids()[0]
+
+
+async def test_a_worker_that_is_told_to_go_gives_back_what_it_cannot_finish(yard: Yard) -> None:
+    async with private(fl):
+        task = await wait_in_loop.submit()
+        async with yard.workers(APP, "--grace", "0.1") as workers:
+            await runs(task)
+            assert await workers.end(signal.SIGTERM) == 0
+        given_back = await task.get()
+        assert (given_back.status, given_back.attempt) == (State.QUEUED, 1)  # as if it had never been claimed
+
+
+async def test_a_task_whose_worker_is_killed_runs_elsewhere(yard: Yard) -> None:
+    async with private(fl), yard.workers(APP) as first:
+        task = await wait_in_loop.submit()
+        fence = await runs(task)
+        async with yard.workers(APP):
+            os.killpg(first.process.pid, signal.SIGKILL)
+            assert await runs(task, after_fence=fence) > fence  # whoever had it before can change it no more
+            again = await task.get()
+            assert (again.crash_count, again.retry_count) == (1, 0)  # a crash is not a failure
+            await task.cancel()
+
+
+async def test_a_cron_submits_a_task_at_every_tick() -> None:
+    clock = FakeClock(in_ms(datetime(2026, 1, 1, 2, 29, 59, 990_000, UTC)))
+    async with private(fl, clock), fl.worker():
+        await wait_until(lambda: fl.store.crons.last("report"))
+        clock.advance(0.01)
+        await wait_until(lambda: tour.reports)
+    assert tour.reports == [datetime(2026, 1, 1, 2, 30, tzinfo=UTC)]
+
+
+def in_ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

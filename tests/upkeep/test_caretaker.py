@@ -1,0 +1,175 @@
+"""One caretaker of many is elected; when it goes, another takes over; the duties are done in time."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead import errors
+from fairlead.states import State
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from fairlead.upkeep import caretaker
+from fairlead.upkeep.caretaker import DUTIES, Caretaker
+from fairlead.upkeep.report import Report
+from tests.commands import Shell
+from tests.servers import Server, running
+from tests.waiting import wait_until
+
+QUICK = 0.02
+
+
+@contextlib.asynccontextmanager
+async def at_work(caretaker: Caretaker) -> AsyncIterator[asyncio.Task[None]]:
+    working = asyncio.create_task(caretaker.run())
+    try:
+        yield working
+    finally:
+        working.cancel()
+        await asyncio.wait([working])
+
+
+async def elected(store: Store) -> str:
+    connection = store.connection
+    found: Any = await connection.client.get(connection.keys.key("caretaker"))
+    return "" if found is None else found.decode()
+
+
+async def test_every_duty_is_done_and_tells_when(live_store: Store) -> None:
+    one = Caretaker(live_store, every_seconds=QUICK)
+    async with at_work(one):
+        await wait_until(lambda: one.last_ran.keys() == DUTIES.keys())
+        first = dict(one.last_ran)
+        await wait_until(lambda: all(one.last_ran[duty] > first[duty] for duty in DUTIES))
+
+
+async def test_a_delayed_task_is_queued_and_told_of_though_nobody_claims(live_store: Store) -> None:
+    later = NewTask(task_type="echo", delay_seconds=0.3)
+    async with asyncio.timeout(20), live_store.live.watch(later.task_id) as watch:
+        assert await anext(watch) is None
+        async with at_work(Caretaker(live_store)):
+            await live_store.submit_one(later)
+            heard = [await anext(watch), await anext(watch)]
+    assert [event and (event.act, event.after) for event in heard] == [
+        ("submit", State.DELAYED),
+        ("promote", State.QUEUED),
+    ]
+
+
+async def test_of_two_one_is_elected_and_the_other_does_nothing(live_store: Store) -> None:
+    one, two = Caretaker(live_store), Caretaker(live_store)
+    assert (await one.run_once()).keys() == DUTIES.keys()
+    assert await two.run_once() == {}
+    assert (await one.run_once()).keys() == DUTIES.keys()
+    assert (one.is_elected, two.is_elected, two.last_ran) == (True, False, {})
+    assert await elected(live_store) == one.name
+
+
+async def test_of_many_who_start_at_once_one_is_elected(live_store: Store) -> None:
+    many = [Caretaker(live_store) for _ in range(16)]
+    reports = await asyncio.gather(*(one.run_once() for one in many))
+    assert sum(bool(report) for report in reports) == sum(one.is_elected for one in many) == 1
+
+
+async def test_when_one_is_not_heard_of_any_more_the_other_takes_over(live_store: Store) -> None:
+    one, two = Caretaker(live_store, elected_seconds=0.3), Caretaker(live_store, elected_seconds=0.3)
+    await one.run_once()
+    await wait_until(two.run_once)
+    assert await one.run_once() == {}  # it was away, and comes back
+    assert (one.is_elected, two.is_elected) == (False, True)
+
+
+async def test_one_that_stops_lets_another_take_over_at_once(live_store: Store) -> None:
+    for_ever = {"every_seconds": QUICK, "elected_seconds": 1000.0}
+    one, two = Caretaker(live_store, **for_ever), Caretaker(live_store, **for_ever)
+    async with at_work(one) as working:
+        await wait_until(lambda: one.is_elected)
+        async with at_work(two):
+            working.cancel()
+            await wait_until(lambda: two.is_elected)
+        assert await elected(live_store) == ""
+
+
+async def test_who_is_not_elected_ends_nobodys_time_by_stopping(live_store: Store) -> None:
+    one, two = Caretaker(live_store), Caretaker(live_store)
+    await one.run_once()
+    async with at_work(two):
+        pass
+    assert await elected(live_store) == one.name
+
+
+async def test_a_duty_that_fails_does_not_keep_the_others(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_: Store) -> Report:
+        raise errors.StoreFault("broken")
+
+    monkeypatch.setitem(DUTIES, "due", broken)
+    one = Caretaker(live_store)
+    assert (await one.run_once()).keys() == DUTIES.keys() - {"due"}
+    assert one.last_ran.keys() == DUTIES.keys() - {"due"}
+    assert "duty_failed duty=due" in caplog.text
+
+
+async def test_a_full_batch_is_followed_by_the_next_without_a_pause(
+    live_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [300, 200, 100]
+
+    async def large(_: Store) -> Report:
+        return Report(left.pop(0) if left else 0)
+
+    monkeypatch.setattr(caretaker, "DUTIES", {"large": large})
+    async with at_work(Caretaker(live_store, every_seconds=1_000_000)):
+        await wait_until(lambda: not left)
+
+
+@pytest.mark.timeout(60)
+async def test_it_survives_that_the_store_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with running("valkey") as server:
+        store = Store.connect(server.url)
+        await store.open()
+        client: Any = store.connection.client
+        one = Caretaker(store, every_seconds=QUICK)
+        async with at_work(one):
+            await wait_until(lambda: one.is_elected)
+            await client.execute_command("CLIENT", "PAUSE", 3_000, "ALL")
+            await wait_until(lambda: not one.is_elected)
+            before = dict(one.last_ran)
+            await wait_until(lambda: one.is_elected)
+            await wait_until(lambda: one.last_ran["due"] > before["due"])
+        await store.close()
+    assert caplog.text.count("upkeep_waits code=store_unavailable") == 1
+    assert "upkeep_goes_on" in caplog.text
+
+
+@pytest.mark.timeout(60)
+async def test_when_the_elected_process_is_killed_another_one_takes_over(
+    live_store: Store, server: Server, tmp_path: Path
+) -> None:
+    shell = Shell.beside(live_store, server.url, tmp_path)
+    first = await shell.start("up")
+    try:
+        await wait_until(lambda: elected(live_store))
+        killed = await elected(live_store)
+        second = await shell.start("up")
+        try:
+            assert second.stdout and b"listens" in await second.stdout.readline()
+            first.kill()
+            later = NewTask(task_type="echo", delay_seconds=0.1)
+            await live_store.submit_one(later)
+
+            async def queued() -> bool:
+                return (await live_store.get(later.task_id)).status is State.QUEUED
+
+            await wait_until(queued)
+            assert await elected(live_store) not in ("", killed)
+        finally:
+            second.terminate()
+            await second.communicate()
+    finally:
+        await first.communicate()

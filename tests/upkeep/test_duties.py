@@ -1,0 +1,104 @@
+"""Each duty of the caretaker on its own: what a round of it does, and that the next changes nothing."""
+
+import pytest
+
+from fairlead.states import State
+from fairlead.store.reports import Failed
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
+from fairlead.upkeep.report import BATCH, Report
+from tests.conftest import Clock
+
+
+def new(**wishes: object) -> NewTask:
+    return NewTask(task_type="echo", **wishes)  # type: ignore[arg-type]
+
+
+async def test_leases_that_ran_out_are_ended_a_batch_at_a_time(store: Store, clock: Clock) -> None:
+    await store.workers.register("w", capacity=1000)
+    await store.submit(*(new() for _ in range(BATCH + 2)))
+    tasks = (await store.claim("w", BATCH + 2)).tasks
+    assert await expired_leases.run_once(store) == Report(0)
+    clock.pass_ms(store.settings.lease_ms + 1_001)
+    first = await expired_leases.run_once(store)
+    assert (first.done, first.more) == (BATCH, True)
+    second = await expired_leases.run_once(store)
+    assert (second.done, second.more) == (2, False)
+    assert await expired_leases.run_once(store) == Report(0)
+    assert (await store.get(tasks[0].task_id)).status is State.QUEUED
+
+
+async def test_what_is_due_is_queued(store: Store, clock: Clock) -> None:
+    later = new(delay_seconds=5)
+    await store.submit_one(later)
+    clock.pass_ms(4_999)
+    assert await due.run_once(store) == Report(0)
+    clock.pass_ms(1)
+    assert await due.run_once(store) == Report(1)
+    assert (await store.get(later.task_id)).status is State.QUEUED
+    assert await due.run_once(store) == Report(0)
+
+
+def lost_workers(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "worker_lost" in record.getMessage()]
+
+
+async def test_a_worker_that_falls_silent_is_named_once_and_keeps_what_it_holds(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.workers.register("quick")
+    await store.workers.register("slow", capacity=3)
+    await store.submit(new(), new())
+    held = (await store.claim("slow", 2)).tasks
+    clock.pass_ms(store.settings.worker_ttl_ms)
+    await store.workers.heartbeat("quick")
+    assert await dead_workers.run_once(store) == Report(0)
+    clock.pass_ms(1)
+    assert await dead_workers.run_once(store) == Report(1)
+    assert await dead_workers.run_once(store) == Report(0)
+    (line,) = lost_workers(caplog)
+    assert line.startswith("worker_lost worker=slow seen=") and line.endswith("running=2")
+    assert {(await store.get(task.task_id)).status for task in held} == {State.EXECUTING}
+
+
+async def test_a_worker_that_comes_back_and_falls_silent_again_is_named_again(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    silence = store.settings.worker_ttl_ms + 1
+    for _ in range(2):
+        await store.workers.register("w")
+        clock.pass_ms(silence)
+        assert await dead_workers.run_once(store) == Report(1)
+    # two at the same instant, and one at the very edge of what was looked at
+    await store.workers.register("a")
+    await store.workers.register("b")
+    clock.pass_ms(1)
+    await store.workers.register("c")
+    clock.pass_ms(silence - 1)
+    assert await dead_workers.run_once(store) == Report(2)
+    clock.pass_ms(1)
+    assert await dead_workers.run_once(store) == Report(1)
+    named = [line.split()[1] for line in lost_workers(caplog)]
+    assert sorted(named) == ["worker=a", "worker=b", "worker=c", "worker=w", "worker=w"]
+
+
+async def test_a_worker_that_left_is_not_lost(store: Store, clock: Clock) -> None:
+    await store.workers.register("w")
+    await store.workers.leave("w")
+    clock.pass_ms(store.settings.worker_ttl_ms + 1)
+    assert await dead_workers.run_once(store) == Report(0)
+
+
+async def test_dead_letters_are_forgotten_after_their_retention(store: Store, clock: Clock) -> None:
+    await store.workers.register("w")
+    await store.submit_one(new())
+    (task,) = (await store.claim("w")).tasks
+    await store.fail("w", Failed(task.task_id, task.fence, retriable=False))
+    clock.pass_seconds(30 * 86_400 - 1)
+    assert await dead_letters.run_once(store) == Report(0)
+    assert [dead.task_id for dead in await store.dead_letters()] == [task.task_id]
+    clock.pass_seconds(1)
+    assert await dead_letters.run_once(store) == Report(1)
+    assert await store.dead_letters() == []
+    assert await dead_letters.run_once(store) == Report(0)

@@ -1,0 +1,161 @@
+"""Workers that are told to go: what runs may finish, the rest goes back as if it had never been claimed."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead import Fairlead
+from fairlead.app import Place
+from fairlead.handle import TaskHandle
+from fairlead.states import State
+from fairlead.store.store import Store
+from tests.apps import draining
+from tests.reading import events_of
+from tests.waiting import wait_until
+from tests.workers import Yard
+
+TARGET = "tests.apps.draining:fl"
+
+
+@pytest.fixture
+async def fl(new_app: Any) -> AsyncIterator[Fairlead]:
+    """The app of the worker processes, here only to submit."""
+    place, draining.fl.place = draining.fl.place, new_app().place
+    async with draining.fl as fl:
+        yield fl
+    fl.place = place
+
+
+async def began(task: TaskHandle[Any]) -> None:
+    async for event in task.watch():
+        if event.act == "output":
+            return
+    raise AssertionError(f"it ended without a word: {await task.get()}")
+
+
+async def states(store: Store) -> set[str]:
+    return {worker.state for worker in (await store.stats()).workers}
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+async def test_what_runs_may_finish_and_nothing_new_is_begun(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, by: signal.Signals
+) -> None:
+    go = tmp_path / "go"
+    async with yard.workers(TARGET, "--capacity", "1") as workers:
+        running = await draining.until.submit(str(go))
+        await began(running)
+        waiting = await draining.pid.submit()
+        workers.process.send_signal(by)
+        await wait_until(lambda: drains(live_store))
+        go.touch()
+        assert await workers.exit_code() == 0
+    assert (await running.get()).result == "done"
+    assert (await waiting.get()).status is State.QUEUED
+    assert (await live_store.stats()).workers == []
+
+
+async def test_ctrl_c_goes_to_every_process_of_the_terminal_and_stops_none_that_runs(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    async with yard.workers(TARGET, "--processes", "2", ready=2) as workers:
+        tasks = [await draining.until_in_process.submit(str(go)), await draining.until.submit(str(go))]
+        for task in tasks:
+            await began(task)
+        os.killpg(workers.process.pid, signal.SIGINT)
+        await wait_until(lambda: drains(live_store))
+        go.touch()
+        assert await workers.exit_code() == 0
+    for task in tasks:
+        ended = await task.get()
+        assert (ended.result, ended.attempt) == ("done", 1)
+
+
+async def drains(store: Store) -> bool:
+    return await states(store) == {"draining"}
+
+
+async def test_after_the_grace_the_rest_goes_back_to_its_place_as_if_never_claimed(
+    fl: Fairlead, yard: Yard, live_store: Store
+) -> None:
+    async with yard.workers(TARGET, "--capacity", "2", "--grace", "0.2") as workers:
+        tasks = [await draining.never.submit() for _ in range(3)]
+        for task in tasks[:2]:
+            await began(task)
+        assert await workers.end() == 0
+    for task in tasks:
+        given_back = await task.get()
+        assert (given_back.status, given_back.retry_count, given_back.crash_count) == (State.QUEUED, 0, 0)
+    assert [(await task.explain()).queue_position for task in tasks] == [1, 2, 3]
+    assert [event["act"] for event in await events_of(live_store) if event["act"] == "release"] == [
+        "release",
+        "release",
+    ]
+
+
+async def test_the_second_signal_cuts_the_grace_short(fl: Fairlead, yard: Yard, live_store: Store) -> None:
+    async with yard.workers(TARGET, "--grace", "600") as workers:
+        task = await draining.never.submit()
+        await began(task)
+        workers.process.send_signal(signal.SIGTERM)
+        await wait_until(lambda: drains(live_store))
+        assert await workers.end() == 0
+    assert (await task.get()).status is State.QUEUED
+
+
+async def test_an_idle_worker_goes_at_once(fl: Fairlead, yard: Yard) -> None:
+    async with yard.workers(TARGET, "--processes", "2", ready=2) as workers:
+        assert await workers.end() == 0
+
+
+async def test_a_worker_drained_by_an_operator_ends(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    async with yard.workers(TARGET) as workers:
+        task = await draining.until.submit(str(go))
+        await began(task)
+        await live_store.workers.drain(workers.ids()[0])
+        await wait_until(lambda: "worker_draining" in workers.said())
+        go.touch()
+        assert await workers.exit_code() == 0
+    assert (await task.get()).result == "done"
+
+
+@pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
+async def test_what_does_not_stop_ends_with_its_process_and_is_given_back(
+    fl: Fairlead, yard: Yard, handler: Any
+) -> None:
+    async with yard.workers(TARGET, "--grace", "0") as workers:
+        task = await handler.submit()
+        await began(task)
+        assert await workers.end() == 0
+    given_back = await task.get()
+    assert (given_back.status, given_back.retry_count, given_back.crash_count) == (State.QUEUED, 0, 0)
+
+
+async def test_a_worker_in_this_process_gives_back_what_it_has_in_hand(fl: Fairlead) -> None:
+    async with fl.worker(grace=0):
+        task = await draining.never.submit()
+        await began(task)
+    given_back = await task.get()
+    assert (given_back.status, given_back.retry_count, given_back.crash_count) == (State.QUEUED, 0, 0)
+    assert (await fl.store.stats()).workers == []
+
+
+async def test_a_claim_under_way_when_draining_begins_is_given_back(fl: Fairlead) -> None:
+    tasks = [await draining.never.submit() for _ in range(5)]
+    async with fl.worker(grace=0, capacity=5) as worker:
+        worker.drain(0)
+    for task in tasks:
+        assert (await task.get()).status is State.QUEUED
+
+
+def test_the_place_of_an_app_is_told_to_its_workers() -> None:
+    told = Place("redis://there", None, "n", None).or_else(Place("redis://here", "folder", "m", "file"))
+    assert told == Place("redis://there", "folder", "n", "file")

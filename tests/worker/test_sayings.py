@@ -1,0 +1,103 @@
+"""What handlers say reaches the store in order, whatever happens on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairlead import Context, Fairlead, errors
+from fairlead.states import State
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from fairlead.testing import check
+from fairlead.worker.context import Said
+from fairlead.worker.handler import Handler
+from fairlead.worker.runner import Run
+from fairlead.worker.sayings import Sayings
+from tests.faults.wire import wire
+from tests.servers import Server, running
+
+
+@pytest.fixture
+async def run(live_store: Store) -> Run:
+    """A task in the hands of worker `w`."""
+
+    async def nothing() -> None: ...
+
+    await live_store.workers.register("w")
+    await live_store.submit_one(NewTask(task_type="draw"))
+    (task,) = (await live_store.claim("w")).tasks
+    return Run(task, Handler("draw", nothing, "loop"), 0.0, 0.0)
+
+
+@pytest.fixture
+async def far_store(live_store: Store, tmp_path: Path) -> AsyncIterator[Store]:
+    """The same store at the end of a wire, which a test has to lay."""
+    namespace = live_store.connection.keys.namespace
+    far = Store.connect(f"unix://{tmp_path}/wire", namespace, live_store.settings)
+    yield far
+    await far.close()
+
+
+async def test_what_is_said_while_the_store_is_away_is_told_afterwards_in_order(
+    live_store: Store, far_store: Store, run: Run, server: Server, tmp_path: Path
+) -> None:
+    sayings = Sayings(far_store, "w", lambda *_: None)
+    sayings.add(run, Said("output", 1))
+    sayings.add(run, Said("progress", 0.1, "began"))
+    telling = asyncio.create_task(sayings.tell())
+    await asyncio.sleep(0)
+    sayings.add(run, Said("output", 2))
+    sayings.add(run, Said("progress", 0.2, "went on"))
+    with pytest.raises(errors.StoreUnavailable):
+        await telling
+    sayings.add(run, Said("output", 3))
+    async with wire(server.url, tmp_path):
+        await sayings.tell()
+        task = await live_store.get(run.task.task_id)
+        assert task.progress and task.progress.message == "went on"
+        assert [output.chunk for output in await live_store.outputs(task.task_id)] == [1, 2, 3]
+        assert not sayings
+
+
+async def test_a_run_that_got_more_time_is_told_once_though_the_rest_had_to_be_repeated(
+    far_store: Store, run: Run, server: Server, tmp_path: Path
+) -> None:
+    extended: list[Run] = []
+    sayings = Sayings(far_store, "w", lambda longer, *_: extended.append(longer))
+    sayings.add(run, Said("extend", 1000.0))
+    sayings.add(run, Said("output", 1))
+    async with wire(server.url, tmp_path) as (line, _):
+        line.lose_reply = lambda request: bool(extended)
+        with pytest.raises(errors.StoreUnavailable):
+            await sayings.tell()
+        assert extended == [run]
+        line.lose_reply = lambda request: False
+        await sayings.tell()
+    assert extended == [run]
+
+
+async def test_a_full_store_takes_no_output_but_results() -> None:
+    with running("valkey", "--maxmemory", "12mb", "--maxmemory-policy", "noeviction") as server:
+        fl = Fairlead(server.url, namespace="full")
+        full, chatters = asyncio.Event(), asyncio.Event()
+
+        @fl.task
+        async def chatter(ctx: Context) -> str:
+            chatters.set()
+            await full.wait()
+            ctx.emit("x" * 50_000)
+            return "done"
+
+        async with fl, fl.worker():
+            task = await chatter.submit()
+            await chatters.wait()
+            with pytest.raises(errors.StoreFull):
+                while True:
+                    await fl.store.submit_one(NewTask(task_type="x", parameters={"text": "x" * 50_000}))
+            full.set()
+            ended = await task.wait(timeout=30)
+            assert (ended.status, ended.result) == (State.COMPLETED, "done")
+            assert await fl.store.outputs(task.task_id) == []
+            assert await check(fl) == []

@@ -1,0 +1,101 @@
+"""The supervisor of worker processes: replaces those that die, and gives up on what cannot be started."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from fairlead import Fairlead
+from fairlead.states import State
+from fairlead.store.store import Store
+from tests.apps import draining
+from tests.waiting import wait_until
+from tests.workers import Yard
+
+TARGET = "tests.apps.draining:fl"
+
+
+@pytest.fixture
+async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
+    """The app of the worker processes, here only to submit."""
+    place, draining.fl.place = draining.fl.place, new_app().place
+    async with draining.fl as fl:
+        yield fl
+    fl.place = place
+
+
+async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
+    fl: Fairlead, yard: Yard, live_store: Store
+) -> None:
+    async with yard.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
+        task = await draining.never.submit()
+        async for event in task.watch():
+            if event.act == "output":
+                break
+        first = (await task.get()).assigned_worker_id
+        before = workers.children()
+        assert len(before) == 2
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        await workers.ready(4)
+        await wait_until(lambda: len(set(workers.children()) - set(before)) == 2)
+        async for event in task.watch():
+            if event.act == "output" and event.fence > 1:
+                break
+        again = await task.get()
+        assert (again.status, again.crash_count, again.retry_count) == (State.EXECUTING, 1, 0)
+        assert again.assigned_worker_id != first
+        await task.cancel()
+        assert await workers.end() == 0
+    assert (await live_store.stats()).workers == []
+
+
+@pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
+async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_takes_its_place(
+    fl: Fairlead, yard: Yard, handler: Any
+) -> None:
+    async with yard.workers(TARGET, "--capacity", "1") as workers:
+        task = await handler.submit(timeout_seconds=0.5, max_retries=0)
+        following = await draining.pid.submit()
+        ended = await task.wait(timeout=40)
+        assert ended.error
+        assert (ended.status, ended.error.code, ended.crash_count) == (State.DEAD_LETTER, "timeout", 0)
+        assert await following.result(timeout=40) in workers.children()
+        assert len(workers.ids()) == 2
+
+
+@pytest.mark.parametrize("processes", ["1", "3"])
+@pytest.mark.parametrize(
+    ("target", "code", "complaint"),
+    [
+        ("nope:fl", 2, "app: there is no module 'nope' in "),
+        ("tests.apps.nope:fl", 2, "app: there is no module 'tests.apps.nope' in "),
+        ("tests.apps.idle:nope", 2, "app: tests.apps.idle has no 'nope'"),
+        ("tests.apps.idle:number", 2, "app: tests.apps.idle:number is a int, not a Fairlead"),
+        ("tests.apps.idle", 2, "app: 'tests.apps.idle' is not of the form module:attribute"),
+        ("tests.apps.idle:fl", 2, "tasks: there is nothing to run: decorate a function with @fl.task"),
+        ("tests.apps.broken:fl", 1, "RuntimeError: the licence has run out"),
+        ("tests.apps.leaving:fl", 2, "app: tests.apps.leaving calls sys.exit(0) when it is imported"),
+    ],
+)
+async def test_what_cannot_be_loaded_is_said_once_and_not_tried_again(
+    yard: Yard, processes: str, target: str, code: int, complaint: str
+) -> None:
+    process = await yard.start(target, "--processes", processes)
+    assert await process.exit_code() == code
+    assert process.said().count(complaint) == 1, process.said()
+    assert "WARNING" not in process.said()
+
+
+async def test_a_bad_option_is_said_and_not_tried_again(yard: Yard) -> None:
+    process = await yard.start(TARGET, "--capacity", "2", "--reserve", "2")
+    assert await process.exit_code() == 2
+    assert "reserve: is not a whole number from 0 to less than the capacity" in process.said()
+
+
+async def test_a_server_that_is_not_there_is_said(yard: Yard) -> None:
+    process = await Yard(yard.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
+    assert await process.exit_code() == 3
+    assert "The store did not answer" in process.said()

@@ -1,0 +1,167 @@
+"""What `fairlead.testing` gives to those who test tasks of their own."""
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from fairlead import Context, Fairlead, InvalidInput, PermanentError, errors
+from fairlead.states import State
+from fairlead.testing import START, FakeClock, Inline, check, private, run_inline
+
+
+@pytest.fixture
+def fl() -> Fairlead:
+    return Fairlead()
+
+
+# Inline
+
+
+async def test_a_handler_runs_here_and_now(fl: Fairlead) -> None:
+    @fl.task
+    async def draw(prompt: str, when: datetime) -> dict[str, str]:
+        return {"picture": prompt, "year": str(when.year)}
+
+    new_year = datetime(2026, 1, 1, tzinfo=UTC)
+    assert await run_inline(draw, "a robot", when=new_year) == {"picture": "a robot", "year": "2026"}
+
+
+async def test_a_plain_function_runs_in_a_thread_as_it_would(fl: Fairlead) -> None:
+    @fl.task
+    def where() -> str:
+        return threading.current_thread().name
+
+    assert await run_inline(where) != threading.main_thread().name
+
+
+async def test_what_it_says_is_collected(fl: Fairlead) -> None:
+    @fl.task(timeout=40)
+    async def talk(ctx: Context) -> list[object]:
+        ctx.progress(0.5, "half")
+        ctx.emit({"line": 1})
+        ctx.extend()
+        ctx.extend(3)
+        return [ctx.attempt, ctx.user_id, ctx.cancelled]
+
+    said = Inline()
+    assert await run_inline(talk, said=said, user_id="ann", timeout_seconds=20) == [1, "ann", False]
+    assert (said.progress, said.output, said.extended) == ([(0.5, "half")], [{"line": 1}], [20, 3])
+
+
+async def test_what_it_raises_comes_out_as_it_is(fl: Fairlead) -> None:
+    @fl.task
+    async def fail() -> None:
+        raise PermanentError("no ink")
+
+    with pytest.raises(PermanentError, match="no ink"):
+        await run_inline(fail)
+
+
+async def test_what_no_worker_would_take_is_refused_too(fl: Fairlead) -> None:
+    @fl.task
+    async def count(to: int) -> set[int]:
+        return set(range(to))
+
+    with pytest.raises(InvalidInput, match="Expected `int`"):
+        await run_inline(count, to="five")
+    with pytest.raises(InvalidInput, match="result: set is not JSON"):
+        await run_inline(count, to=5)
+
+
+# A gateway of one's own
+
+
+async def test_a_private_gateway_is_forgotten_afterwards(fl: Fairlead) -> None:
+    @fl.task
+    async def echo(text: str) -> str:
+        return text
+
+    place = fl.place
+    for _ in range(2):
+        async with private(fl), fl.worker():
+            assert await (await echo.submit("hello", idempotency_key="k")).result(timeout=30) == "hello"
+            assert (await echo.submit("hello", idempotency_key="k")).repeated
+    assert fl.place == place
+    with pytest.raises(errors.FairleadError, match="not connected"):
+        await echo.submit("hello")
+
+
+async def test_a_breach_fails_the_test(fl: Fairlead) -> None:
+    fl.task("nap")(asyncio.sleep)
+    with pytest.raises(AssertionError, match="I1"):
+        async with private(fl):
+            task = await fl.submit("nap", {"delay": 1})
+            assert await check(fl) == []
+            key = fl.store.connection.keys.key("task", task.task_id)
+            await fl.store.connection.client.hset(key, "state", "executing")
+
+
+# A clock of one's own
+
+
+async def test_delays_pass_when_the_clock_is_moved(fl: Fairlead) -> None:
+    @fl.task
+    async def echo(text: str) -> str:
+        return text
+
+    clock = FakeClock()
+    async with private(fl, clock), fl.worker():
+        task = await echo.submit("hello", delay_seconds=3600)
+        assert (await task.get()).run_at == START + 3_600_000
+        clock.advance(3600)
+        await fl.store.promote()
+        assert await task.result(timeout=30) == "hello"
+
+
+async def test_retries_pass_when_the_clock_is_moved(fl: Fairlead) -> None:
+    @fl.task
+    async def second_time_lucky(ctx: Context) -> int:
+        if ctx.attempt == 1:
+            raise errors.RetriableError("not yet", retry_after=600)
+        return ctx.attempt
+
+    clock = FakeClock()
+    async with private(fl, clock), fl.worker():
+        task = await second_time_lucky.submit()
+        async for event in task.watch():
+            if event.after is State.DELAYED:
+                clock.advance(600)
+                await fl.store.promote()
+        assert await task.result(timeout=30) == 2
+
+
+async def test_rates_refill_when_the_clock_is_moved(fl: Fairlead) -> None:
+    @fl.task(limits={"api": 1})
+    async def call() -> None: ...
+
+    fl.limit("api", rate="1/min", burst=1)
+    clock = FakeClock()
+    async with private(fl, clock), fl.worker():
+        first, second = await call.submit(), await call.submit()
+        await first.result(timeout=30)
+        assert (await second.get()).status is State.QUEUED
+        clock.advance(60)
+        await fl.store.promote()
+        await second.result(timeout=30)
+
+
+async def test_a_silent_worker_is_given_up_when_the_clock_is_moved(fl: Fairlead) -> None:
+    fl.task("nap")(asyncio.sleep)
+    clock = FakeClock()
+    async with private(fl, clock):
+        await fl.store.workers.register("gone")
+        task = await fl.submit("nap", {"delay": 0})
+        assert (await fl.store.claim("gone")).tasks
+        clock.advance(60)
+        async with fl.worker():
+            assert await task.result(timeout=30) is None
+        assert (await task.get()).crash_count == 1
+
+
+async def test_the_time_stands_until_it_is_moved(fl: Fairlead) -> None:
+    fl.task("nap")(asyncio.sleep)
+    async with private(fl, FakeClock(5_000_000)), fl.worker():
+        task = await (await fl.submit("nap", {"delay": 0})).wait(timeout=30)
+        assert (task.created_at, task.completed_at) == (5_000_000, 5_000_000)
