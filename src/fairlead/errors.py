@@ -12,6 +12,7 @@ FairleadError
 ├── Fenced                  the lease is no longer the caller's
 │   └── LeaseLost           ... and what it protected was stopped
 ├── LimitFull               no room in the limit now
+├── QueueFull               so many tasks wait that no more are accepted
 ├── AlreadyFinished         the task has ended, nothing to change
 ├── NotReplayable           only failed and dead-lettered tasks can be replayed
 ├── NotPurgeable            only failed and dead-lettered tasks can be purged
@@ -113,6 +114,17 @@ class LimitFull(FairleadError):
     """The limit has no room now: wait, or come back later."""
 
     code = "limit_full"
+
+
+class QueueFull(FairleadError):
+    """Too many tasks wait already: come back later."""
+
+    code = "queue_full"
+
+    def __init__(self, message: str | None = None, *, waiting: int, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.waiting = waiting
+        self.retry_after = retry_after  # seconds; None: nothing ended lately, so nobody can tell
 
 
 class AlreadyFinished(FairleadError):

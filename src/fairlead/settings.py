@@ -110,6 +110,8 @@ class Fairness(Section, frozen=True):
 
 
 class Admission(Section, frozen=True):
+    """How many tasks may wait, queued or delayed: in all, and of one user (or a tenant that names none)."""
+
     max_queued: Positive = 100_000
     max_queued_per_user: Positive = 1_000
 
@@ -133,6 +135,7 @@ class ServerSettings(Section, frozen=True):
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
     hosts: list[str] = field(default_factory=list)
+    read_seconds: SomeSeconds = 10  # in which the head of a request must have come, and then its body
 
 
 class Scheduling(Section, frozen=True):
@@ -163,6 +166,20 @@ class Retention(Section, frozen=True):
     idempotency_seconds: SomeSeconds = 86_400
 
 
+class PriorityServiceSettings(Section, frozen=True):
+    """Who is asked for the priority of a user; with no URL nobody is, and such a task is `medium`."""
+
+    url: str | None = None  # with {user_id} where it stands; else /users/{user_id}/priority follows
+    timeout_seconds: SomeSeconds = 2
+    cache_seconds: Seconds = 60
+    fallback: PriorityName = "medium"
+
+    def problem(self) -> str | None:
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            return "url must begin with http:// or https://"
+        return None
+
+
 class Settings(Section, frozen=True):
     """Everything that can be set."""
 
@@ -184,7 +201,7 @@ class Settings(Section, frozen=True):
     tiers: dict[str, Any] = field(default_factory=dict)
     services: dict[str, Any] = field(default_factory=dict)
     pipelines: dict[str, Any] = field(default_factory=dict)
-    priority_service: dict[str, Any] = field(default_factory=dict)
+    priority_service: PriorityServiceSettings = PriorityServiceSettings()
 
     @property
     def worker_ttl_ms(self) -> int:

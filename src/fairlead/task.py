@@ -40,6 +40,7 @@ class NewTask:
     task_type: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     priority: str = "medium"
+    priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
     required_capabilities: tuple[str, ...] = ()
@@ -87,6 +88,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int
     required_capabilities: tuple[str, ...] = ()
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
+    concurrency_group: str | None = None
+    concurrency_limit: int | None = None
+    duration: str | None = None
+    max_wait_seconds: float | None = None
+    delay_seconds: float | None = None
     user_id: str | None = None
     tenant: str | None = None
     retry_count: int = 0
@@ -116,6 +122,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         def number(name: str) -> int | None:
             return int(record[name]) if name in record else None
 
+        def seconds(name: str) -> float | None:
+            return float(record[name]) if name in record else None
+
         priority = PRIORITIES[str(record["priority"])]
         error, progress = record.get("error"), record.get("progress")
         return cls(
@@ -132,6 +141,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             if "capabilities" in record
             else (),
             limits=read_limits(record["limits"]) if "limits" in record else {},
+            concurrency_group=record.get("concurrency_group"),
+            concurrency_limit=number("concurrency_limit"),
+            duration=record.get("duration"),
+            max_wait_seconds=seconds("max_wait_seconds"),
+            delay_seconds=seconds("delay_seconds"),
             user_id=record.get("user_id"),
             tenant=record.get("tenant"),
             retry_count=number("retries") or 0,
@@ -218,6 +232,8 @@ def check(new: NewTask) -> None:
     if not isinstance(new.task_id, str) or not UUID.fullmatch(new.task_id):
         raise InvalidInput("task_id", "is not a lower-case UUID")
     priority_named(new.priority)
+    if not isinstance(new.priority_asked, bool):
+        raise InvalidInput("priority_asked", "is neither True nor False")
     if not isinstance(new.parameters, Mapping):
         raise InvalidInput("parameters", "is not an object")
     for name in ("user_id", "tenant", "idempotency_key", "trace_id", "job_id", "duration"):

@@ -5,7 +5,6 @@ import collections
 import itertools
 import os
 import signal
-import subprocess
 import time
 from typing import Any
 
@@ -98,6 +97,11 @@ def sit(sink: str, seconds: float, ctx: Context) -> int:
     return ctx.fence
 
 
+@fl.task(run_in="process")
+def sit_apart(sink: str, seconds: float, ctx: Context) -> int:
+    return sit(sink, seconds, ctx)
+
+
 @fl.task(timeout=0.2, max_retries=0)
 def hang() -> None:
     """In a thread that nothing can interrupt."""
@@ -112,8 +116,10 @@ async def die() -> None:
 
 @fl.task
 async def beget(sink: str, ctx: Context) -> None:
-    """Leaves a process behind that inherits all it has, as a careless fork does."""
-    subprocess.Popen(["sleep", "600"], close_fds=False)
+    """Forks; the child lives on and holds all that its parent held."""
+    if os.fork() == 0:
+        time.sleep(600)
+        os._exit(0)
     with Sink(sink) as out:
         out.write(ctx.task_id, ctx.fence)
     await asyncio.sleep(600)

@@ -118,7 +118,8 @@ class Fleet:
             await wait_until(crew.manned, 40, f"the workers of {crew.name} have started")
 
     def crew_of(self, pid: int) -> Crew:
-        return next(crew for crew in self.crews if pid in crew.children())
+        """Of any process that belongs to it."""
+        return next(crew for crew in self.crews if crew.process.pid == os.getpgid(pid))
 
     async def replace(self, crew: Crew, capacity: int) -> Crew:
         """After its supervisor was killed."""

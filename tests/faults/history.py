@@ -98,6 +98,7 @@ class Verdict:
     starts: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     losses: list[Loss] = field(default_factory=list)
+    last_claims: dict[str, int] = field(default_factory=dict)  # of each worker
 
 
 class Judge:
@@ -139,6 +140,7 @@ class Judge:
             self._fault(f"{event} has a fence that is not higher")
         self._fence[event.task] = event.fence
         self._holder[event.task] = event.worker
+        self.verdict.last_claims[event.worker] = event.at
         if lost := self._lost.pop(event.task, None):
             self.verdict.losses.append(lost._replace(again=event.at))
         for limit, units in self._needs.get(event.task, {}).items():

@@ -11,10 +11,11 @@ from typing import Any
 
 from fairlead.store.store import Store
 from tests.faults.fleet import HASTE, LEASE, Crew, Fleet
-from tests.faults.history import History, Verdict
+from tests.faults.history import History, Loss, Verdict
 from tests.faults.load import Load
 
 CAPACITY = 4
+DYING_MS = 500  # a kill is noted before it is done: so long the victim may still claim
 LONGEST_LEASE_MS = round((LEASE + HASTE.lease.grace_seconds) * 1000)
 
 
@@ -65,12 +66,19 @@ class Killer:
             whom: {"queued": [], "started": []} for whom in ("worker", "supervisor")
         }
         for loss in verdict.losses:
-            kills = [one for one in self.kills if loss.worker.startswith(f"{one.crew}-")]
-            kill = next(one for one in reversed(kills) if one.at <= loss.noticed)
-            found[kill.whom]["queued"].append(loss.noticed - kill.at)
-            if loss.again and self._kills_between(kill.at - LONGEST_LEASE_MS, loss.again) == 1:
-                found[kill.whom]["started"].append(loss.again - kill.at)
+            kill = self._killer_of(loss, verdict)
+            if kill:
+                found[kill.whom]["queued"].append(loss.noticed - kill.at)
+                if loss.again and self._kills_between(kill.at - LONGEST_LEASE_MS, loss.again) == 1:
+                    found[kill.whom]["started"].append(loss.again - kill.at)
         return found
+
+    def _killer_of(self, loss: Loss, verdict: Verdict) -> Kill | None:
+        """None: its worker lives, but got too little of a busy machine to keep the lease."""
+        kills = [one for one in self.kills if loss.worker.startswith(f"{one.crew}-")]
+        last_claim = verdict.last_claims[loss.worker]
+        before = [one for one in kills if one.at <= loss.noticed and last_claim <= one.at + DYING_MS]
+        return before[-1] if before else None
 
     def _kills_between(self, first: int, last: int) -> int:
         return sum(first <= kill.at <= last for kill in self.kills)
@@ -99,6 +107,7 @@ async def play(
     await load.feed(lambda fed: killing.done() and fed >= tasks)
     await killing
     verdict = await load.end()
+    recoveries = killer.recoveries(verdict)
     return verdict, {
         "seed": seed,
         "workers": crews * processes,
@@ -106,11 +115,13 @@ async def play(
         "kills": dict(Counter(kill.whom for kill in killer.kills)),
         "starts": verdict.starts,
         "runs_lost": len(verdict.losses),
+        "runs_lost_by_the_living": len(verdict.losses)
+        - sum(len(found["queued"]) for found in recoveries.values()),
         "ends": dict(verdict.ends),
         "lease_ms": round(LEASE * 1000),
         "recovery_ms": {
             whom: {until: spread(times) for until, times in found.items()}
-            for whom, found in killer.recoveries(verdict).items()
+            for whom, found in recoveries.items()
         },
         "seconds": round(time.monotonic() - began),
     }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Cut:
 
     afar: Afar
     pid: int
+    task_type: str
     seconds: float
     silent: bool
     starts: int
@@ -72,11 +74,11 @@ async def cut_off(
     silent: bool = False,
 ) -> Cut:
     """Cuts off the worker that runs a task, for so long. AssertionError when two runs of it overlapped."""
-    task = NewTask(task_type=task_type, parameters={"sink": sink.url, "seconds": seconds + 10 * LEASE})
+    task = NewTask(task_type=task_type, parameters={"sink": sink.url, "seconds": seconds + 3 * LEASE})
     await store.submit_one(task)
     await wait_until(lambda: sink.read(task.task_id), 40, "it runs")
     first = sink.read(task.task_id)[0]
-    afar = next(one for one in crews if first.pid in one.crew.children())
+    afar = next(one for one in crews if one.crew.process.pid == os.getpgid(first.pid))
     afar.cut(silent)
     await asyncio.sleep(seconds)
     afar.heal()
@@ -91,7 +93,7 @@ async def cut_off(
     apart = gap_between_runs(written)
     assert apart > 0, written
     starts = sum(event.act == "claim" for event in history.events if event.task == task.task_id)
-    return Cut(afar, first.pid, seconds, silent, starts, apart, resumed)
+    return Cut(afar, first.pid, task_type, seconds, silent, starts, apart, resumed)
 
 
 def gap_between_runs(written: list[Written]) -> float:

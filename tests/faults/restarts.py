@@ -77,20 +77,20 @@ class Breaker:
 
     async def restart(self, outages: list[float]) -> None:
         for seconds in outages:
-            await self._all_claim()
+            await self._all_claim(self._server.now_ms())
             self._server.kill()
             await asyncio.sleep(seconds)
             await self._server.start()
             back = self._server.now_ms()
-            self.resumed += [at - back for at in (await self._all_claim()).values()]
+            self.resumed += [at - back for at in (await self._all_claim(back)).values()]
 
-    async def _all_claim(self) -> dict[str, int]:
-        """Waits until every worker has claimed something from now on; when each did first."""
+    async def _all_claim(self, since: int) -> dict[str, int]:
+        """Waits until every worker has claimed something since then; when each did first."""
         known, first = len(self._history.events), dict[str, int]()
 
         def all_have() -> bool:
             for event in self._history.events[known:]:
-                if event.act == "claim":
+                if event.act == "claim" and event.at >= since:
                     first.setdefault(event.worker, event.at)
             return len(first) == self._workers
 

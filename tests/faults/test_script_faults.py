@@ -69,16 +69,16 @@ async def busy(store: Store, clock: Clock) -> Scene:
     await store.submit(
         waiting,
         NewTask(task_type="draw", limits={"gpu": 2}, priority="low"),
-        NewTask(task_type="later", delay_seconds=5),
+        NewTask(task_type="later", delay_seconds=5, user_id="ann"),
         NewTask(task_type="soon", max_wait_seconds=1000, required_capabilities=("gpu",)),
     )
     assert (await store.claim("idle", idle=True)).tasks == []
     await store.api_keys.create("old", ["read"], expires_seconds=1)
     key = (await store.api_keys.create("web", ["read"], expires_seconds=10**8)).api_key.id
     new = [
-        NewTask(task_type="draw", limits={"gpu": 1}, idempotency_key="k"),
+        NewTask(task_type="draw", limits={"gpu": 1}, idempotency_key="k", user_id="ann", tenant="acme"),
         NewTask(task_type="new", concurrency_group="fresh", concurrency_limit=2),
-        NewTask(task_type="later", delay_seconds=9, max_wait_seconds=100),
+        NewTask(task_type="later", delay_seconds=9, max_wait_seconds=100, user_id="bob"),
     ]
     return Scene(store, clock, running, waiting.task_id, dead.task_id, new, key)
 
@@ -205,6 +205,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "bury": bury,
     "forget": forget,
+    "audit": lambda s: s.store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}),
     "create_key": create_key,
     "rotate_key": lambda s: s.store.api_keys.rotate(s.key, 60),
     "revoke_key": lambda s: s.store.api_keys.revoke(s.key),

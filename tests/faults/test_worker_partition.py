@@ -53,6 +53,16 @@ async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_
     assert not is_running(cut.pid)
 
 
+async def test_a_process_whose_handler_cannot_be_stopped_is_killed_before_the_task_is_given_to_somebody_else(
+    live_store: Store, crews: list[Afar], history: History, sink: Sink
+) -> None:
+    workers = [afar.crew.children() for afar in crews]
+    cut = await cut_off(live_store, crews, history, sink, task_type="sit_apart")
+    assert cut.starts > 1
+    assert not is_running(cut.pid)
+    assert [afar.crew.children() for afar in crews] == workers, "no worker had to end for it"
+
+
 async def test_an_idle_worker_comes_back_by_itself_after_a_long_cut(
     live_store: Store, crews: list[Afar], history: History
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.faults.fleet import HASTE, Fleet
+from tests.faults.fleet import HASTE, LEASE, Fleet
 from tests.faults.history import History
 from tests.faults.sink import Sink
 from tests.servers import Server, running
@@ -79,6 +79,24 @@ async def test_a_worker_that_dies_while_it_starts_does_not_end_the_others(
     (tmp_path / "go").touch()
     await fleet.man(crew)
     assert "worker_draining" not in crew.said()
+
+
+async def test_a_worker_that_takes_leases_to_start_is_waited_for(fleet: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\n"
+        "from fairlead import Fairlead\n"
+        "class Slow(Fairlead):\n"
+        "    async def __aenter__(self):\n"
+        f"        time.sleep({2 * LEASE})\n"
+        "        return await super().__aenter__()\n"
+        "fl = Slow()\n"
+        "@fl.task\n"
+        "async def work(): ...\n"
+    )
+    fleet.app = "slow:fl"
+    crew = await fleet.start()
+    await fleet.man()
+    assert crew.said().count("worker_") == 1
 
 
 async def test_a_worker_can_be_told_to_end_while_the_store_is_away(tmp_path: Path) -> None:

@@ -22,10 +22,12 @@ class Wire:
         to_server_reader, to_server = await asyncio.open_unix_connection(self.target)
         self._writers |= {writer, to_server}
         state = {"lose": False}
-        with contextlib.suppress(ConnectionError, OSError):
+        try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._forward(reader, to_server, writer, state))
                 group.create_task(self._answer(to_server_reader, writer, to_server, state))
+        except* OSError:
+            pass
         for one in (writer, to_server):
             self._writers.discard(one)
             one.close()

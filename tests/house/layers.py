@@ -8,7 +8,18 @@ from pathlib import Path
 # From the top down: a module imports from its own layer and the ones below.
 LAYERS = (
     ("cli", "testing"),
-    ("app", "function", "handle", "holding", "mypy_plugin", "client", "api", "worker", "upkeep"),
+    (
+        "app",
+        "function",
+        "handle",
+        "holding",
+        "mypy_plugin",
+        "client",
+        "priority_service",
+        "api",
+        "worker",
+        "upkeep",
+    ),
     ("pipeline",),
     ("views",),
     ("store", "history"),
@@ -36,6 +47,7 @@ ROOM_OF = {
     "sqlite3": "history",
     "fastapi": "api",
     "starlette": "api",
+    "uvicorn": "api",
 }
 CLOCK_CALLS = {
     ("time", "time"),

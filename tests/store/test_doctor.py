@@ -1,7 +1,9 @@
 """The doctor finds nothing wrong with a busy namespace, and every fault that is planted in it."""
 
 import asyncio
+import hashlib
 import itertools
+import json
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -55,7 +57,7 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
 
 
 async def claim(connection: Connection, now: int | str) -> list[str]:
-    answer = await connection.run("claim", "w", 20, LEASE, 0, "", now)
+    answer = await connection.run("claim", "w", 20, LEASE, 0, "", "", now)
     return [task_id for task_id, _ in unpack_records(answer[2])]
 
 
@@ -95,11 +97,14 @@ async def busy(fresh: Connection) -> Connection:
     for name in ("keyright", "keyended"):
         await run("create_key", name, "d", pack({"name": "web", "scopes": "read", "lifetime": 60_000}), NOW)
     await run("revoke_key", "keyended", NOW + 1)
+    facts = {"seq": 1, "at": NOW, "previous": "", "before": None, "after": 1, "reason": ""}
+    entry = json.dumps(facts | {"actor": "ann", "act": "drain", "subject": "w"})
+    await run("audit", "", hashlib.sha256(entry.encode()).hexdigest(), entry, NOW)
     await run("pause", "limit", "shut", 1, NOW)
 
     waiting = [
-        task("first", capabilities="tpu"),
-        task("second", capabilities="tpu"),
+        task("first", capabilities="tpu", facts={"user_id": "ann", "tenant": "ä"}),
+        task("second", capabilities="tpu", facts={"user_id": "ann"}),
         task("patient", capabilities="tpu", max_wait=100_000),
         task("later", delay=60_000, max_wait=1_000),
         task("draws2", limits="gpu=1"),
@@ -113,7 +118,7 @@ async def busy(fresh: Connection) -> Connection:
     assert await claim(fresh, NOW) == ["back"]
     await run("set_limit", "cpu", "slots", 6, "", "", NOW)
     await run("register", "idler", ",", ",other,", 1, 0, pack({}), NOW)
-    await run("claim", "idler", 1, LEASE, 1, "", NOW)
+    await run("claim", "idler", 1, LEASE, 1, "", "", NOW)
     return fresh
 
 
@@ -350,6 +355,9 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a lane too many": ([("HINCRBY", "lanes", LANE, 1)], {"S10"}, [LANE]),
     "a lane of nobody": ([("HSET", "lanes", "0n:odd;", 0)], {"S10"}, ["0n:odd;"]),
     "a signature too few": ([("HDEL", "signatures", "echo;tpu|")], {"S10"}, ["signatures", "echo;tpu|"]),
+    "a user who counts too many": ([("HINCRBY", "waiting", "0::ann", 1)], {"C1"}, ["counts 2", "0::ann"]),
+    "a user who is not counted": ([("HDEL", "waiting", "2:ä:ann")], {"C1"}, ["counts 0", "2:ä:ann"]),
+    "a count of nobody": ([("HSET", "waiting", "0::eve", 0)], {"C1"}, ["0::eve"]),
     "a home of nobody": ([("HSET", "home", "0n:odd;|", "{first}h")], {"S10"}, ["0n:odd;|"]),
     "a home that is none": ([("HSET", "home", TPU, "{first}x")], {"S4", "S10"}, [TPU, "'x'"]),
     "a second home": ([("ZADD", f"heads:{LANE}", 1, "{draws2}s1n:echo;|gpu=1")], {"S10"}, ["gpu=1"]),
@@ -420,6 +428,12 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a key that is not listed": ([("ZREM", "keys", "keyright")], {"K4"}, ["keyright", "does not have it"]),
     "a key listed for another time": ([("ZADD", "keys", FAR, "keyended")], {"K4"}, ["keyended", str(FAR)]),
     "a key without record": ([("DEL", "key:keyright")], {"K4"}, ["keyright", "no record"]),
+    "an audit that was taken out": ([("DEL", "audit")], {"A1"}, ["entries after 0 were taken out"]),
+    "an audit that goes on by hand": (
+        [("XADD", "audit", "*", "entry", "odd", "hash", "odd")],
+        {"A1"},
+        ["the entry after 1 cannot be read"],
+    ),
     "an act that broke half-way": (
         [("HSET", "meta", "unfinished", b"\x92\xa1a\xa1b"), ("DEL", "leases"), ("DEL", "home")],
         {"W1"},

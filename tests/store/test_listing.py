@@ -74,6 +74,15 @@ async def test_only_what_fits_is_listed(store: Store, clock: Clock) -> None:
     assert await found(user_id="ann", priority="low") == ""
 
 
+async def test_tenants_are_told_apart(store: Store) -> None:
+    wanted = {tenant: new(tenant=tenant, user_id="ann") for tenant in ("acme", "acme2", None)}
+    await store.submit(*wanted.values())
+    assert await ids(store, tenant="acme") == [wanted["acme"].task_id]
+    assert await ids(store, tenant="acme", user_id="ann") == [wanted["acme"].task_id]
+    assert await ids(store, tenant="none") == []
+    assert len(await ids(store, user_id="ann")) == 3
+
+
 async def test_the_base_priority_counts_and_not_the_one_by_age(store: Store, clock: Clock) -> None:
     low = await store.submit_one(new(priority="low"))
     clock.pass_seconds(600)
@@ -114,6 +123,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no priority": ({"priority": "urgent"}, "priority"),
     "no type": ({"task_type": "a b"}, "task_type"),
     "no user": ({"user_id": ""}, "user_id"),
+    "no tenant": ({"tenant": "a\nb"}, "tenant"),
     "nothing": ({"limit": 0}, "limit"),
     "too much": ({"limit": 1_001}, "limit"),
     "half a task": ({"limit": 1.5}, "limit"),

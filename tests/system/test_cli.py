@@ -21,9 +21,9 @@ def fairlead(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) -> None:
-    up = fairlead("up", "--demo", "--once", home=tmp_path)
+    up = fairlead("up", "--demo", "--once", "--port", "0", home=tmp_path)
     assert up.returncode == 0, up.stderr
-    assert "Fairlead listens at " in up.stdout
+    assert "Fairlead listens at http://127.0.0.1:" in up.stdout
     assert up.stdout.count("  done ") == 8
     assert "The doctor says: every invariant holds." in up.stdout
     doctor = fairlead("doctor", home=tmp_path)
@@ -32,7 +32,7 @@ def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) ->
 
 def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [FAIRLEAD, "up", "--data", str(tmp_path)],
+        [FAIRLEAD, "up", "--data", str(tmp_path), "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         env={"PATH": "/usr/bin:/bin"},
@@ -51,7 +51,7 @@ def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Serve
 
     url, namespace = server.url, "cli-doctor"
     where = ("--engine", url, "--namespace", namespace)
-    up = fairlead("up", "--demo", "--once", *where, home=tmp_path)
+    up = fairlead("up", "--demo", "--once", "--port", "0", *where, home=tmp_path)
     assert up.returncode == 0, up.stderr
     with redis.Redis.from_url(url) as client:
         client.hset(f"{{fl:{namespace}}}:limit:demo.gpu", "used", "1")
@@ -66,9 +66,9 @@ def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Serve
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("up", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
+        (("up", "--engine", "redis://127.0.0.1:1", "--port", "0"), 3, "did not answer"),
         (("doctor", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
-        (("up", "--namespace", "not good"), 2, "namespace"),
+        (("up", "--namespace", "not good", "--port", "0"), 2, "namespace"),
         (("doctor", "--nonsense"), 2, "--nonsense"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InvalidSettings
-from fairlead.settings import PriorityDefaults, Rate, Settings, Slots
+from fairlead.settings import PriorityDefaults, PriorityServiceSettings, Rate, Settings, Slots
 from fairlead.settings_file import load_settings, read_settings
 from fairlead.settings_values import parse_rate
 
@@ -123,7 +123,7 @@ def test_the_environment_overrides_the_file_and_options_override_both() -> None:
         (
             "PRIORITY_API_URL",
             "http://h/{user_id}",
-            lambda s: s.priority_service == {"url": "http://h/{user_id}"},
+            lambda s: s.priority_service == PriorityServiceSettings(url="http://h/{user_id}"),
         ),
         ("FAIRLEAD_PRIORITIES__HIGH__MAX_RETRIES", "0", lambda s: s.priorities.high.max_retries == 0),
         ("FAIRLEAD_LIMITS__OPENAI", '{ rate = "5/h" }', lambda s: s.limits["openai"].period_seconds == 3600),
@@ -249,6 +249,7 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(
         ('[limits]\n"a b" = 1', "limits.a b: use 1 to 200 of A-Z"),
         ('[tasks."a/b"]\nlimits = {}', "tasks.a/b: use 1 to 200 of A-Z"),
         ("[worker]\ncapacity = 2\nreserve = 2", "worker: reserve (2) must be less than capacity (2)"),
+        ('[priority_service]\nurl = "ftp://h"', "priority_service: url must begin with http:// or https://"),
         (
             "[retry]\nbase_seconds = 10\nmax_seconds = 5",
             "retry: base_seconds must not be more than max_seconds",

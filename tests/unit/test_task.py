@@ -207,6 +207,7 @@ WRONG: dict[str, Any] = {
     "task_type": "a b",
     "parameters": [1],
     "priority": "urgent",
+    "priority_asked": "no",
     "user_id": "",
     "tenant": 5,
     "required_capabilities": "gpu",

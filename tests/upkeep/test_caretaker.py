@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from fairlead.task import NewTask
 from fairlead.upkeep import caretaker
 from fairlead.upkeep.caretaker import DUTIES, Caretaker
 from fairlead.upkeep.report import Report
-from tests.commands import Shell
+from tests.caretakers import launch
 from tests.servers import Server, running
 from tests.waiting import wait_until
 
@@ -147,29 +147,26 @@ async def test_it_survives_that_the_store_is_away(caplog: pytest.LogCaptureFixtu
     assert "upkeep_goes_on" in caplog.text
 
 
-@pytest.mark.timeout(60)
 async def test_when_the_elected_process_is_killed_another_one_takes_over(
-    live_store: Store, server: Server, tmp_path: Path
+    live_store: Store, server: Server
 ) -> None:
-    shell = Shell.beside(live_store, server.url, tmp_path)
-    first = await shell.start("up")
+    async def is_queued(task_id: str) -> bool:
+        return (await live_store.get(task_id)).status is State.QUEUED
+
+    namespace = live_store.connection.keys.namespace
+    first = await launch(server.url, namespace)
+    second: Process | None = None
     try:
         await wait_until(lambda: elected(live_store))
         killed = await elected(live_store)
-        second = await shell.start("up")
-        try:
-            assert second.stdout and b"listens" in await second.stdout.readline()
-            first.kill()
-            later = NewTask(task_type="echo", delay_seconds=0.1)
-            await live_store.submit_one(later)
-
-            async def queued() -> bool:
-                return (await live_store.get(later.task_id)).status is State.QUEUED
-
-            await wait_until(queued)
-            assert await elected(live_store) not in ("", killed)
-        finally:
-            second.terminate()
-            await second.communicate()
+        second = await launch(server.url, namespace)
+        first.kill()
+        later = await live_store.submit_one(NewTask(task_type="echo", delay_seconds=0.1))
+        await wait_until(lambda: is_queued(later.task_id), timeout=40)
+        assert killed.startswith(f"{first.pid}-")
+        assert (await elected(live_store)).startswith(f"{second.pid}-")
     finally:
-        await first.communicate()
+        for process in (first, second):
+            if process and process.returncode is None:
+                process.kill()
+                await process.wait()

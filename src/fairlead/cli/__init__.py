@@ -30,7 +30,11 @@ EXIT_CODES: dict[type[FairleadError], int] = {
 
 # The help stands here, not in the command's file, so that `fairlead --help` imports none of them.
 COMMANDS = {
-    "up": ("fairlead.cli.up:up", "Start the engine and keep it in order; --demo brings sample work."),
+    "up": (
+        "fairlead.cli.up:up",
+        "Start all of it: engine, server, a worker for --app; --demo brings sample work.",
+    ),
+    "server": ("fairlead.cli.server:server", "Serve the gateway over HTTP, with its upkeep."),
     "worker": ("fairlead.cli.worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
     "submit": (
         "fairlead.cli.submit:submit",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from fairlead.cli import DONE, FAILED
+from fairlead.cli.auditing import note
 from fairlead.cli.options import Output, StoreOptions, open_store
 from fairlead.cli.output import agreed, each, print_json, print_table, say
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, UnknownTask
@@ -19,6 +20,7 @@ from fairlead.views import task_view, time_view
 app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")
 
 PAGE = 500
+MOST_NAMED = 1_000  # in the audit
 DONE_WORDS = {"replay": "replayed", "purge": "purged"}
 
 TaskIds = Annotated[str, Parameter(help="Ids, as `dlq list` shows them.")]
@@ -119,6 +121,9 @@ async def _do(
             except (UnknownTask, NotReplayable, NotPurgeable) as problem:
                 if not choice.every:  # of all: somebody else was faster
                     refused[task_id] = problem
+        if done:
+            after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
+            await note(store, act, choice.words(task_ids), None, after)
     if output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
         print_json({DONE_WORDS[act]: done, "refused": why})

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.cli.auditing import note
 from fairlead.cli.options import Output, StoreOptions, open_store
 from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
@@ -37,7 +38,8 @@ async def create(
     seconds = None if expires == "never" else read_duration("--expires", expires)
     async with open_store(options, join=True) as store:
         new = await store.api_keys.create(name, scopes, tenant=tenant, expires_seconds=seconds)
-    _show(new, output)
+        _show(new, output)  # before anything else can go wrong: it is there now, and nobody else knows it
+        await note(store, "create_key", new.api_key.id, None, key_view(new.api_key))
 
 
 @app.command(name="list")
@@ -56,7 +58,9 @@ async def list_keys(*, options: StoreOptions | None = None, output: Output = "ta
 async def revoke(key_id: KeyId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
     """End a key, at once and for good."""
     async with open_store(options) as store:
-        await store.api_keys.revoke(id_of(key_id))
+        before = await store.api_keys.get(id_of(key_id))
+        await store.api_keys.revoke(before.id)
+        await note(store, "revoke_key", before.id, key_view(before), {"state": "revoked"})
     if output == "json":
         print_json({"revoked": id_of(key_id)})
     else:
@@ -76,7 +80,8 @@ async def rotate(
     seconds = read_duration("--overlap", overlap)
     async with open_store(options) as store:
         new = await store.api_keys.rotate(id_of(key_id), seconds)
-    _show(new, output)
+        _show(new, output)
+        await note(store, "rotate_key", id_of(key_id), None, key_view(new.api_key))
 
 
 def read_duration(field: str, text: str) -> int:

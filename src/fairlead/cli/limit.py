@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.cli.auditing import note
 from fairlead.cli.options import Output, StoreOptions, open_store
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput
@@ -78,8 +79,10 @@ async def set_limit(
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
     async with open_store(options, join=True) as store:
+        before = next((limit_view(one) for one in await store.limits.all() if one.name == name), None)
         await store.limits.set(name, wanted)
         now = await store.limits.get(name)
+        await note(store, "set_limit", name, before, limit_view(now))
     if output == "json":
         print_json(limit_view(now))
     elif isinstance(wanted, Slots):
@@ -120,6 +123,7 @@ async def release(
             if not force:
                 raise Fenced
             await store.limits.force_release(name, lease)
+            await note(store, "force_release", f"{name}/{lease}", {"held": True}, {"held": False})
         except Fenced:
             raise _why_not(await store.limits.get(name), lease) from None
     if output == "json":

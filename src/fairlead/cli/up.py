@@ -1,58 +1,112 @@
-"""`fairlead up`: an engine, its upkeep and, with --demo, sample work to look at."""
+"""`fairlead up`: all in one command: the engine, the gateway over HTTP, its upkeep, and a worker."""
 
 import asyncio
 import contextlib
 import signal
+import socket
 from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from cyclopts import Parameter
 
+from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import StoreOptions
+from fairlead.cli.server import ListenOptions
 from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
-from fairlead.upkeep.caretaker import Caretaker
+from fairlead.store.store import Store
+from fairlead.worker.logs import set_up_logging
+from fairlead.worker.supervisor import Supervisor
+from fairlead.worker.worker import Plan
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is run besides the server."""
+
+    app: Annotated[
+        str | None, Parameter(help="Run the tasks of this app: module:attribute, as in tasks:fl.")
+    ] = None
+    processes: Annotated[int, Parameter(help="Worker processes for the app.")] = 1
+    demo: Annotated[bool, Parameter(help="Submit and run sample tasks, and show what happens.")] = False
+    once: Annotated[bool, Parameter(help="Stop when the sample work is done.")] = False
 
 
 def up(
-    *,
-    options: StoreOptions | None = None,
-    demo: Annotated[bool, Parameter(help="Submit and run sample tasks, and show what happens.")] = False,
-    once: Annotated[bool, Parameter(help="Stop when the sample work is done.")] = False,
-) -> None:
-    """Start the engine (or connect to the one given) and keep it in order until Ctrl-C."""
-    settings, _ = (options or StoreOptions()).read_settings()
-    asyncio.run(_up(settings, demo, once))
+    *, work: Work | None = None, where: ListenOptions | None = None, options: StoreOptions | None = None
+) -> int:
+    """Start the engine (or connect to the one given) and serve it over HTTP until Ctrl-C."""
+    where, options = where or ListenOptions(), options or StoreOptions()
+    settings, _ = options.read_settings()
+    set_up_logging()
+    opened = where.listen(settings)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(Up(settings, where, work or Work(), options.config).run(opened))
 
 
-async def _up(settings: Settings, demo: bool, once: bool) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with opened_store(settings) as store:
-        print(f"Fairlead listens at {store.address}, namespace {settings.engine.namespace!r}.", flush=True)
-        upkeep = asyncio.create_task(Caretaker(store).run())
-        try:
-            if demo:
-                await _unless(stop, run_demo(store))
-            if not once and not stop.is_set():
-                print("Press Ctrl-C to stop.", flush=True)
-                await stop.wait()
-        finally:
-            upkeep.cancel()
-            await asyncio.wait([upkeep])
+class Up:
+    def __init__(self, settings: Settings, where: ListenOptions, work: Work, config: Path | None) -> None:
+        self._settings = settings
+        self._where = where
+        self._work = work
+        self._config = config
+        self._stop = asyncio.Event()
+        self._supervisor: Supervisor | None = None
 
+    async def run(self, opened: socket.socket) -> int:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop)
+        host, end = self._where.host_in(self._settings), asyncio.Event()
+        async with opened_store(self._settings) as store:
+            await check_exposure(store, host, self._where.insecure)
+            print(f"Fairlead listens at {address_of(opened)}", flush=True)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(serve(store, self._settings, host, opened, end))
+                code = await self._until_stopped(store)
+                end.set()  # not before: it serves while the worker drains
+        return code
 
-async def _unless(stop: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Does the work, but drops it when asked to stop."""
-    task = asyncio.create_task(work)
-    waiting = asyncio.create_task(stop.wait())
-    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if stop.is_set():
-        task.cancel()
+    def _told_to_stop(self) -> None:
+        """The worker drains; told a second time, it gives back what still runs."""
+        self._stop.set()
+        if self._supervisor:
+            self._supervisor.stop()
+
+    async def _until_stopped(self, store: Store) -> int:
+        if self._work.demo:
+            await self._unless_stopped(run_demo(store))
+        if self._work.once or self._stop.is_set():
+            return 0
+        print("Press Ctrl-C to stop.", flush=True)
+        if self._work.app:
+            self._supervisor = Supervisor(self._plan(self._work.app, store), self._work.processes)
+            if code := await self._supervisor.run(obey_signals=False):
+                return code  # the app cannot be run, and it was said why
+        await self._stop.wait()
+        return 0
+
+    def _plan(self, app: str, store: Store) -> Plan:
+        """The app's own idea of a store does not count here: it works for this one."""
+        engine = self._settings.engine
+        return Plan(
+            target=app,
+            url=engine.url or f"unix://{quote(store.address)}",
+            namespace=engine.namespace,
+            config=str(self._config) if self._config else None,
+        )
+
+    async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
+        """Does the work, but drops it when told to stop."""
+        task = asyncio.create_task(work)
+        waiting = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not task.done():
+            task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-    else:
-        await task

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.cli.auditing import note
 from fairlead.cli.options import Output, StoreOptions, open_store
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, UnknownWorker
@@ -56,6 +57,7 @@ async def drain(
         for worker_id in (*worker_ids, *named):
             try:
                 await store.workers.drain(worker_id)
+                await note(store, "drain", worker_id, None, {"status": "draining"})
             except UnknownWorker:
                 raise UnknownWorker(
                     f"There is no worker {worker_id}: `fairlead workers list` shows them."

@@ -3,6 +3,7 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
+C1: a wrong count of what waits of a user. A1: the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -93,9 +94,11 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_places.idle_workers,
     doctor_limits.within_capacity,
     doctor_places.counters,
+    doctor_places.waiting,
     doctor_places.patience,
     doctor_places.holds,
     doctor_tasks.records_run_out,
     doctor_limits.declarations,
     doctor_access.keys_are_listed,
+    doctor_access.audit_is_a_chain,
 )

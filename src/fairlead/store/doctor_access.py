@@ -1,7 +1,8 @@
-"""What must hold of API keys: each is in the list, by when it ends."""
+"""What must hold of API keys and of the audit: each key is in the list, the chain is whole."""
 
 from collections.abc import Iterator
 
+from fairlead.store.audit import problems
 from fairlead.store.breach import Breach
 from fairlead.store.snapshot import Fields, Snapshot, number
 from fairlead.task import LATEST
@@ -21,3 +22,10 @@ def keys_are_listed(s: Snapshot) -> Iterator[Breach]:
 
 def _end(record: Fields) -> int:
     return min(number(record, name) if name in record else LATEST for name in ("expires", "revoked"))
+
+
+def audit_is_a_chain(s: Snapshot) -> Iterator[Breach]:
+    """A1: every entry of the audit names the one before it, and all that were written are there."""
+    written = number(s.meta, "audited")
+    for problem in problems(s.audit, written, written):
+        yield Breach("A1", f"audit: {problem}", problem)

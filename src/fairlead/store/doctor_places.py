@@ -137,6 +137,22 @@ def counters(s: Snapshot) -> Iterator[Breach]:
                 yield Breach("S10", sentence, f"{name} {key}")
 
 
+def waiting(s: Snapshot) -> Iterator[Breach]:
+    """C1: what waits is counted for its owner."""
+    counted = {owner: number(s.hash("waiting"), owner) for owner in s.hash("waiting")}
+    right = Counter(_owner(t) for t in s.tasks.values() if t.get("state") in ("queued", "delayed"))
+    for owner in sorted(counted.keys() | right.keys() - {""}):
+        if counted.get(owner, 0) != right[owner] or (owner in counted and not right[owner]):
+            sentence = f"waiting counts {counted.get(owner, 0)} tasks of {owner}, there are {right[owner]}"
+            yield Breach("C1", sentence, f"waiting {owner}")
+
+
+def _owner(record: Fields) -> str:
+    tenant, user = record.get("tenant", ""), record.get("user_id", "")
+    size = len(tenant.encode(errors="surrogateescape"))
+    return f"{size}:{tenant}:{user}" if tenant or user else ""
+
+
 def patience(s: Snapshot) -> Iterator[Breach]:
     """S10: each sub-queue with several limits has an instant from which it may ask for a hold."""
     found = s.zset("patience")

@@ -109,10 +109,26 @@ class Limits:
         """Gives the units back; raises Fenced when the lease was over before."""
         await self._release(lease.grant)
 
-    async def force_release(self, name: str, lease_id: str) -> None:
-        """Frees a stuck lease of this limit without its fence. What it protects may still be going on."""
+    async def renew_known(
+        self, name: str, lease_id: str, fence: int | None = None, *, lease_ms: int = 30_000
+    ) -> Lease:
+        """As `renew`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
         check_name("name", name)
-        await self._release(Grant(lease_id), limit=name)
+        check_ms("lease_ms", lease_ms)
+        holder = Grant(lease_id, fence).packed() | {"limit": name}
+        _, rows = await self._store.run("renew", pack([holder]), lease_ms)
+        if rows[0][0] != b"ok":
+            raise errors.Fenced()
+        return Lease(lease_id, name, int(rows[0][2]), int(rows[0][1]))
+
+    async def release_known(self, name: str, lease_id: str, fence: int | None = None) -> None:
+        """As `release`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
+        check_name("name", name)
+        await self._release(Grant(lease_id, fence), limit=name)
+
+    async def force_release(self, name: str, lease_id: str) -> None:
+        """Frees a stuck lease of this limit. What it protects may still be going on."""
+        await self.release_known(name, lease_id)
 
     async def _release(self, grant: Grant, **condition: str) -> None:
         _, rows = await self._store.run("release", "", pack([grant.packed() | condition]), 1)

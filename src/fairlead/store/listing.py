@@ -13,7 +13,7 @@ MOST_PER_PAGE = 1_000
 ROUNDS = 20  # looks into the keyspace for one page
 KEYS_PER_ROUND = 500
 CURSOR = re.compile(r"([0-9]{1,20})(?:\.([0-9a-f-]{36}))?")
-FIELDS = ("state", "priority", "type", "user_id")
+FIELDS = ("state", "priority", "type", "user_id", "tenant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Wanted:
     priority: str | None = None
     task_type: str | None = None
     user_id: str | None = None
+    tenant: str | None = None
 
     def fields(self) -> tuple[str | None, ...]:
         """In the order of FIELDS; raises InvalidInput."""
@@ -40,8 +41,9 @@ class Wanted:
         if self.task_type is not None:
             check_name("task_type", self.task_type)
         check_short("user_id", self.user_id)
+        check_short("tenant", self.tenant)
         priority = None if self.priority is None else str(int(priority_named(self.priority)))
-        return (self.status, priority, self.task_type, self.user_id)
+        return (self.status, priority, self.task_type, self.user_id, self.tenant)
 
 
 async def get_task(connection: Connection, task_id: str) -> Task:

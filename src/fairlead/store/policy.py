@@ -26,4 +26,6 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         "crash_limit": CRASH_LIMIT,
         "worker_ttl": settings.worker_ttl_ms,
         "max_events": settings.outbox.max_events,
+        "max_queued": settings.admission.max_queued,
+        "max_queued_per_user": settings.admission.max_queued_per_user,
     }

@@ -44,6 +44,7 @@ class Submitted:
     status: State
     repeated: bool = False  # the same id or idempotency key was accepted before
     queue_position: int | None = None
+    blocked_by: tuple[str, ...] = ()  # limits that had no room for it when it was queued
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,5 +216,14 @@ def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
         return errors.IdempotencyConflict()
     if word == "invalid":
         return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
+    if word == "queue_full":
+        return _queue_full(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
     position = int(row[3]) if len(row) > 3 else None
-    return Submitted(text(row[1]), State(text(row[2])), word == "exists", position)
+    blocked_by = tuple(text(row[4]).split(",")) if len(row) > 4 and row[4] else ()
+    return Submitted(text(row[1]), State(text(row[2])), word == "exists", position, blocked_by)
+
+
+def _queue_full(setting: str, waiting: int, retry_after: float | None) -> errors.QueueFull:
+    whose = "of this user " if setting == "max_queued_per_user" else ""
+    message = f"{waiting} tasks {whose}wait already: come back later, or raise admission.{setting}."
+    return errors.QueueFull(message, waiting=waiting, retry_after=retry_after)

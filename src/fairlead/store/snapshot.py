@@ -26,6 +26,7 @@ TASK_FIELDS = (
     *("state", "type", "priority", "capabilities", "limits", "created", "finished"),
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
+    *("tenant", "user_id"),
 )
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
@@ -86,6 +87,7 @@ class Snapshot:
     strings: dict[str, dict[str, str]] = field(default_factory=dict)
     ttls: dict[tuple[str, str], int] = field(default_factory=dict)  # ms; -1: none
     events: list[Event] = field(default_factory=list)
+    audit: list[tuple[str, str]] = field(default_factory=list)  # entries with their hashes
     strange: dict[str, str] = field(default_factory=dict)  # key -> what is wrong with it
     present: list[str] = field(default_factory=list)  # keys, without the prefix
     unfinished: int | None = None  # writes a broken act left for the next one
@@ -239,9 +241,16 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         scores = {member: float(score) for member, score in _pairs(content).items()}
         snapshot.sets.setdefault(name, {})[of] = scores
     elif kind == "stream":
-        snapshot.events = [_event(_pairs(flat)) for _, flat in content]
+        _keep_stream(snapshot, name, [_pairs(flat) for _, flat in content])
     elif kind == "string":
         snapshot.strings.setdefault(name, {})[of] = _text(content)
+
+
+def _keep_stream(snapshot: Snapshot, name: str, entries: list[Fields]) -> None:
+    if name == "audit":
+        snapshot.audit = [(entry.get("entry", ""), entry.get("hash", "")) for entry in entries]
+    else:
+        snapshot.events = [_event(entry) for entry in entries]
 
 
 def _text(value: bytes) -> str:

@@ -8,6 +8,9 @@ from fairlead.task import NewTask, check, priority_named, to_json, write_key, wr
 
 #: What the client did not ask for: the same task may come with other ones from another process.
 NOT_ASKED = frozenset({"id", "facts", "weight", "default_timeout", "default_retries"})
+#: Kept with the task as they were asked for.
+TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "concurrency_group")
+NUMBERS = {"concurrency_limit": int, "max_wait_seconds": float, "delay_seconds": float}
 
 
 def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
@@ -34,17 +37,24 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     weight = settings.fairness.weights.get(fair, 1.0)
     if weight != 1:
         spec["weight"] = repr(weight)
-    facts = {name: getattr(new, name) for name in ("user_id", "tenant", "trace_id", "job_id", "duration")}
-    if facts := {name: value for name, value in facts.items() if value is not None}:
+    if facts := _facts(new):
         spec["facts"] = facts
     _add_times(spec, new)
     if new.concurrency_limit is not None:
         spec["group"] = new.concurrency_group or new.task_type
         spec["group_limit"] = new.concurrency_limit
     if new.idempotency_key is not None:
-        spec["digest"] = _digest(spec)
+        spec["digest"] = _digest(spec, new.priority_asked)
         spec["key"] = write_key(new.tenant or "", new.idempotency_key)
     return spec
+
+
+def _facts(new: NewTask) -> dict[str, str]:
+    facts = {name: value for name in TEXTS if (value := getattr(new, name)) is not None}
+    for name, kind in NUMBERS.items():
+        if (value := getattr(new, name)) is not None:
+            facts[name] = repr(kind(value))  # 1 and 1.0 are the same wish
+    return facts
 
 
 def _needs(new: NewTask) -> dict[str, int]:
@@ -63,10 +73,11 @@ def _add_times(spec: dict[str, Any], new: NewTask) -> None:
         spec["max_wait"] = _ms(new.max_wait_seconds)
 
 
-def _digest(spec: dict[str, Any]) -> str:
+def _digest(spec: dict[str, Any], priority_asked: bool) -> str:
     """The same task asked for again gives the same digest, whatever its id and its trace."""
+    left_out = NOT_ASKED if priority_asked else NOT_ASKED | {"priority"}
     facts = {name: value for name, value in spec.get("facts", {}).items() if name != "trace_id"}
-    content = sorted((name, repr(value)) for name, value in spec.items() if name not in NOT_ASKED)
+    content = sorted((name, repr(value)) for name, value in spec.items() if name not in left_out)
     content.append(("facts", repr(facts)))
     return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
 

@@ -4,7 +4,7 @@ A refusal that a caller must handle is an error of `fairlead.errors`; in a batch
 answer, so that one bad item does not spoil the others.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -13,6 +13,7 @@ from fairlead import errors
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
+from fairlead.store.audit import Audit
 from fairlead.store.connection import Answer, Connection, make_client, pack, text, unpack_records
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
@@ -39,7 +40,7 @@ from fairlead.store.reports import (
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
-from fairlead.store.workers import Workers
+from fairlead.store.workers import Workers, listed
 from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole
 
 MOST_PER_CALL = 1000
@@ -61,6 +62,7 @@ class Store:
         self.live = Live(connection)
         self.api_keys = ApiKeys(self)
         self.upkeep = Upkeep(self)
+        self.audit = Audit(self)
 
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
@@ -148,21 +150,28 @@ class Store:
         lease_ms: int | None = None,
         idle: bool = False,
         request: str = "",
+        capabilities: Iterable[str] | None = None,
     ) -> Claimed:
         """Up to `want` tasks that can start now. Same `request`: same answer.
 
-        `idle`: when there were fewer, wake me as soon as there is more.
+        `idle`: when there were fewer, wake me as soon as there is more. `capabilities`: from now on these.
         """
-        return self._claimed(
-            await self.connection.run(*self._claim_call(worker, want, lease_ms, idle, request))
-        )
+        call = self._claim_call(worker, want, lease_ms, idle, request, capabilities)
+        return self._claimed(await self.connection.run(*call))
 
     def _claim_call(
-        self, worker: str, want: int, lease_ms: int | None, idle: bool, request: str
+        self,
+        worker: str,
+        want: int,
+        lease_ms: int | None,
+        idle: bool,
+        request: str,
+        capabilities: Iterable[str] | None = None,
     ) -> tuple[Any, ...]:
         check_name("worker_id", worker)
         lease = lease_ms or self.settings.lease_ms
-        return ("claim", worker, min(want, MOST_PER_CALL), lease, int(idle), request, self.clock())
+        offered = "" if capabilities is None else listed("capabilities", capabilities)
+        return ("claim", worker, min(want, MOST_PER_CALL), lease, int(idle), request, offered, self.clock())
 
     def _claimed(self, answer: Answer) -> Claimed:
         word = text(answer[0])
@@ -269,11 +278,12 @@ class Store:
         priority: str | None = None,
         task_type: str | None = None,
         user_id: str | None = None,
+        tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
     ) -> TaskPage:
         """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
-        wanted = Wanted(status, priority, task_type, user_id)
+        wanted = Wanted(status, priority, task_type, user_id, tenant)
         return await list_tasks(self.connection, wanted, limit, cursor)
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:

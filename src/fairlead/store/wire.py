@@ -1,8 +1,8 @@
 """One connection for many calls at once: they are sent as they come, and answered in that order.
 
 A pool would lend a whole connection to each call; here a call is a few bytes and a place in the line. One
-that is cancelled keeps its place, so its answer can never be taken for another's. The client library makes the
-connection (addresses, passwords, TLS); only the talking is done here.
+that is cancelled keeps its place, so its answer can never be taken for another's. The client library makes
+the connection (addresses, passwords, TLS); only the talking is done here.
 """
 
 import asyncio

@@ -58,8 +58,8 @@ class Workers:
             raise errors.InvalidInput("reserve", "is not a whole number from 0 to less than the capacity")
         check_short("name", name or None)
         check_short("version", version or None)
-        offered = _listed("capabilities", capabilities)
-        types = "*" if task_types is None else _listed("task_types", task_types)
+        offered = listed("capabilities", capabilities)
+        types = "*" if task_types is None else listed("task_types", task_types)
         facts = pack({"name": name, "version": version})
         await self._store.run("register", worker, offered, types, capacity, reserve, facts)
 
@@ -133,7 +133,8 @@ class Workers:
             await self._waiting.connection_pool.disconnect()
 
 
-def _listed(field: str, names: Iterable[str]) -> str:
+def listed(field: str, names: Iterable[str]) -> str:
+    """`,a,b,` as the scripts take names; raises InvalidInput."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise errors.InvalidInput(field, "is not a list of names")
     chosen = list(names)

@@ -12,3 +12,4 @@ def set_up_logging(level: int = logging.INFO) -> None:
     if not root.handlers:
         root.addHandler(handler)
         root.setLevel(level)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log every URL, with what is in it

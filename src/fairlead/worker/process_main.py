@@ -1,6 +1,7 @@
 """The process a handler runs in: `python -m fairlead.worker.process_main FD PARENT`."""
 
 import asyncio
+import contextlib
 import os
 import queue
 import signal
@@ -45,7 +46,7 @@ class Room:
         self._halted = False  # for good: who was asked to stop gets no other call
 
     def listen(self) -> None:
-        with self._end.makefile("rb") as lines:
+        with contextlib.suppress(OSError), self._end.makefile("rb") as lines:
             for line in lines:
                 wanted = msgspec.json.decode(line, type=Wanted)
                 if wanted.stop:

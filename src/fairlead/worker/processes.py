@@ -15,7 +15,7 @@ from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
 
-GOODBYE_SECONDS = 1.0  # to read what a dead process still said
+GOODBYE_SECONDS = 0.2  # to read what a dead process still said
 STOP_SECONDS = 2.0  # between asking a handler to stop and killing its process
 
 
@@ -62,10 +62,12 @@ class Process:
         raise HandlerDied(f"the process that ran it {_ending(await self._process.wait())}")
 
     def halt(self) -> None:
-        """Asks the handler to stop, and kills it if it does not."""
+        """Asks the handler to stop, and kills it if it does not, or the second time."""
+        if self._killing:
+            self._kill()
+            return
         self._link.send({"stop": True})
-        loop = asyncio.get_running_loop()
-        self._killing = self._killing or loop.call_later(STOP_SECONDS, self._kill)
+        self._killing = asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill)
 
     def inform(self, deadline_ms: int) -> None:
         """Its handler got more time."""

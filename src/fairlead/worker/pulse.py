@@ -40,18 +40,13 @@ class Held:
         self.lease_ends = {task: sent + (until - beat.now) / 1000 for task, until in known.items()}
         self.deadlines = {task: sent + (at - beat.now) / 1000 for task, at in beat.deadlines.items()}
 
-    @property
-    def first_end(self) -> float | None:
-        return min(self.lease_ends.values(), default=None)
-
 
 class Pulse:
     def __init__(self, store: Store, link: Link, vouch: Callable[[], bool] = lambda: True) -> None:
         self.held = Held()
         self.worker: str | None = None
-        self.left_over: list[tuple[str, int, str]] | None = (
-            None  # what is to be reported for it when it is dead
-        )
+        # what is to be reported for it when it is dead; None: it did not say goodbye
+        self.left_over: list[tuple[str, int, str]] | None = None
         self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
         self.heard_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were

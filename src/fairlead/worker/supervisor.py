@@ -31,7 +31,7 @@ SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
 LONGEST_PAUSE = 10.0
 AWAY_PAUSE = 1.0  # seconds, when it was the store that could not be reached
 EXCUSES = 10  # times that a task is not charged with the death of its worker
-GOODBYE_SECONDS = 1.0  # to read what a dead worker still said
+GOODBYE_SECONDS = 0.2  # to read what a dead worker still said
 
 log = logging.getLogger("fairlead.worker")
 
@@ -120,7 +120,7 @@ class Child:
             # counted in looks, not by the clock: who was stopped, alone or with us, gets its time to speak
             silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
             now, held, heard = monotonic(), pulse.held, pulse.heard_at
-            overdue = (
+            overdue = pulse.worker is not None and (
                 now > pulse.prolonged_at + lease  # what it claimed since is not among those held
                 or any(now > end for end in held.lease_ends.values())
                 or any(now > deadline + 2 * STOP_SECONDS for deadline in held.deadlines.values())
@@ -136,9 +136,9 @@ class Child:
             return
         with contextlib.suppress(FairleadError):  # then the leases end by themselves
             if pulse.left_over is None:
+                log.error("worker_died worker=%s pid=%d", pulse.worker, self.process.pid)
                 await self._excuse(store, pulse.worker, pulse.apart)
-                lost = await store.expire(pulse.worker)
-                log.error("worker_died worker=%s pid=%d tasks=%d", pulse.worker, self.process.pid, lost)
+                await store.expire(pulse.worker)
                 return
             for task_id, fence, kind in pulse.left_over:
                 if kind == "Failed":
@@ -175,10 +175,10 @@ class Supervisor:
         self._worked = False
         self._exit_code = 0
 
-    async def run(self) -> int:
+    async def run(self, *, obey_signals: bool = True) -> int:
         """Until it is told to stop, or all have been drained; the exit code of the command."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT) if obey_signals else ():
             loop.add_signal_handler(number, self.stop)
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             first = group.create_task(self._keep(stack))

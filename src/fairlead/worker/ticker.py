@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from fairlead.cron import Cron, due, next_tick, written
-from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, StoreUnavailable
+from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
 from fairlead.store.store import Store
 
 LONGEST_SLEEP = 30.0  # seconds; this machine's idea of a second may drift from the store's
@@ -48,7 +48,7 @@ class Ticker:
         for tick in ticks:
             try:
                 submitted = await self._store.crons.tick(cron.name, last, tick, cron.new_task(tick))
-            except (InvalidInput, IdempotencyConflict) as refusal:
+            except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
                 log.error("tick_refused cron=%s tick=%s %s", cron.name, written(tick), refusal)
                 return (next_tick(cron, now) - now) / 1000

@@ -21,6 +21,7 @@ from fairlead.worker.claimer import Claimer
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import Stop, stopped
+from fairlead.worker.runner import Run
 from fairlead.worker.ticker import Ticker
 
 NET_SECONDS = 15.0  # a wake-up call may be lost: look at least so often
@@ -199,8 +200,9 @@ class Worker:
             for run in list(self._claimer.running.values()):
                 if now > run.lease_ends - margin:
                     run.stop(Stop.LOST)
-                if self._supervised and run.stop_asked_at is not None:
-                    self._end_with(now, run.lease_ends, run.stop_asked_at)
+                if run.stop_asked_at is not None:
+                    # a moment in any case: this process may just have woken from a sleep of many leases
+                    self._insist(run, now > max(run.lease_ends, run.stop_asked_at + margin / 2))
             self._show_life()
             await asyncio.sleep(min(LIFE_SECONDS, margin / 2))
 
@@ -211,17 +213,17 @@ class Worker:
         if self._link:
             self._link.send({"alive": True, "apart": apart})
 
-    def _end_with(self, now: float, lease_ends: float, stop_asked_at: float) -> None:
-        """Only the end of this process ends a handler that does not stop when it is asked to."""
-        margin = 0.2 * self._lease_seconds
-        # a moment for the handler even so: this process may just have woken from a sleep of many leases
-        over = now > max(lease_ends, stop_asked_at + margin / 2)
-        if over or now > stop_asked_at + STOP_SECONDS:
+    def _insist(self, run: Run, over: bool) -> None:
+        """It was asked to stop and has not yet. `over`: so is its lease, the task is somebody else's now."""
+        assert run.stop_asked_at is not None
+        if over and run.place == "process":
+            run.halt()
+        elif self._supervised and (over or monotonic() > run.stop_asked_at + STOP_SECONDS):
+            # only the end of this process ends it: let the others finish while its lease lasts
             self.stuck = self.stuck or self._ending is None
-            # let the others finish while its lease lasts
-            self.drain(min(margin, STOP_SECONDS))
-        if over:  # it is somebody else's now
-            self._claimer.give_up()
+            self.drain(min(0.2 * self._lease_seconds, STOP_SECONDS))
+            if over:
+                self._claimer.give_up()
 
     async def _leave(self) -> None:
         left_over = [

@@ -21,8 +21,9 @@ if state == "executing" then
   put(t, "fence", next_number("fence")) -- whatever the worker reports from now on is stale
 elseif state == "queued" then
   dequeue(t)
+else
+  end_delay(t)
 end
-remove(delayed, id)
 remove(waits, id)
 finish(t, "cancel", "cancelled", now)
 if state == "executing" then

@@ -1,7 +1,7 @@
 -- Give the best waiting tasks to one worker: dequeue, lease, units and fence in one step.
 --
 -- KEYS     meta
--- ARGV     worker want lease wait request clock
+-- ARGV     worker want lease wait request capabilities clock
 -- RETURNS  ok <next alarm or ""> <packed { <id> {field = value...} }...> <now> <1: ask again at once> | draining <now>
 --          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
@@ -42,6 +42,7 @@ advance(now)
 settle()
 make_holds(now)
 not_idle(me)
+if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
 
 local held, held_not_high = running_on(worker)
 local free = number(me, "capacity") - held

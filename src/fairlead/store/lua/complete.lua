@@ -20,7 +20,7 @@ local function complete(t, report)
   put(t, "error", nil)
   finish(t, "complete", "completed", now, {ran = now - number(t, "started"), worker = get(t, "worker")})
   local followers = {}
-  for i, spec in ipairs(report.follow or {}) do followers[i] = submit_task(spec, now) end
+  for i, spec in ipairs(report.follow or {}) do followers[i] = submit_task(spec, now, true) end
   return {"ok", "completed", followers}
 end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS     meta
 -- ARGV     holders lease clock
--- RETURNS  ok { ok <lease until> | cancelled | fenced | unknown }... | uninitialised
+-- RETURNS  ok { ok <lease until> <fence, without a task> | cancelled | fenced | unknown }... | uninitialised
 -- FLAGS    allow-oom
 -- USES     leases
 
@@ -18,17 +18,21 @@ local function renew_task(t, fence)
   return {"ok", int(instant)}
 end
 
-local function renew_bare(id, bare, fence)
-  if get(bare, "fence") ~= fence then return {"fenced"} end
+-- By its fence, or by whoever knows its id and its limit.
+local function renew_bare(id, bare, fence, limit)
+  if limit and get(bare, "limit") ~= limit then return {"fenced"} end
+  if (fence or not limit) and get(bare, "fence") ~= fence then return {"fenced"} end
   put(bare, "until", now + tonumber(lease))
   lease_until("lease:" .. id, now + tonumber(lease))
-  return {"ok", int(now + tonumber(lease))}
+  return {"ok", int(now + tonumber(lease)), get(bare, "fence")}
 end
 
 local answers = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
-  local t, bare = task_record(holder.id), bare_lease(holder.id)
-  answers[i] = t and renew_task(t, holder.fence) or bare and renew_bare(holder.id, bare, holder.fence) or {"unknown"}
+  local t, bare = not holder.limit and task_record(holder.id), bare_lease(holder.id)
+  answers[i] = t and renew_task(t, holder.fence)
+    or bare and renew_bare(holder.id, bare, holder.fence, holder.limit)
+    or {"unknown"}
 end
 commit()
 return {"ok", answers}

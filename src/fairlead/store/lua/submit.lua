@@ -2,8 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     tasks clock
--- RETURNS  ok { ok <id> <state> <position when queued> | exists <id> <state> | conflict | invalid <field> <code> <message> }...
---          | uninitialised
+-- RETURNS  ok { ok <id> <state> <position and limits without room, when queued> | exists <id> <state> | conflict
+--          | invalid <field> <code> <message> | queue_full <setting> <waiting> <ms in which a task ends or ""> }... | uninitialised
 -- USES     submitting workers
 
 local now = begin(clock)

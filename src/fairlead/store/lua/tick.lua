@@ -2,7 +2,8 @@
 --
 -- KEYS     meta
 -- ARGV     name previous tick task clock
--- RETURNS  ok { ok <id> <state> | exists <id> <state> | passed | conflict | invalid <field> <code> <message> } | uninitialised
+-- RETURNS  ok { ok <id> <state> | exists <id> <state> | passed | conflict | invalid <field> <code> <message>
+--          | queue_full <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
 -- USES     submitting workers
 
 local now = begin(clock)

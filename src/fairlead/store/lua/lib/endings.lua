@@ -2,7 +2,7 @@
 --
 -- USES     leases events
 
-local delayed, dead = ordered(delayed_key), ordered(dead_key)
+local dead = ordered(dead_key)
 local ended, ended_key = {}, nil -- state -> tasks that ended in this act
 
 local function finish(t, act, state, now, detail)
@@ -55,10 +55,7 @@ local function retry(t, act, code, jitter, retry_after, now)
   local delay = math.max(retry_after, back_off(retries, jitter))
   local detail = {code = code, retries = retries, delay = delay}
   if delay == 0 then return requeue(t, act, now, now, detail) end
-  put(t, "state", "delayed")
-  put(t, "run_at", now + delay)
-  add(delayed, t.id, now + delay)
-  start_at(now + delay)
+  delay_until(t, now + delay)
   event(t, act, "executing", "delayed", now, detail)
 end
 

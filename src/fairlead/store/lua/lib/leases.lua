@@ -9,7 +9,7 @@ local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in
 -- who want it.
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
-  "cost", "weight", "emitted",
+  "cost", "weight", "emitted", "tenant", "user_id",
 }
 
 local function task_record(id)

@@ -1,6 +1,6 @@
 -- Sub-queues: who stands in them, and what follows when a head changes.
 --
--- USES     places books overlap
+-- USES     places books overlap waiting
 
 local lanes, signatures, holds = hash(lanes_key), hash(signatures_key), hash(holds_key)
 local patience = ordered(patience_key)
@@ -55,6 +55,7 @@ local function enqueue(t, place, tag, seq)
   put(t, "seq", seq)
   add(queue_of(sub), ticket(seq, t.id), tag)
   add(ordered(age_key(place)), t.id, number(t, "arrival"))
+  count_waiting(t, 1)
   local after = threshold(place)
   if after then alarm_at(number(t, "arrival") + after) end
   touched_subs[sub] = true
@@ -67,6 +68,7 @@ local function dequeue(t, starts)
   if starts or get(holds, sub) == t.id then end_hold(sub) end
   remove(queue_of(sub), ticket(number(t, "seq"), t.id))
   remove(ordered(age_key(place)), t.id)
+  count_waiting(t, -1)
   touched_subs[sub] = true
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   local shared = setting("budget") == 0

@@ -1,6 +1,6 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 --
--- USES     endings types positions
+-- USES     endings types positions admission
 
 local MOST_SIGNATURES = 1024
 local submitted_keys = {}
@@ -103,11 +103,22 @@ local function make_record(spec, now)
   return t
 end
 
--- Queues it, or delays it. Returns the answer.
-local function submit_task(spec, now)
+-- The limits that have no room for it now, by their names: "a,b".
+local function without_room(spec)
+  local names = {}
+  for _, need in ipairs(needs(spec.limits)) do
+    if room(limit_of(need.name), spec.priority, false) < need.units then names[#names + 1] = need.name end
+  end
+  return table.concat(names, ",")
+end
+
+-- Queues it, or delays it. Returns the answer. One that `follows` from a result comes in even when the queue is full: the work
+-- it goes on with was accepted before.
+local function submit_task(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
   local problem = add_declared(spec) or check_limits(spec) or check_signature(spec)
+  problem = problem or not follows and check_admission(spec)
   if problem then return problem end
   define_group(spec)
   note_signature(spec)
@@ -119,15 +130,13 @@ local function submit_task(spec, now)
     add(waits, t.id, eligible + spec.max_wait)
     alarm_at(eligible + spec.max_wait)
   end
-  local state, position = eligible > now and "delayed" or "queued", nil
-  put(t, "state", state)
+  local state, position, blocked_by = eligible > now and "delayed" or "queued", nil, nil
   if state == "delayed" then
-    put(t, "run_at", eligible)
-    add(delayed, t.id, eligible)
-    start_at(eligible)
+    delay_until(t, eligible)
   else
+    put(t, "state", state)
     put(t, "arrival", now)
-    position = next_position(spec.priority)
+    position, blocked_by = next_position(spec.priority), without_room(spec)
     enter(t, int(spec.priority) .. "n")
   end
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
@@ -136,5 +145,5 @@ local function submit_task(spec, now)
     write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
     put(t, "key", spec.key)
   end
-  return {"ok", spec.id, state, position}
+  return {"ok", spec.id, state, position, blocked_by}
 end

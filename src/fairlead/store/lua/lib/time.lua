@@ -32,7 +32,7 @@ local function end_delays(now)
   local due = up_to(delayed, now, AT_ONCE)
   for _, id in ipairs(due) do
     local t = task_record(id)
-    remove(delayed, id)
+    end_delay(t)
     requeue(t, "promote", number(t, "run_at"), now)
   end
   return #due

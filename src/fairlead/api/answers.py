@@ -1,0 +1,309 @@
+"""What is answered, as types: for the OpenAPI page and for the tests that hold the answers to it."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+PriorityName = Literal["high", "medium", "low"]
+StatusName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
+
+
+class Answer(Struct, kw_only=True):
+    pass
+
+
+class Estimate(Answer):
+    p50_seconds: float
+    p90_seconds: float
+
+
+class SubmitAnswer(Answer):
+    task_id: str
+    status: StatusName
+    priority: PriorityName
+    effective_priority: PriorityName
+    queue_position: int | None
+    estimate: Estimate | None
+    blocked_by: list[str]
+
+
+class ErrorAnswer(Answer):
+    code: str
+    message: str
+    retriable: bool
+
+
+class FieldProblem(Answer):
+    field: str
+    message: str
+
+
+class ProblemAnswer(Answer):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldProblem] = []
+    waiting: int = 0
+
+
+class BatchItem(Answer):
+    task_id: str | None = None
+    status: StatusName | None = None
+    error: ProblemAnswer | None = None
+
+
+class BatchAnswer(Answer):
+    tasks: list[BatchItem]
+
+
+class Progress(Answer):
+    fraction: float | None
+    message: str
+
+
+class TaskAnswer(Answer):
+    task_id: str
+    task_type: str
+    status: StatusName
+    priority: PriorityName
+    effective_priority: PriorityName
+    parameters: dict[str, Any]
+    user_id: str | None
+    tenant: str | None
+    required_capabilities: list[str]
+    limits: dict[str, int]
+    concurrency_group: str | None
+    concurrency_limit: int | None
+    duration: str | None
+    timeout_seconds: float
+    max_retries: int
+    max_wait_seconds: float | None
+    delay_seconds: float | None
+    run_at: str | None
+    idempotency_key: str | None
+    trace_id: str | None
+    job_id: str | None
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    deadline: str | None
+    attempt: int
+    retry_count: int
+    crash_count: int
+    assigned_worker_id: str | None
+    fence: int
+    queue_position: int | None
+    estimate: Estimate | None
+    progress: Progress | None
+    result: Any
+    error: ErrorAnswer | None
+
+
+class TasksAnswer(Answer):
+    tasks: list[TaskAnswer]
+    next_cursor: str | None
+
+
+class CancelAnswer(Answer):
+    task_id: str
+    status: Literal["cancelled"]
+
+
+class BlockerAnswer(Answer):
+    limit: str
+    needs: int
+    used: int
+    of: int
+    paused: bool
+    free_at: str | None
+
+
+class ExplainAnswer(Answer):
+    task_id: str
+    status: StatusName
+    sentence: str
+    queue_position: int | None
+    effective_priority: PriorityName | None
+    promoted: bool
+    promotes_at: str | None
+    position_in_priority: int | None
+    ahead_by_priority: dict[str, int]
+    blocked_by: list[BlockerAnswer]
+    held_for: str | None
+    type_paused: bool
+    no_capable_worker: bool
+    reserve: bool
+    run_at: str | None
+
+
+class Queue(Answer):
+    depth: int
+    oldest_age_seconds: float
+
+
+class WorkerCounts(Answer):
+    active: int
+    draining: int
+    dead: int
+    total_capacity: int
+    used_capacity: int
+
+
+class Throughput(Answer):
+    completed_last_minute: int
+    failed_last_minute: int
+    cancelled_last_minute: int
+
+
+class StatsAnswer(Answer):
+    queues: dict[str, Queue]
+    delayed: int
+    workers: WorkerCounts
+    throughput: Throughput
+    lost_events: int
+
+
+class RegisterAnswer(Answer):
+    worker_id: str
+    poll_interval_ms: int
+    heartbeat_seconds: float
+    lease_seconds: float
+
+
+class PolledTask(Answer):
+    task_id: str
+    task_type: str
+    parameters: dict[str, Any]
+    timeout_seconds: float
+    trace_id: str | None
+    fence: int
+    attempt: int
+    deadline: str | None
+    priority: PriorityName
+    job_id: str | None
+
+
+class PollAnswer(Answer):
+    tasks: list[PolledTask]
+    draining: bool = False
+
+
+class Accepted(Answer):
+    task_id: str
+    accepted: bool
+    status: StatusName | None = None
+    code: str | None = None
+
+
+class ResultAnswer(Answer):
+    accepted: bool
+    results: list[Accepted] = []
+
+
+class HeartbeatAnswer(Answer):
+    acknowledged: bool
+    status: Literal["active", "draining"]
+    cancel: list[str]
+    deadlines: dict[str, str]
+
+
+class ReleaseAnswer(Answer):
+    results: list[Accepted]
+
+
+class WorkerAnswer(Answer):
+    worker_id: str
+    name: str
+    status: Literal["active", "draining", "dead"]
+    capacity: int
+    reserve: int
+    current_load: int
+    capabilities: list[str]
+    task_types: list[str] | None
+    version: str
+    seen_at: str
+
+
+class WorkersAnswer(Answer):
+    workers: list[WorkerAnswer]
+
+
+class DrainAnswer(Answer):
+    worker_id: str
+    status: Literal["draining"]
+
+
+class LimitAnswer(Answer):
+    name: str
+    kind: Literal["slots", "rate"]
+    limit: int
+    active: int
+    waiting: int
+    room: int
+    paused: bool
+    rate: str | None = None
+    burst: int | None = None
+
+
+class LimitsAnswer(Answer):
+    limits: list[LimitAnswer]
+
+
+class SlotAnswer(Answer):
+    slot_id: str
+    task_id: str | None
+    worker_id: str | None
+    expires_at: str | None
+    units: int
+
+
+class LimitAndSlots(LimitAnswer, kw_only=True):
+    group: str
+    slots: list[SlotAnswer]
+
+
+class LeaseAnswer(Answer):
+    lease_id: str
+    fence: int
+    expires_at: str
+
+
+class ReleasedLease(Answer):
+    lease_id: str
+    released: Literal[True]
+
+
+class ReplayAnswer(Answer):
+    task_id: str
+    status: Literal["queued"]
+
+
+class ReplaysAnswer(Answer):
+    replayed: list[str]
+
+
+class PurgeAnswer(Answer):
+    task_id: str
+    purged: Literal[True]
+
+
+class SimpleAnswer(Answer):
+    """The two routes of the smallest queue."""
+
+    task_id: str
+    status: StatusName
+    priority: PriorityName
+    result: Any = None
+
+
+class HealthAnswer(Answer):
+    status: Literal["ok"]
+    version: str
+
+
+class ReadyAnswer(Answer):
+    status: Literal["ready"]

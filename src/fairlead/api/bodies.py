@@ -1,0 +1,160 @@
+"""What requests may bring: strict, every unknown field is an error."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+PriorityName = Literal["high", "medium", "low"]
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:-]+$")]
+Short = Annotated[str, Meta(min_length=1, max_length=200)]
+Units = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Seconds = Annotated[float, Meta(ge=0, le=315_360_000)]
+SomeSeconds = Annotated[float, Meta(ge=0.001, le=315_360_000)]
+Time = Annotated[str, Meta(max_length=40, description="RFC 3339", extra_json_schema={"format": "date-time"})]
+Fence = Annotated[int, Meta(ge=1)]
+
+
+class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class SubmitBody(Body, frozen=True):
+    """A task as a client asks for it."""
+
+    task_type: Name
+    parameters: dict[str, Any] = {}
+    priority: PriorityName | None = None
+    user_id: Short | None = None
+    required_capabilities: Annotated[list[Name], Meta(max_length=16)] = []
+    limits: Annotated[dict[Name, Units], Meta(max_length=8)] = {}
+    concurrency_group: Name | None = None
+    concurrency_limit: Units | None = None
+    duration: Short | None = None
+    timeout_seconds: SomeSeconds | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    max_wait_seconds: SomeSeconds | None = None
+    delay_seconds: Seconds | None = None
+    run_at: Time | None = None
+    idempotency_key: Short | None = None
+    trace_id: Short | None = None
+
+
+class BatchBody(Body, frozen=True):
+    """Each task is checked on its own: one bad one does not spoil the others."""
+
+    tasks: Annotated[list[Any], Meta(max_length=1000)]
+
+
+class RegisterBody(Body, frozen=True):
+    capabilities: Annotated[list[Name], Meta(max_length=100)] = []
+    capacity: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: as the settings say
+    reserve: Annotated[int, Meta(ge=0, le=100_000)] | None = None
+    task_types: Annotated[list[Name], Meta(max_length=1000)] | None = None
+    name: Short | None = None
+    version: Short | None = None
+
+
+class PollBody(Body, frozen=True):
+    available_capacity: Annotated[int, Meta(ge=0, le=100_000)]
+    capabilities: Annotated[list[Name], Meta(max_length=100)] | None = None
+    wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
+    request_id: Name | None = None  # the same again when the answer was lost: the same tasks
+
+
+class ErrorBody(Body, frozen=True):
+    message: Annotated[str, Meta(max_length=100_000)] = ""
+    retriable: bool = True
+    code: Short = "error"
+    retry_after_seconds: Seconds = 0
+
+
+class OneResult(Body, frozen=True):
+    task_id: str
+    status: Literal["completed", "failed"]
+    result: Any = None
+    error: ErrorBody | None = None
+    fence: Fence | None = None
+
+
+class ResultBody(Body, frozen=True):
+    """One result, or many under `results`."""
+
+    task_id: str | None = None
+    status: Literal["completed", "failed"] | None = None
+    result: Any = None
+    error: ErrorBody | None = None
+    fence: Fence | None = None
+    results: Annotated[list[OneResult], Meta(max_length=1000)] | None = None
+
+
+class ProgressBody(Body, frozen=True):
+    fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
+    message: Annotated[str, Meta(max_length=4000)] = ""
+    output: Annotated[list[Any], Meta(max_length=1000)] = []
+
+
+class HeartbeatBody(Body, frozen=True):
+    current_load: Annotated[int, Meta(ge=0)] = 0
+    status: Literal["active", "draining"] = "active"
+    progress: Annotated[dict[str, ProgressBody], Meta(max_length=1000)] = {}
+
+
+class ReleaseBody(Body, frozen=True):
+    task_ids: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+
+
+class LimitBody(Body, frozen=True):
+    """Slots (`limit`), or a rate such as `60/min`."""
+
+    limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
+    rate: Annotated[str, Meta(max_length=40)] | None = None
+    burst: Units | None = None
+
+
+class LeaseBody(Body, frozen=True):
+    lease_seconds: Annotated[float, Meta(ge=0.001, le=86_400)]
+    units: Units = 1
+    wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
+    holder: Short | None = None
+    lease_id: Name | None = None
+
+
+class RenewBody(Body, frozen=True):
+    lease_seconds: Annotated[float, Meta(ge=0.001, le=86_400)] = 30
+    fence: Fence | None = None
+
+
+class ReplayBody(Body, frozen=True):
+    """Which dead letters: all of them, or those of one type; at most `limit`."""
+
+    task_type: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+
+
+class TaskQuery(Body, frozen=True):
+    status: (
+        Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"] | None
+    ) = None
+    priority: PriorityName | None = None
+    task_type: Name | None = None
+    user_id: Short | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    cursor: Annotated[str, Meta(max_length=100)] = ""
+
+
+class PageQuery(Body, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    cursor: Annotated[str, Meta(pattern="^[0-9]{0,9}$")] = ""
+
+
+class ForceQuery(Body, frozen=True):
+    force: bool = False
+    fence: Fence | None = None
+
+
+class SimpleQuery(Body, frozen=True):
+    priority: Literal["low", "high"] = "low"
+
+
+class NoQuery(Body, frozen=True):
+    pass

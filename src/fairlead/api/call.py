@@ -1,0 +1,111 @@
+"""One request, read: who asks, what for, with what body. Everything is capped before it is parsed."""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from fairlead.api.gateway import Gateway, Identity
+from fairlead.api.problems import BodyTooLarge, BodyTooSlow, InvalidBody, MalformedJson, NotJson
+from fairlead.task import MOST_BYTES
+
+MOST_BODY = MOST_BYTES  # 256 KiB
+BATCH_BODY = 16 * 1024 * 1024  # a thousand tasks, or results
+WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
+FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
+
+B = TypeVar("B")
+
+
+@dataclass(slots=True)
+class Call:
+    gateway: Gateway
+    who: Identity
+    path: dict[str, str]
+    headers: dict[str, str]
+    receive: Receive
+    body: Any = None
+    query: Any = None
+    status: int | None = None  # of the answer, if not the usual one
+    added: dict[str, str] = field(default_factory=dict)  # headers of the answer
+
+    async def gone(self) -> None:
+        """Until the caller has gone; its body must have been read."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    async def audit(self, act: str, subject: str, before: Any, after: Any) -> None:
+        """Leaves a record of an admin's act; the reason is what the caller says in X-Reason."""
+        reason = self.headers.get("x-reason", "")
+        await self.gateway.store.audit.record(self.who.name, act, subject, before, after, reason)
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def read_body(headers: dict[str, str], receive: Receive, most: int, seconds: float) -> bytes:
+    length = headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise BodyTooLarge(most)
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                chunks.append(message.get("body", b""))
+                size += len(chunks[-1])
+                if size > most:
+                    raise BodyTooLarge(most)
+                if not message.get("more_body"):
+                    return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+    except TimeoutError:
+        raise BodyTooSlow() from None
+
+
+class ClientGone(Exception):
+    """Nobody is left to be answered."""
+
+
+def decoded(headers: dict[str, str], body: bytes, decoder: msgspec.json.Decoder[B]) -> B:
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/json":
+        raise NotJson()
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as problem:
+        raise InvalidBody([where_and_what(problem)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise MalformedJson(f"The body is not JSON ({problem}): send one value, in UTF-8.") from None
+
+
+def read_query(raw: bytes, kind: type[B]) -> B:
+    given: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict") if raw else []
+    except ValueError:
+        raise InvalidBody([("query", "is not percent-encoded UTF-8")]) from None
+    for name, value in pairs:
+        if name in given:
+            raise InvalidBody([(name, "is given twice")])
+        given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as problem:
+        raise InvalidBody([where_and_what(problem)]) from None
+
+
+def where_and_what(problem: msgspec.ValidationError) -> tuple[str, str]:
+    """`Expected `int`, got `str` - at `$.tasks[0].priority`` as a field and a sentence."""
+    words, path = str(problem), ""
+    if match := WHERE.match(words):
+        words, path = match["what"], match["path"].lstrip(".")
+    if match := FIELD.search(words):
+        path = f"{path}.{match[1]}" if path else match[1]
+    return path or "body", words

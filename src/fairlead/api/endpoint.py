@@ -1,0 +1,82 @@
+"""One route at work: who asks, may they, what do they bring; then one call, and its answer as JSON."""
+
+import logging
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from fairlead.api.call import Call, ClientGone, decoded, headers_of, read_body, read_query
+from fairlead.api.gateway import NOBODY, Gateway, Identity, check_all_tenants, check_scope
+from fairlead.api.problems import Problem, problem_of
+from fairlead.api.table import Route
+from fairlead.errors import StoreUnavailable
+
+log = logging.getLogger("fairlead.api")
+encode = msgspec.json.Encoder().encode
+
+Headers = list[tuple[bytes, bytes]]
+
+#: On every answer: it is data, and nothing a browser may run, frame, sniff or keep.
+SECURITY: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+JSON: Headers = [(b"content-type", b"application/json"), *SECURITY]
+PROBLEM: Headers = [(b"content-type", b"application/problem+json"), *SECURITY]
+
+
+class Endpoint:
+    def __init__(self, route: Route, gateway: Gateway) -> None:
+        self._route = route
+        self._gateway = gateway
+        self._decoder = route.make_decoder()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            call = await self._read(scope, receive)
+            answer = encode(await self._route.handler(call))
+        except ClientGone:
+            return
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status >= 500 and not isinstance(error, StoreUnavailable):
+                log.exception("request_failed method=%s path=%s", self._route.method, self._route.path)
+            await send_problem(send, problem)
+            return
+        await send_bytes(send, call.status or self._route.status, answer, JSON, call.added)
+
+    async def _read(self, scope: Scope, receive: Receive) -> Call:
+        route, headers = self._route, headers_of(scope)
+        call = Call(self._gateway, await self._who(headers), scope["path_params"], headers, receive)
+        call.query = read_query(scope["query_string"], route.query)
+        if self._decoder:
+            body = await read_body(headers, receive, route.most_body, self._gateway.read_seconds)
+            if body or not route.body_optional:
+                call.body = decoded(headers, body, self._decoder)
+        return call
+
+    async def _who(self, headers: dict[str, str]) -> Identity:
+        route, gateway = self._route, self._gateway
+        if route.scope is None:
+            return NOBODY
+        gateway.check_caller(headers)
+        who = await gateway.identify(headers.get("authorization"))
+        check_scope(who, route.scope)
+        if route.for_all_tenants:
+            check_all_tenants(who)
+        return who
+
+
+async def send_problem(send: Send, problem: Problem) -> None:
+    await send_bytes(send, problem.status, encode(problem.body), PROBLEM, problem.headers)
+
+
+async def send_bytes(send: Send, status: int, body: bytes, headers: Headers, added: dict[str, str]) -> None:
+    extra: list[tuple[bytes, bytes]] = [(b"content-length", b"%d" % len(body))]
+    extra += [(name.encode(), value.encode()) for name, value in added.items()]
+    start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers + extra}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

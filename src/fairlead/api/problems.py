@@ -1,0 +1,160 @@
+"""What goes wrong, as HTTP says it: RFC 9457 problems, from one table."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead import errors
+
+
+class HttpProblem(errors.FairleadError):
+    """Something is wrong with the request itself."""
+
+    status = 400
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class NotFound(HttpProblem):
+    """There is nothing here: /openapi.json lists what there is."""
+
+    status, code = 404, "not_found"
+
+
+class MethodNotAllowed(HttpProblem):
+    """This address knows other methods: see the Allow header."""
+
+    status, code = 405, "method_not_allowed"
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__()
+        self.headers = (("allow", allowed),)
+
+
+class MalformedJson(HttpProblem):
+    """The body is not JSON: send one value, in UTF-8."""
+
+    status, code = 400, "malformed_json"
+
+
+class NotJson(HttpProblem):
+    """The body must be JSON: send it with Content-Type: application/json."""
+
+    status, code = 415, "unsupported_media_type"
+
+
+class BodyTooLarge(HttpProblem):
+    """The body is too large: send less, or send a reference to it."""
+
+    status, code = 413, "body_too_large"
+
+    def __init__(self, most: int) -> None:
+        size = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
+        super().__init__(f"The body is larger than {size}: send less, or send a reference to it.")
+
+
+class BodyTooSlow(HttpProblem):
+    """The body did not arrive in time: send it faster."""
+
+    status, code = 408, "request_timeout"
+    headers = (("connection", "close"),)  # what still comes of it is not read
+
+
+class Unauthorized(HttpProblem):
+    """A valid key is needed: send Authorization: Bearer flk_...; `fairlead key create` makes one."""
+
+    status, code = 401, "unauthorized"
+    headers = (("www-authenticate", 'Bearer realm="fairlead"'),)
+
+
+class Forbidden(HttpProblem):
+    """This key may not do that: use one with the scope that is named."""
+
+    status, code = 403, "forbidden"
+
+
+class WrongHost(HttpProblem):
+    """The Host header does not name this server: use the address it listens on, or set server.hosts."""
+
+    status, code = 421, "wrong_host"
+
+
+class ForeignOrigin(HttpProblem):
+    """A page of another site sent this: ask from this server's own pages, or set server.hosts."""
+
+    status, code = 403, "foreign_origin"
+
+
+class InvalidBody(HttpProblem):
+    """Some fields cannot be accepted."""
+
+    status, code = 422, "invalid_input"
+
+    def __init__(self, fields: list[tuple[str, str]], message: str | None = None) -> None:
+        super().__init__(message or "; ".join(f"{field}: {words}" for field, words in fields))
+        self.fields = fields
+
+
+#: Every other error that a request may run into. What is not here is our fault: 500.
+STATUS: dict[type[errors.FairleadError], int] = {
+    errors.InvalidInput: 422,
+    errors.IdempotencyConflict: 409,
+    errors.UnknownTask: 404,
+    errors.UnknownWorker: 404,
+    errors.UnknownLimit: 404,
+    errors.Fenced: 409,
+    errors.LimitFull: 409,
+    errors.AlreadyFinished: 409,
+    errors.NotReplayable: 409,
+    errors.NotPurgeable: 409,
+    errors.QueueFull: 429,
+    errors.StoreUnavailable: 503,
+    errors.StoreFault: 503,
+}
+
+RETRY_SECONDS = 1  # of a store that does not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+def problem_of(error: Exception) -> Problem:
+    if isinstance(error, HttpProblem):
+        return _problem(error.status, error, dict(error.headers))
+    if isinstance(error, errors.FairleadError):
+        status = status_of(type(error)) if error.code != "too_large" else BodyTooLarge.status
+        return _problem(status, error, _headers(status, error))
+    return _problem(500, errors.FairleadError("Fairlead failed: its log says how."), {})
+
+
+def status_of(kind: type[errors.FairleadError]) -> int:
+    if issubclass(kind, HttpProblem):
+        return kind.status
+    return next((STATUS[base] for base in kind.__mro__ if base in STATUS), 500)
+
+
+def _headers(status: int, error: errors.FairleadError) -> dict[str, str]:
+    if status == 503:
+        return {"retry-after": str(RETRY_SECONDS)}
+    if isinstance(error, errors.QueueFull):
+        return {"retry-after": str(max(1, round(error.retry_after or 1)))}
+    return {}
+
+
+def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) -> Problem:
+    body: dict[str, Any] = {
+        "type": f"urn:fairlead:problem:{error.code}",
+        "title": (type(error).__doc__ or error.code).partition(":")[0].strip().rstrip("."),
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+    }
+    if isinstance(error, errors.InvalidInput):
+        body["errors"] = [{"field": error.field, "message": error.reason}]
+    elif isinstance(error, InvalidBody):
+        body["errors"] = [{"field": field, "message": words} for field, words in error.fields]
+    elif isinstance(error, errors.QueueFull):
+        body["waiting"] = error.waiting
+    return Problem(status, body, headers)

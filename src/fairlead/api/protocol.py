@@ -1,0 +1,114 @@
+"""HTTP as uvicorn speaks it, with bounds it has not: on the size of a head, and on the time for all of it."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from fairlead.api.problems import HttpProblem, problem_of
+
+MOST_HEAD = 64 * 1024  # bytes: the address and all headers
+GRACE_SECONDS = 1.0  # in which a body that came too slowly is answered before the line is cut
+
+
+class NotHttp(HttpProblem):
+    """This is not HTTP/1.1: check the request line, the headers and the length of the body."""
+
+    status, code = 400, "malformed_request"
+
+
+class HeadTooLarge(HttpProblem):
+    """The address and the headers are larger than 64 KiB: send less in them."""
+
+    status, code = 431, "head_too_large"
+
+
+class CappedProtocol(HttpToolsProtocol):
+    """Without them a client could make a server keep any number of bytes, or connections, for ever."""
+
+    read_seconds: float
+    _head = 0  # bytes since the request began; -1: its head is complete
+    _timer: asyncio.TimerHandle | None = None  # while something of a request is still to come
+    _refusal: HttpProblem | None = None
+    _answering: RequestResponseCycle | None = None  # others may have come behind it, and wait
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._expect_more(self.read_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_no_more()
+        super().connection_lost(exc)
+        if self._answering:  # uvicorn tells only the one that came last
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+
+    def data_received(self, data: bytes) -> None:
+        if self._head >= 0:
+            self._head += len(data)
+        super().data_received(data)
+        if self._head > MOST_HEAD:
+            self._refusal = HeadTooLarge()
+            self.send_400_response("")
+        elif (
+            self._timer is None and self._is_idle()
+        ):  # empty lines between requests: they reset uvicorn's timer
+            self._expect_more(self.read_seconds)
+
+    def on_message_begin(self) -> None:
+        self._head = 0
+        self._expect_more(self.read_seconds)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = -1
+        self._expect_more(self.read_seconds + GRACE_SECONDS)
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
+            self._refusal = HeadTooLarge()
+            raise self._refusal  # the parser stops, and has it answered as what it cannot read
+        super().on_headers_complete()
+        if not self.pipeline:
+            self._answering = self.cycle
+
+    def on_response_complete(self) -> None:
+        self._answering = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
+
+    def on_message_complete(self) -> None:
+        self._expect_no_more()
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._expect_no_more()  # from here on another protocol reads
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        """What cannot be read is refused in the same form as everything else."""
+        self._head = -1
+        if self.transport.is_closing():
+            return
+        problem = problem_of(self._refusal or NotHttp())
+        body = msgspec.json.encode(problem.body)
+        self.transport.write(
+            STATUS_LINE[problem.status]
+            + b"content-type: application/problem+json\r\nconnection: close\r\n"
+            + b"content-length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        self.transport.close()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expect_more(self, seconds: float) -> None:
+        self._expect_no_more()
+        self._timer = self.loop.call_later(seconds, self._cut)
+
+    def _expect_no_more(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+
+    def _cut(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()

@@ -1,0 +1,101 @@
+"""Tasks that failed or were given up: look, replay, purge."""
+
+from fairlead import errors
+from fairlead.api.answers import PurgeAnswer, ReplayAnswer, ReplaysAnswer, TasksAnswer
+from fairlead.api.bodies import PageQuery, ReplayBody
+from fairlead.api.call import Call
+from fairlead.api.table import Route
+from fairlead.task import Task
+from fairlead.views import View, task_view
+
+PAGE, PAGES = 200, 20
+
+
+async def find(call: Call) -> View:
+    """The latest first."""
+    query: PageQuery = call.query
+    tasks, skip = list[Task](), int(query.cursor or 0)
+    for _ in range(PAGES):  # of all tenants, to find those of one
+        page = await call.gateway.store.dead_letters(PAGE, skip=skip)
+        for task in page:
+            if len(tasks) == query.limit:
+                return _page(tasks, str(skip))
+            skip += 1
+            if call.who.tenant in (None, task.tenant):
+                tasks.append(task)
+        if not page:
+            return _page(tasks, None)
+    return _page(tasks, str(skip))
+
+
+def _page(tasks: list[Task], cursor: str | None) -> View:
+    return {"tasks": [{**task_view(task), "estimate": None} for task in tasks], "next_cursor": cursor}
+
+
+async def replay(call: Call) -> View:
+    """Queue it again, with all its retries."""
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    await call.gateway.store.replay(task.task_id)
+    await call.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"})
+    return {"task_id": task.task_id, "status": "queued"}
+
+
+async def replay_many(call: Call) -> View:
+    """Queue again all of them, or those of one type."""
+    body: ReplayBody = call.body or ReplayBody()
+    store, replayed, skip = call.gateway.store, list[str](), 0
+    while len(replayed) < body.limit and (page := await store.dead_letters(PAGE, skip=skip)):
+        for task in page:
+            fits = body.task_type in (None, task.task_type) and call.who.tenant in (None, task.tenant)
+            if not fits or len(replayed) == body.limit:
+                skip += 1
+                continue
+            try:
+                await store.replay(task.task_id)
+                replayed.append(task.task_id)
+            except (errors.NotReplayable, errors.UnknownTask):  # somebody else did it
+                skip += 1
+    after = {"replayed": replayed, "count": len(replayed)}
+    await call.audit("replay", body.task_type or "all", None, after)
+    return {"replayed": replayed}
+
+
+async def purge(call: Call) -> View:
+    """Forget it for good."""
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    await call.gateway.store.purge(task.task_id)
+    await call.audit("purge", task.task_id, {"status": task.status}, None)
+    return {"task_id": task.task_id, "purged": True}
+
+
+DLQ = "/api/v1/dlq"
+
+ROUTES = (
+    Route(method="GET", path=DLQ, scope="read", handler=find, query=PageQuery, answer=TasksAnswer),
+    Route(
+        method="POST",
+        path=f"{DLQ}/replay",
+        scope="admin",
+        handler=replay_many,
+        body=ReplayBody,
+        body_optional=True,
+        answer=ReplaysAnswer,
+        refusals=(errors.InvalidInput,),
+    ),
+    Route(
+        method="POST",
+        path=f"{DLQ}/{{task_id}}/replay",
+        scope="admin",
+        handler=replay,
+        answer=ReplayAnswer,
+        refusals=(errors.UnknownTask, errors.NotReplayable),
+    ),
+    Route(
+        method="DELETE",
+        path=f"{DLQ}/{{task_id}}",
+        scope="admin",
+        handler=purge,
+        answer=PurgeAnswer,
+        refusals=(errors.UnknownTask, errors.NotPurgeable),
+    ),
+)

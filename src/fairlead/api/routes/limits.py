@@ -1,0 +1,171 @@
+"""Limits: see them, set them, and hold units of one without a task."""
+
+import asyncio
+import random
+
+from fairlead import errors
+from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
+from fairlead.api.bodies import ForceQuery, LeaseBody, LimitBody, RenewBody
+from fairlead.api.call import Call, ClientGone
+from fairlead.api.gateway import check_scope
+from fairlead.api.polling import Caller
+from fairlead.api.problems import InvalidBody
+from fairlead.api.table import Route
+from fairlead.settings import Rate, Slots
+from fairlead.settings_values import parse_rate
+from fairlead.store.limits import Lease
+from fairlead.views import View, limit_and_slots_view, limit_view, time_view
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts to get units
+
+
+async def find(call: Call) -> View:
+    """All limits and how much of each is in use."""
+    return {"limits": [limit_view(limit) for limit in await call.gateway.store.limits.all()]}
+
+
+async def get(call: Call) -> View:
+    """One limit, and who holds its units."""
+    return limit_and_slots_view(await call.gateway.store.limits.get(call.path["name"]))
+
+
+async def put(call: Call) -> View:
+    """Define or change a limit; takes effect at once. 0 pauses."""
+    name, limits, wanted = call.path["name"], call.gateway.store.limits, _wanted(call.body)
+    try:
+        before = limit_view(await limits.get(name))
+    except errors.UnknownLimit:
+        before = None
+    await limits.set(name, wanted)
+    after = await limits.get(name)
+    await call.audit("set_limit", name, before, limit_view(after))
+    return limit_and_slots_view(after)
+
+
+def _wanted(body: LimitBody) -> Slots | Rate:
+    if (body.limit is None) == (body.rate is None):
+        raise InvalidBody([("limit", "give `limit` (slots) or `rate` (such as 60/min), one of them")])
+    if body.rate is None:
+        if body.burst is not None:
+            raise InvalidBody([("burst", "belongs to a rate")])
+        assert body.limit is not None
+        return Slots(limit=body.limit)
+    try:
+        count, period = parse_rate(body.rate)
+    except ValueError as problem:
+        raise InvalidBody([("rate", str(problem))]) from None
+    return Rate(count=count, period_seconds=period, burst=body.burst or count)
+
+
+async def acquire(call: Call) -> View:
+    """Take units without a task, waiting up to `wait_seconds` for them."""
+    body: LeaseBody = call.body
+    limits, pause = call.gateway.store.limits, FIRST_PAUSE
+    async with Caller(call, body.wait_seconds) as caller:
+        while True:
+            try:
+                lease = await limits.acquire(
+                    call.path["name"],
+                    units=body.units,
+                    lease_ms=round(body.lease_seconds * 1000),
+                    holder=body.holder or "",
+                    lease_id=body.lease_id,
+                )
+            except errors.LimitFull:
+                if not caller.seconds_left:
+                    raise
+            else:
+                if not caller.has_gone:
+                    return _lease_view(lease)
+                await limits.release(lease)  # nobody would
+                raise ClientGone
+            # uneven, so that those who wait do not ask all at once
+            await caller.wait_for(asyncio.sleep(pause * random.uniform(0.5, 1.5)))
+            pause = min(LONGEST_PAUSE, pause * 1.5)
+
+
+def _lease_view(lease: Lease) -> View:
+    return {"lease_id": lease.lease_id, "fence": lease.fence, "expires_at": time_view(lease.expires_at)}
+
+
+async def renew(call: Call) -> View:
+    """Prolong a lease."""
+    body: RenewBody = call.body or RenewBody()
+    lease = await call.gateway.store.limits.renew_known(
+        call.path["name"], call.path["lease_id"], body.fence, lease_ms=round(body.lease_seconds * 1000)
+    )
+    return _lease_view(lease)
+
+
+async def release(call: Call) -> View:
+    """Give units back; `force=true` (admin) frees a stuck lease."""
+    query: ForceQuery = call.query
+    name, lease_id = call.path["name"], call.path["lease_id"]
+    limits = call.gateway.store.limits
+    if query.force:
+        check_scope(call.who, "admin")
+        await limits.force_release(name, lease_id)
+        await call.audit("force_release", f"{name}/{lease_id}", {"held": True}, {"held": False})
+    else:
+        await limits.release_known(name, lease_id, query.fence)
+    return {"lease_id": lease_id, "released": True}
+
+
+LIMIT = "/api/v1/limits/{name}"
+LEASE = f"{LIMIT}/leases/{{lease_id}}"
+UNKNOWN = (errors.UnknownLimit, errors.InvalidInput)
+
+ROUTES = (
+    Route(method="GET", path="/api/v1/limits", scope="read", handler=find, answer=LimitsAnswer),
+    Route(
+        method="GET",
+        path=LIMIT,
+        scope="read",
+        for_all_tenants=True,
+        handler=get,
+        answer=LimitAndSlots,
+        refusals=UNKNOWN,
+    ),
+    Route(
+        method="PUT",
+        path=LIMIT,
+        scope="admin",
+        for_all_tenants=True,
+        handler=put,
+        body=LimitBody,
+        answer=LimitAndSlots,
+        refusals=(errors.InvalidInput,),
+    ),
+    Route(
+        method="POST",
+        path=f"{LIMIT}/leases",
+        scope="worker",
+        for_all_tenants=True,
+        handler=acquire,
+        body=LeaseBody,
+        answer=LeaseAnswer,
+        status=201,
+        refusals=(*UNKNOWN, errors.LimitFull, errors.IdempotencyConflict),
+    ),
+    Route(
+        method="POST",
+        path=f"{LEASE}/renew",
+        scope="worker",
+        for_all_tenants=True,
+        handler=renew,
+        body=RenewBody,
+        body_optional=True,
+        answer=LeaseAnswer,
+        refusals=(errors.Fenced,),
+    ),
+    Route(
+        method="DELETE",
+        path=LEASE,
+        scope="worker",
+        for_all_tenants=True,
+        handler=release,
+        query=ForceQuery,
+        answer=ReleasedLease,
+        refusals=(errors.Fenced, *UNKNOWN),
+    ),
+)

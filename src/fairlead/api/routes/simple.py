@@ -1,0 +1,70 @@
+"""The smallest way in: two addresses for a browser or a curl, and whether the server is well."""
+
+from fairlead import __version__, errors
+from fairlead.api.answers import HealthAnswer, ReadyAnswer, SimpleAnswer
+from fairlead.api.bodies import SimpleQuery
+from fairlead.api.call import Call
+from fairlead.api.table import Route
+from fairlead.task import NewTask, Task
+from fairlead.views import View
+
+TASK_TYPE = "task"  # what `GET /task` submits
+
+
+async def submit(call: Call) -> View:
+    """Queue a task of the type `task` with this priority."""
+    wanted = NewTask(task_type=TASK_TYPE, priority=call.query.priority, tenant=call.who.tenant)
+    submitted = await call.gateway.store.submit_one(wanted)
+    return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
+
+
+async def get(call: Call) -> View:
+    """How that task is."""
+    task: Task = await call.gateway.own_task(call.who, call.path["task_id"])
+    return {
+        "task_id": task.task_id,
+        "status": task.status,
+        "priority": task.priority.word,
+        "result": task.result,
+    }
+
+
+async def healthz(call: Call) -> View:
+    """This process runs."""
+    return {"status": "ok", "version": __version__}
+
+
+async def readyz(call: Call) -> View:
+    """The store can be reached."""
+    await call.gateway.store.check_open()
+    return {"status": "ready"}
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/task",
+        scope="submit",
+        handler=submit,
+        query=SimpleQuery,
+        answer=SimpleAnswer,
+        refusals=(errors.QueueFull,),
+    ),
+    Route(
+        method="GET",
+        path="/task/{task_id}",
+        scope="read",
+        handler=get,
+        answer=SimpleAnswer,
+        refusals=(errors.UnknownTask,),
+    ),
+    Route(method="GET", path="/healthz", scope=None, handler=healthz, answer=HealthAnswer),
+    Route(
+        method="GET",
+        path="/readyz",
+        scope=None,
+        handler=readyz,
+        answer=ReadyAnswer,
+        refusals=(errors.StoreUnavailable,),
+    ),
+)

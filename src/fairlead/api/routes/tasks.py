@@ -1,0 +1,225 @@
+"""Tasks: submit, look, cancel, explain."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead import errors
+from fairlead.api.answers import (
+    BatchAnswer,
+    CancelAnswer,
+    ExplainAnswer,
+    StatsAnswer,
+    SubmitAnswer,
+    TaskAnswer,
+    TasksAnswer,
+)
+from fairlead.api.bodies import BatchBody, SubmitBody, TaskQuery
+from fairlead.api.call import BATCH_BODY, Call, where_and_what
+from fairlead.api.problems import InvalidBody, problem_of
+from fairlead.api.table import Route
+from fairlead.store.reports import Submitted
+from fairlead.task import NewTask
+from fairlead.views import View, explanation_view, read_time, stats_view, task_view
+
+ASKED_AT_ONCE = 50  # users, of the priority service
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
+
+
+async def submit(call: Call) -> View:
+    """Queue a task."""
+    body: SubmitBody = call.body
+    priorities = await _priorities(call, [body])
+    wanted = _new_task(call, body, priorities, call.headers.get("idempotency-key"))
+    submitted = await call.gateway.store.submit_one(wanted)
+    if submitted.repeated:
+        call.status = 200
+        return await _as_it_is(call, submitted.task_id)
+    return {
+        "task_id": submitted.task_id,
+        "status": submitted.status,
+        "priority": wanted.priority,
+        "effective_priority": wanted.priority,
+        "queue_position": submitted.queue_position,
+        "estimate": None,
+        "blocked_by": submitted.blocked_by,
+    }
+
+
+async def _as_it_is(call: Call, task_id: str) -> View:
+    """The first answer once more: the same as long as nothing has changed."""
+    task = await call.gateway.store.get(task_id)
+    explanation = await call.gateway.store.explain(task_id)
+    return {
+        "task_id": task_id,
+        "status": task.status,
+        "priority": task.priority.word,
+        "effective_priority": task.effective_priority.word,
+        "queue_position": explanation.queue_position,
+        "estimate": None,
+        "blocked_by": [blocker.limit for blocker in explanation.blocked_by],
+    }
+
+
+async def submit_batch(call: Call) -> View:
+    """Queue up to 1,000 tasks; each is accepted or refused on its own."""
+    items = [_read(item) for item in call.body.tasks]
+    priorities = await _priorities(call, [item for item in items if isinstance(item, SubmitBody)])
+    wanted: list[NewTask | errors.FairleadError] = []
+    for item in items:
+        try:
+            wanted.append(_new_task(call, item, priorities) if isinstance(item, SubmitBody) else item)
+        except errors.FairleadError as problem:
+            wanted.append(problem)
+    new = [one for one in wanted if isinstance(one, NewTask)]
+    submitted = iter(await call.gateway.store.submit(*new) if new else [])
+    answers = [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
+    return {"tasks": [_accepted(answer) for answer in answers]}
+
+
+def _read(item: object) -> SubmitBody | InvalidBody:
+    try:
+        return msgspec.convert(item, SubmitBody)
+    except msgspec.ValidationError as problem:
+        return InvalidBody([where_and_what(problem)])
+
+
+def _accepted(answer: Submitted | errors.FairleadError) -> View:
+    if isinstance(answer, errors.FairleadError):
+        return {"error": problem_of(answer).body}
+    return {"task_id": answer.task_id, "status": answer.status}
+
+
+async def _priorities(call: Call, bodies: Sequence[SubmitBody]) -> dict[str, str]:
+    """Of the users whose tasks do not say; asked for some at once, the service may be slow."""
+    service, found = call.gateway.priorities, dict[str, str]()
+    if service is None:
+        return found
+    users = list({body.user_id for body in bodies if body.user_id and body.priority is None})
+    for some in (users[i : i + ASKED_AT_ONCE] for i in range(0, len(users), ASKED_AT_ONCE)):
+        found |= zip(some, await asyncio.gather(*map(service.priority_of, some)), strict=True)
+    return found
+
+
+def _new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: str | None = None) -> NewTask:
+    if body.duration is not None:
+        raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
+    if key is not None and body.idempotency_key not in (None, key):
+        raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
+    given: dict[str, Any] = {
+        name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not None
+    }
+    given["required_capabilities"] = tuple(body.required_capabilities)
+    given["tenant"] = call.who.tenant
+    if body.priority is None:
+        given |= {"priority": priorities.get(body.user_id or "", "medium"), "priority_asked": False}
+    if body.run_at is not None:
+        given["run_at"] = read_time("run_at", body.run_at)
+    if key is not None:
+        given["idempotency_key"] = key
+    if body.trace_id is None and (trace := TRACEPARENT.match(call.headers.get("traceparent", ""))):
+        given["trace_id"] = trace[1]
+    return NewTask(**given)
+
+
+async def get(call: Call) -> View:
+    """One task, with its result when it has ended."""
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    position = None
+    if task.status == "queued":
+        position = (await call.gateway.store.explain(task.task_id)).queue_position
+    return {**task_view(task, position), "estimate": None}
+
+
+async def find(call: Call) -> View:
+    """Tasks that fit, page by page, in no order."""
+    wanted: TaskQuery = call.query
+    page = await call.gateway.store.list_tasks(
+        status=wanted.status,
+        priority=wanted.priority,
+        task_type=wanted.task_type,
+        user_id=wanted.user_id,
+        tenant=call.who.tenant,
+        limit=wanted.limit,
+        cursor=wanted.cursor,
+    )
+    return {
+        "tasks": [{**task_view(task), "estimate": None} for task in page.tasks],
+        "next_cursor": page.next_cursor or None,
+    }
+
+
+async def cancel(call: Call) -> View:
+    """End a task, also while it runs."""
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    await call.gateway.store.cancel(task.task_id)
+    return {"task_id": task.task_id, "status": "cancelled"}
+
+
+async def explain(call: Call) -> View:
+    """Why a task waits, and what has to happen before it starts."""
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    view = explanation_view(await call.gateway.store.explain(task.task_id))
+    return view if call.who.tenant is None else {**view, "held_for": None}  # it may be another tenant's
+
+
+async def stats(call: Call) -> View:
+    """How much waits, how many work, how much ended lately."""
+    return stats_view(await call.gateway.store.stats())
+
+
+TASKS = "/api/v1/tasks"
+TASK = f"{TASKS}/{{task_id}}"
+REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull)
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=TASKS,
+        scope="submit",
+        handler=submit,
+        body=SubmitBody,
+        answer=SubmitAnswer,
+        status=201,
+        refusals=REFUSED,
+    ),
+    Route(
+        method="POST",
+        path=f"{TASKS}/batch",
+        scope="submit",
+        handler=submit_batch,
+        body=BatchBody,
+        answer=BatchAnswer,
+        status=201,
+        most_body=BATCH_BODY,
+    ),
+    Route(method="GET", path=TASKS, scope="read", handler=find, query=TaskQuery, answer=TasksAnswer),
+    Route(
+        method="GET",
+        path=TASK,
+        scope="read",
+        handler=get,
+        answer=TaskAnswer,
+        refusals=(errors.UnknownTask,),
+    ),
+    Route(
+        method="DELETE",
+        path=TASK,
+        scope="cancel",
+        handler=cancel,
+        answer=CancelAnswer,
+        refusals=(errors.UnknownTask, errors.AlreadyFinished),
+    ),
+    Route(
+        method="GET",
+        path=f"{TASK}/explain",
+        scope="read",
+        handler=explain,
+        answer=ExplainAnswer,
+        refusals=(errors.UnknownTask,),
+    ),
+    Route(method="GET", path="/api/v1/queue/stats", scope="read", handler=stats, answer=StatsAnswer),
+)

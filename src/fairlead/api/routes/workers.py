@@ -1,0 +1,264 @@
+"""Workers of any language: register, poll, report, stay alive, give back, drain."""
+
+import uuid_utils
+
+from fairlead import errors
+from fairlead.api.answers import (
+    DrainAnswer,
+    HeartbeatAnswer,
+    PollAnswer,
+    RegisterAnswer,
+    ReleaseAnswer,
+    ResultAnswer,
+    WorkersAnswer,
+)
+from fairlead.api.bodies import (
+    HeartbeatBody,
+    OneResult,
+    PollBody,
+    RegisterBody,
+    ReleaseBody,
+    ResultBody,
+)
+from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.polling import poll_tasks
+from fairlead.api.problems import InvalidBody
+from fairlead.api.table import Route
+from fairlead.states import State
+from fairlead.store.reports import Completed, Failed, Grant, Progress
+from fairlead.task import NAME, Task
+from fairlead.views import View, time_view, worker_view
+
+POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once
+
+
+def worker_id(call: Call) -> str:
+    """What cannot be an id is the id of no worker."""
+    if not NAME.fullmatch(call.path["worker_id"]):
+        raise errors.UnknownWorker()
+    return call.path["worker_id"]
+
+
+async def register(call: Call) -> View:
+    """Make a worker known; it gets an id to poll with."""
+    body: RegisterBody = call.body
+    store = call.gateway.store
+    usual, worker = store.settings.worker, str(uuid_utils.uuid7())
+    capacity = usual.capacity if body.capacity is None else body.capacity
+    await store.workers.register(
+        worker,
+        capabilities=body.capabilities,
+        task_types=body.task_types,
+        capacity=capacity,
+        reserve=min(usual.reserve, capacity - 1) if body.reserve is None else body.reserve,
+        name=body.name or "",
+        version=body.version or "",
+    )
+    return {
+        "worker_id": worker,
+        "poll_interval_ms": POLL_INTERVAL_MS,
+        "heartbeat_seconds": usual.heartbeat_seconds,
+        "lease_seconds": store.settings.lease_ms / 1000,
+    }
+
+
+async def poll(call: Call) -> View:
+    """Up to so many tasks that can start now; waits for one up to `wait_seconds`."""
+    claimed = await poll_tasks(call, worker_id(call), call.body)
+    return {"tasks": [_polled(task) for task in claimed.tasks], "draining": claimed.draining}
+
+
+def _polled(task: Task) -> View:
+    return {
+        "task_id": task.task_id,
+        "task_type": task.task_type,
+        "parameters": task.parameters,
+        "timeout_seconds": task.timeout_ms / 1000,
+        "trace_id": task.trace_id,
+        "fence": task.fence,
+        "attempt": task.attempt,
+        "deadline": time_view(task.deadline),
+        "priority": task.priority.word,
+        "job_id": task.job_id,
+    }
+
+
+async def result(call: Call) -> View:
+    """How one run, or many, ended."""
+    body: ResultBody = call.body
+    if body.results is None:
+        answers = await _report(call, [_one(body)])
+        if isinstance(answers[0], errors.FairleadError):
+            raise answers[0]
+        return {"accepted": True}
+    if body.task_id is not None:
+        raise InvalidBody([("results", "give one result, or a list of them, not both")])
+    answers = await _report(call, body.results)
+    rows = [_accepted(one.task_id, answer) for one, answer in zip(body.results, answers, strict=True)]
+    return {"accepted": all(row["accepted"] for row in rows), "results": rows}
+
+
+def _one(body: ResultBody) -> OneResult:
+    if body.task_id is None or body.status is None:
+        raise InvalidBody([("task_id", "task_id and status are required, or a list of results")])
+    return OneResult(
+        task_id=body.task_id, status=body.status, result=body.result, error=body.error, fence=body.fence
+    )
+
+
+async def _report(call: Call, results: list[OneResult]) -> list[State | errors.FairleadError]:
+    """In the order of the results; the store takes completions and failures apart."""
+    completed = [
+        Completed(one.task_id, one.fence, one.result) for one in results if one.status == "completed"
+    ]
+    failed = [_failed(one) for one in results if one.status == "failed"]
+    answers, _ = await call.gateway.store.report(worker_id(call), completed, failed)
+    of_completed, of_failed = iter(answers[: len(completed)]), iter(answers[len(completed) :])
+    return [next(of_completed if one.status == "completed" else of_failed) for one in results]
+
+
+def _failed(one: OneResult) -> Failed:
+    error = one.error
+    if error is None:
+        return Failed(one.task_id, one.fence)
+    return Failed(
+        one.task_id,
+        one.fence,
+        error.code,
+        error.message,
+        error.retriable,
+        round(error.retry_after_seconds * 1000),
+    )
+
+
+def _accepted(task_id: str, answer: State | errors.FairleadError) -> View:
+    if isinstance(answer, errors.FairleadError):
+        return {"task_id": task_id, "accepted": False, "code": answer.code}
+    return {"task_id": task_id, "accepted": True, "status": answer}
+
+
+async def heartbeat(call: Call) -> View:
+    """The worker is alive: its leases are prolonged, and it learns what to stop."""
+    body: HeartbeatBody = call.body
+    store, worker = call.gateway.store, worker_id(call)
+    beat = await store.workers.heartbeat(
+        worker, draining=body.status == "draining", lease_ms=store.settings.lease_ms
+    )
+    told = [
+        Progress(task_id, None, progress.fraction, progress.message, progress.output)
+        for task_id, progress in body.progress.items()
+    ]
+    heard = await store.progress(worker, *told) if told else []
+    lost = [one.task_id for one, problem in zip(told, heard, strict=True) if _is_lost(problem)]
+    return {
+        "acknowledged": True,
+        "status": beat.state,
+        "cancel": list(dict.fromkeys(beat.cancelled + lost)),
+        "deadlines": {task: time_view(at) for task, at in beat.deadlines.items()},
+    }
+
+
+def _is_lost(problem: errors.FairleadError | None) -> bool:
+    """Whether what it told of is not its own any more."""
+    if isinstance(problem, errors.InvalidInput):
+        raise problem
+    return problem is not None
+
+
+async def release(call: Call) -> View:
+    """Give tasks back unrun, without penalty."""
+    body: ReleaseBody = call.body
+    answers = await call.gateway.store.release(
+        worker_id(call), *(Grant(task_id) for task_id in body.task_ids)
+    )
+    return {"results": [_accepted(*pair) for pair in zip(body.task_ids, answers, strict=True)]}
+
+
+async def find(call: Call) -> View:
+    """The workers of the last hour."""
+    return {"workers": [worker_view(one) for one in (await call.gateway.store.stats()).workers]}
+
+
+async def drain(call: Call) -> View:
+    """Give a worker nothing more; it ends when it has finished what it holds."""
+    worker = worker_id(call)
+    await call.gateway.store.workers.drain(worker)
+    await call.audit("drain", worker, None, {"status": "draining"})
+    return {"worker_id": worker, "status": "draining"}
+
+
+WORKERS = "/internal/workers"
+WORKER = f"{WORKERS}/{{worker_id}}"
+UNKNOWN = (errors.UnknownWorker, errors.InvalidInput)
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=f"{WORKERS}/register",
+        scope="worker",
+        for_all_tenants=True,
+        handler=register,
+        body=RegisterBody,
+        answer=RegisterAnswer,
+        status=201,
+        refusals=(errors.InvalidInput,),
+    ),
+    Route(
+        method="POST",
+        path=f"{WORKER}/poll",
+        scope="worker",
+        for_all_tenants=True,
+        handler=poll,
+        body=PollBody,
+        answer=PollAnswer,
+        refusals=UNKNOWN,
+    ),
+    Route(
+        method="POST",
+        path=f"{WORKER}/result",
+        scope="worker",
+        for_all_tenants=True,
+        handler=result,
+        body=ResultBody,
+        answer=ResultAnswer,
+        most_body=BATCH_BODY,
+        refusals=(*UNKNOWN, errors.UnknownTask, errors.Fenced),
+    ),
+    Route(
+        method="POST",
+        path=f"{WORKER}/heartbeat",
+        scope="worker",
+        for_all_tenants=True,
+        handler=heartbeat,
+        body=HeartbeatBody,
+        answer=HeartbeatAnswer,
+        refusals=UNKNOWN,
+    ),
+    Route(
+        method="POST",
+        path=f"{WORKER}/release",
+        scope="worker",
+        for_all_tenants=True,
+        handler=release,
+        body=ReleaseBody,
+        answer=ReleaseAnswer,
+        refusals=UNKNOWN,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/workers",
+        scope="read",
+        for_all_tenants=True,
+        handler=find,
+        answer=WorkersAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/workers/{worker_id}/drain",
+        scope="admin",
+        for_all_tenants=True,
+        handler=drain,
+        answer=DrainAnswer,
+        refusals=UNKNOWN,
+    ),
+)

@@ -1,0 +1,54 @@
+"""The ASGI application: the table of routes, with Starlette's router in front."""
+
+from collections.abc import Mapping
+
+from starlette.routing import BaseRoute, Router
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fairlead.api.endpoint import Endpoint, send_problem
+from fairlead.api.gateway import Gateway
+from fairlead.api.pages import make_pages
+from fairlead.api.problems import MethodNotAllowed, NotFound, problem_of
+from fairlead.api.routes import dead_letters, limits, simple, tasks, workers
+from fairlead.api.table import Route
+
+#: The busiest first: the router looks through them in this order.
+ROUTES: tuple[Route, ...] = (
+    *tasks.ROUTES,
+    *workers.ROUTES,
+    *limits.ROUTES,
+    *dead_letters.ROUTES,
+    *simple.ROUTES,
+)
+
+
+def make_app(gateway: Gateway) -> ASGIApp:
+    addresses: dict[str, dict[str, ASGIApp]] = {}
+    for route in ROUTES:
+        addresses.setdefault(route.path, {})[route.method] = Endpoint(route, gateway)
+    for path, page in make_pages(ROUTES).items():
+        addresses[path] = {"GET": page}
+    routes: list[BaseRoute] = [StarletteRoute(path, Address(known)) for path, known in addresses.items()]
+    return Router(routes, redirect_slashes=False, default=nothing_here)
+
+
+class Address:
+    """What one path does, by method."""
+
+    def __init__(self, known: Mapping[str, ASGIApp]) -> None:
+        self._known = dict(known)
+        if "GET" in known:
+            self._known["HEAD"] = known["GET"]  # the server leaves out the body
+        self._refusal = problem_of(MethodNotAllowed(", ".join(sorted(self._known))))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._known.get(scope["method"])
+        await (app(scope, receive, send) if app else send_problem(send, self._refusal))
+
+
+async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await send_problem(send, problem_of(NotFound()))
+    else:
+        await send({"type": "websocket.close", "code": 4404})

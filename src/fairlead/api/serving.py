@@ -1,0 +1,143 @@
+"""The server process: a gateway on a store, behind uvicorn, on a socket that is open already."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+
+from fairlead.api.gateway import Gateway
+from fairlead.api.protocol import CappedProtocol
+from fairlead.api.server import make_app
+from fairlead.errors import InvalidSettings
+from fairlead.priority_service import PriorityService
+from fairlead.settings import Settings
+from fairlead.store.api_keys import KeyRing
+from fairlead.store.store import Store
+from fairlead.upkeep.caretaker import Caretaker
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+BACKLOG = 2048
+GRACE_SECONDS = 5  # for what is under way when the server is told to stop
+
+log = logging.getLogger("fairlead.api")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that is open before anything else happens: a taken port is known at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+        opened.listen(BACKLOG)
+    except OSError as problem:
+        opened.close()
+        raise InvalidSettings(
+            f"cannot listen on {host}:{port}: {problem.strerror}; choose another with --host and --port"
+        ) from None
+    return opened
+
+
+def address_of(opened: socket.socket) -> str:
+    host, port = opened.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def check_exposure(store: Store, host: str, insecure: bool) -> None:
+    """An address that others can reach is not served without keys."""
+    if is_loopback(host) or await store.api_keys.any():
+        return
+    if not insecure:
+        raise InvalidSettings(
+            f"{host} can be reached by others, and there is no key: make one with `fairlead key create`, "
+            "listen on 127.0.0.1, or say --insecure"
+        )
+    log.warning("insecure host=%s anybody who reaches it may do everything: there is no key", host)
+
+
+class Server(uvicorn.Server):
+    """Told to stop by us, not by signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    store: Store, settings: Settings, host: str, opened: socket.socket, stop: asyncio.Event
+) -> None:
+    """The gateway and the upkeep beside it, until told to stop."""
+    async with _gateway(store, settings, host) as gateway:
+        server = Server(_config(gateway))
+        upkeep = asyncio.create_task(Caretaker(store).run())
+        serving = asyncio.create_task(server.serve(sockets=[opened]))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            gateway.stopping.set()
+            server.should_exit = True
+            await serving
+        finally:
+            for task in (upkeep, stopping):
+                task.cancel()
+            await asyncio.wait({upkeep, stopping})
+
+
+@asynccontextmanager
+async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator[Gateway]:
+    sites = frozenset(name.lower() for name in settings.server.hosts)
+    # on loopback a page of another site must not get in under its own name
+    hosts = sites | {host.lower()} | LOOPBACK_NAMES if sites or is_loopback(host) else None
+    async with contextlib.AsyncExitStack() as stack:
+        priorities = None
+        if settings.priority_service.url:
+            priorities = await stack.enter_async_context(PriorityService(settings.priority_service))
+        yield Gateway(
+            store=store,
+            keys=await stack.enter_async_context(KeyRing(store.api_keys)),
+            priorities=priorities,
+            asks_for_keys=await store.api_keys.any(),
+            hosts=hosts,
+            sites=sites,
+            read_seconds=settings.server.read_seconds,
+        )
+
+
+def _config(gateway: Gateway) -> uvicorn.Config:
+    options: dict[str, Any] = {
+        "http": type("Protocol", (CappedProtocol,), {"read_seconds": gateway.read_seconds}),
+        "lifespan": "off",
+        "proxy_headers": False,
+        "log_config": None,
+        "log_level": logging.ERROR,  # what a client does wrong is told to the client
+        "access_log": False,
+        "server_header": False,
+        "date_header": False,
+        "timeout_keep_alive": 60,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "ws_max_size": 256 * 1024,
+    }
+    return uvicorn.Config(make_app(gateway), **options)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop

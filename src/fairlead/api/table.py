@@ -1,0 +1,37 @@
+"""A route as it is declared once: for the server, the OpenAPI page, and the test of who may do what."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairlead.api.bodies import Body, NoQuery
+from fairlead.api.call import MOST_BODY, Call
+from fairlead.api.gateway import Scope
+from fairlead.errors import FairleadError
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    method: str
+    path: str
+    scope: Scope | None  # None: open to everybody
+    handler: Handler
+    answer: Any  # the type of what is answered
+    status: int = 200
+    body: type[Body] | None = None
+    query: type[Body] = NoQuery
+    refusals: tuple[type[FairleadError], ...] = ()
+    most_body: int = MOST_BODY
+    body_optional: bool = False
+    for_all_tenants: bool = False  # touches what all tenants share: not for the key of one of them
+
+    @property
+    def summary(self) -> str:
+        return (self.handler.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+
+    def make_decoder(self) -> msgspec.json.Decoder[Any] | None:
+        return msgspec.json.Decoder(self.body) if self.body else None

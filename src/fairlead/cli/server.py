@@ -1,0 +1,81 @@
+"""`fairlead server`: the gateway over HTTP, with its upkeep."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from fairlead.api.processes import keep_processes
+from fairlead.api.serving import address_of, check_exposure, listen, loop_factory, serve
+from fairlead.cli.options import StoreOptions
+from fairlead.settings import Settings
+from fairlead.store.exec_tied import die_with
+from fairlead.store.opening import opened_store
+from fairlead.worker.logs import set_up_logging
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ListenOptions:
+    """Where the gateway listens; an option overrides the file and the environment."""
+
+    host: Annotated[str | None, Parameter(help="Address to listen on; else 127.0.0.1.")] = None
+    port: Annotated[int | None, Parameter(help="Port to listen on; else 8000. 0: any free one.")] = None
+    insecure: Annotated[
+        bool, Parameter(help="Serve an address that others can reach, without keys.", negative=())
+    ] = False
+
+    def host_in(self, settings: Settings) -> str:
+        return self.host or settings.server.host
+
+    def listen(self, settings: Settings) -> socket.socket:
+        return listen(self.host_in(settings), settings.server.port if self.port is None else self.port)
+
+
+def server(
+    *,
+    where: ListenOptions | None = None,
+    options: StoreOptions | None = None,
+    processes: Annotated[int, Parameter(help="Server processes on the one port.")] = 1,
+    inherited: Annotated[tuple[int, int] | None, Parameter(show=False)] = None,
+) -> None:
+    """Serve the gateway over HTTP until SIGTERM or Ctrl-C."""
+    where = where or ListenOptions()
+    settings, _ = (options or StoreOptions()).read_settings()
+    set_up_logging()
+    if inherited is None:
+        opened = where.listen(settings)
+    else:  # one of several processes: the socket and the process that opened it
+        fd, parent = inherited
+        opened = socket.socket(fileno=fd)
+        if sys.platform == "linux" and not die_with(parent):
+            return
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve(settings, where, opened, 0 if inherited else processes))
+
+
+async def _serve(settings: Settings, where: ListenOptions, opened: socket.socket, processes: int) -> None:
+    stop = stop_on_signal()
+    host = where.host_in(settings)
+    async with opened_store(settings) as store:
+        if processes:
+            await check_exposure(store, host, where.insecure)
+            print(f"Fairlead listens at {address_of(opened)}", flush=True)
+        if processes > 1:
+            command = [sys.executable, "-m", "fairlead.cli", *sys.argv[1:]]
+            command += ["--inherited", str(opened.fileno()), str(os.getpid())]
+            await keep_processes(command, opened, processes, stop)
+        else:
+            await serve(store, settings, host, opened, stop)
+
+
+def stop_on_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

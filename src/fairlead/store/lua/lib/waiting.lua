@@ -1,0 +1,32 @@
+-- Who waits: every task that is queued or delayed is counted for its owner, and the delayed ones are kept here.
+--
+-- USES     begin ordered
+
+local waiting, delayed = hash(waiting_key), ordered(delayed_key)
+local newly_delayed = 0 -- by this act
+
+-- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
+local function owner_of(tenant, user)
+  if not tenant and not user then return nil end
+  return #(tenant or "") .. ":" .. (tenant or "") .. ":" .. (user or "")
+end
+
+local function count_waiting(t, by)
+  local owner = owner_of(get(t, "tenant"), get(t, "user_id"))
+  if owner then change_count(waiting, owner, by) end
+end
+
+local function delay_until(t, instant)
+  put(t, "state", "delayed")
+  put(t, "run_at", instant)
+  add(delayed, t.id, instant)
+  newly_delayed = newly_delayed + 1
+  count_waiting(t, 1)
+  start_at(instant)
+end
+
+local function end_delay(t)
+  remove(delayed, t.id)
+  newly_delayed = newly_delayed - 1
+  count_waiting(t, -1)
+end

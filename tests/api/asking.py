@@ -1,0 +1,94 @@
+"""What tests ask of the gateway, in a word each."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from fairlead.store.store import Store
+from tests.store.looking import raw
+
+TASKS = "/api/v1/tasks"
+WORKERS = "/internal/workers"
+NO_TASK = "01890000-0000-7000-8000-000000000000"
+
+
+async def submit(api: httpx.AsyncClient, task_type: str = "echo", **wishes: Any) -> dict[str, Any]:
+    return good(await api.post(TASKS, json={"task_type": task_type, **wishes}), 201)
+
+
+async def task(api: httpx.AsyncClient, task_id: str) -> dict[str, Any]:
+    return good(await api.get(f"{TASKS}/{task_id}"))
+
+
+def good(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def refused(answer: httpx.Response, status: int, code: str, *fields: str) -> dict[str, Any]:
+    """It is this problem, with these fields."""
+    body: dict[str, Any] = answer.json()
+    assert (answer.status_code, body["code"]) == (status, code), answer.text
+    assert [one["field"] for one in body.get("errors", [])] == list(fields), answer.text
+    return body
+
+
+class HttpWorker:
+    """A worker that speaks nothing but HTTP."""
+
+    def __init__(self, api: httpx.AsyncClient, registered: dict[str, Any]) -> None:
+        self.api = api
+        self.registered = registered
+        self.id = registered["worker_id"]
+        self.path = f"{WORKERS}/{self.id}"
+
+    @classmethod
+    async def register(cls, api: httpx.AsyncClient, **facts: Any) -> "HttpWorker":
+        facts = {"capabilities": [], "capacity": 5, **facts}
+        return cls(api, good(await api.post(f"{WORKERS}/register", json=facts), 201))
+
+    async def post(self, act: str, **body: Any) -> httpx.Response:
+        return await self.api.post(f"{self.path}/{act}", json=body)
+
+    async def poll(self, room: int = 5, **wishes: Any) -> list[dict[str, Any]]:
+        answer = good(await self.post("poll", available_capacity=room, **wishes))
+        tasks: list[dict[str, Any]] = answer["tasks"]
+        return tasks
+
+    async def poll_one(self, **wishes: Any) -> dict[str, Any]:
+        (task,) = await self.poll(1, **wishes)
+        return task
+
+    async def complete(self, task: dict[str, Any], result: Any = None) -> httpx.Response:
+        return await self.post(
+            "result", task_id=task["task_id"], fence=task["fence"], status="completed", result=result
+        )
+
+    async def fail(self, task: dict[str, Any], **error: Any) -> httpx.Response:
+        return await self.post(
+            "result", task_id=task["task_id"], fence=task["fence"], status="failed", error=error
+        )
+
+    async def heartbeat(self, **facts: Any) -> dict[str, Any]:
+        return good(await self.post("heartbeat", **{"current_load": 0, "status": "active", **facts}))
+
+
+async def stands_in_line(store: Store, worker: HttpWorker) -> bool:
+    """Whether it waits to be woken."""
+    return bool(await raw(store).hexists(store.connection.keys.key("worker", worker.id), "idle"))
+
+
+async def post_and_hang_up(port: int, path: str, body: bytes) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    writer.write(head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+
+def ids(tasks: Sequence[dict[str, Any]]) -> list[str]:
+    return [one["task_id"] for one in tasks]

@@ -1,0 +1,58 @@
+"""A real server for each module, on a namespace that every test finds fresh and leaves to the doctor."""
+
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+import httpx
+import pytest
+
+from fairlead.store.doctor import examine
+from fairlead.store.store import Store
+from tests.api.contract import hold_to_contract
+from tests.api.serving import Gateway, serving
+from tests.servers import Server
+from tests.store.looking import key_names, raw
+
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server_env() -> Mapping[str, str]:
+    """Modules that need other settings override this."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    start_server: Callable[[str], Server],
+    server_env: Mapping[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Gateway]:
+    engine, namespace = start_server("valkey").url, f"api-{os.getpid()}-{next(numbers)}"
+    with serving(engine, namespace, tmp_path_factory.mktemp("api"), env=server_env) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def store(gateway: Gateway) -> AsyncIterator[Store]:
+    """The store behind the gateway."""
+    async with Store.connect(gateway.engine, gateway.namespace, gateway.settings) as store:
+        opened = await raw(store).hgetall(store.connection.keys.meta)
+        yield store
+        breaches = await examine(store.connection)
+        # in one step, for the upkeep goes on and would complain of a namespace that is lost
+        reset = raw(store).pipeline(transaction=True)
+        reset.delete(*[store.connection.keys.prefix + name for name in await key_names(store)])
+        reset.hset(store.connection.keys.meta, mapping=opened)
+        await reset.execute()
+        assert not breaches, breaches
+
+
+@pytest.fixture
+async def api(gateway: Gateway, store: Store) -> AsyncIterator[httpx.AsyncClient]:
+    """Asks the gateway, and holds every answer to what the OpenAPI page says."""
+    async with httpx.AsyncClient(
+        base_url=gateway.url, timeout=40, event_hooks={"response": [hold_to_contract]}, trust_env=False
+    ) as client:
+        yield client

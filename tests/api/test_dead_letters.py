@@ -1,0 +1,66 @@
+"""Dead letters over HTTP: look, replay one or many, purge."""
+
+import httpx
+
+from fairlead.store.store import Store
+from tests.api.asking import NO_TASK, HttpWorker, good, ids, refused, submit, task
+
+DLQ = "/api/v1/dlq"
+
+
+async def fail_some(api: httpx.AsyncClient, *task_types: str) -> list[str]:
+    worker = await HttpWorker.register(api, capacity=100)
+    failed = []
+    for task_type in task_types:
+        await submit(api, task_type)
+        polled = await worker.poll_one()
+        good(await worker.fail(polled, message="no", retriable=False))
+        failed.append(polled["task_id"])
+    return failed
+
+
+async def test_they_are_listed_latest_first_page_by_page(api: httpx.AsyncClient) -> None:
+    failed = await fail_some(api, *["draw"] * 5)
+    first = good(await api.get(DLQ, params={"limit": 2}))
+    second = good(await api.get(DLQ, params={"limit": 9, "cursor": first["next_cursor"]}))
+    listed = ids(first["tasks"]) + ids(second["tasks"])
+    assert (sorted(listed), second["next_cursor"]) == (sorted(failed), None)
+    assert [one["error"]["message"] for one in first["tasks"]] == ["no", "no"]
+
+
+async def test_one_is_replayed_with_all_its_retries(api: httpx.AsyncClient, store: Store) -> None:
+    (failed,) = await fail_some(api, "draw")
+    answer = await api.post(f"{DLQ}/{failed}/replay", headers={"x-reason": "mended"})
+    assert good(answer) == {"task_id": failed, "status": "queued"}
+    again = await task(api, failed)
+    assert (again["status"], again["retry_count"], again["crash_count"]) == ("queued", 0, 0)
+    refused(await api.post(f"{DLQ}/{failed}/replay"), 409, "not_replayable")
+    (entry,) = await store.audit.list()
+    assert (entry.act, entry.subject, entry.reason) == ("replay", failed, "mended")
+
+
+async def test_many_are_replayed_by_type_and_number(api: httpx.AsyncClient, store: Store) -> None:
+    failed = await fail_some(api, "draw", "write", "draw", "write", "draw")
+    drawn = [failed[0], failed[2], failed[4]]
+    answer = good(await api.post(f"{DLQ}/replay", json={"task_type": "draw", "limit": 2}))
+    assert len(answer["replayed"]) == 2 and set(answer["replayed"]) < set(drawn)
+    rest = good(await api.post(f"{DLQ}/replay"))["replayed"]
+    assert sorted(rest + answer["replayed"]) == sorted(failed)
+    assert good(await api.post(f"{DLQ}/replay", json={})) == {"replayed": []}
+    assert [entry.act for entry in await store.audit.list()] == ["replay"] * 3
+
+
+async def test_one_is_purged_and_forgotten(api: httpx.AsyncClient, store: Store) -> None:
+    one, two = await fail_some(api, "draw", "draw")
+    assert good(await api.delete(f"{DLQ}/{one}")) == {"task_id": one, "purged": True}
+    refused(await api.delete(f"{DLQ}/{one}"), 404, "unknown_task")
+    assert ids(good(await api.get(DLQ))["tasks"]) == [two]
+    assert [entry.act for entry in await store.audit.list()] == ["purge"]
+
+
+async def test_a_task_that_waits_is_none_of_them(api: httpx.AsyncClient) -> None:
+    waiting = (await submit(api))["task_id"]
+    refused(await api.delete(f"{DLQ}/{waiting}"), 409, "not_purgeable")
+    refused(await api.post(f"{DLQ}/{waiting}/replay"), 409, "not_replayable")
+    refused(await api.post(f"{DLQ}/{NO_TASK}/replay"), 404, "unknown_task")
+    assert good(await api.get(DLQ)) == {"tasks": [], "next_cursor": None}

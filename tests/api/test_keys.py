@@ -1,0 +1,209 @@
+"""Who may do what: every route with every kind of key, generated from the table of routes."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.api.gateway import SCOPES
+from fairlead.api.pages import make_pages
+from fairlead.api.server import ROUTES
+from fairlead.api.table import Route
+from fairlead.store.reports import Failed
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.api.asking import NO_TASK, TASKS, good, ids, refused, submit, task
+from tests.api.serving import Gateway
+from tests.store.looking import claim_one
+from tests.waiting import wait_until
+
+OPEN = {"/healthz", "/readyz"}
+BODIES: dict[str, dict[str, Any]] = {
+    "SubmitBody": {"task_type": "echo"},
+    "BatchBody": {"tasks": []},
+    "PollBody": {"available_capacity": 1},
+    "ReleaseBody": {"task_ids": [NO_TASK]},
+    "LimitBody": {"limit": 1},
+    "LeaseBody": {"lease_seconds": 1},
+}
+
+
+def name_of(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+async def ask(api: httpx.AsyncClient, route: Route, key: str | None, task_id: str) -> httpx.Response:
+    path = route.path.format(task_id=task_id, worker_id="w", name="gpu", lease_id="l")
+    body = BODIES.get(route.body.__name__, {}) if route.body else None
+    return await api.request(route.method, path, json=body, headers=bearer(key))
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+@dataclass(frozen=True)
+class Keys:
+    store: Store
+
+    async def make(self, *scopes: str, tenant: str | None = None, seconds: float | None = None) -> str:
+        api_keys = self.store.api_keys
+        new = await api_keys.create("somebody", scopes or SCOPES, tenant=tenant, expires_seconds=seconds)
+        return new.key_text
+
+    async def expired(self) -> str:
+        key = await self.make(seconds=0.001)
+
+        async def has_expired() -> bool:
+            return await self.store.api_keys.check(key) is None
+
+        await wait_until(has_expired)
+        return key
+
+    async def revoked(self) -> str:
+        key = await self.make()
+        await self.store.api_keys.revoke(key.split("_")[1])
+        return key
+
+
+@pytest.fixture
+async def keys(api: httpx.AsyncClient, store: Store) -> AsyncIterator[Keys]:
+    """The server has noticed that there are keys."""
+    made = Keys(store)
+    await made.make()
+
+    async def asks() -> bool:
+        return (await api.get(TASKS)).status_code == 401
+
+    await wait_until(asks)
+    yield made
+
+
+def test_only_these_routes_are_open_to_everybody() -> None:
+    assert {route.path for route in ROUTES if route.scope is None} == OPEN
+    assert set(make_pages(ROUTES)) == {"/openapi.json", "/docs"}
+    assert all(route.scope is None or route.scope in SCOPES for route in ROUTES)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+async def test_a_route_asks_for_its_scope_and_nothing_else_opens_it(
+    api: httpx.AsyncClient, keys: Keys, store: Store, route: Route
+) -> None:
+    good_key = await keys.make()
+    bad = [None, "flk_nonsense", good_key[:-1] + "!", f"flk_aaaaaaaa_{good_key[13:]}"]
+    bad += [await keys.expired(), await keys.revoked()]
+    for key in bad:
+        answer = await ask(api, route, key, NO_TASK)
+        if route.scope is None:
+            assert answer.status_code == 200
+        else:
+            refused(answer, 401, "unauthorized")
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+    for scope in SCOPES:
+        answer = await ask(api, route, await keys.make(scope), NO_TASK)
+        if route.scope in (None, scope):
+            assert answer.status_code not in (401, 403), answer.text
+        else:
+            assert repr(route.scope) in refused(answer, 403, "forbidden")["detail"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+async def test_what_is_another_tenants_is_not_there(
+    api: httpx.AsyncClient, keys: Keys, store: Store, route: Route
+) -> None:
+    foreign = NewTask(task_type="echo", tenant="acme")
+    await store.submit_one(foreign)
+    before = await store.get(foreign.task_id)
+    key = await keys.make(tenant="other")
+    answer = await ask(api, route, key, foreign.task_id)
+    if route.for_all_tenants:
+        refused(answer, 403, "forbidden")
+    elif "{task_id}" in route.path:
+        refused(answer, 404, "unknown_task")
+        assert answer.content == (await ask(api, route, key, NO_TASK)).content
+    else:
+        assert answer.status_code in (200, 201), answer.text
+        assert foreign.task_id not in answer.text
+    assert await store.get(foreign.task_id) == before
+
+
+async def test_the_key_may_be_sent_in_no_other_way(api: httpx.AsyncClient, keys: Keys) -> None:
+    key = await keys.make()
+    for headers in ({"authorization": key}, {"authorization": f"Basic {key}"}, {"x-api-key": key}):
+        refused(await api.get(TASKS, headers=headers), 401, "unauthorized")
+    good(await api.get(TASKS, headers={"authorization": f"bearer {key}"}))
+    refused(await api.get(f"{TASKS}?key={key}"), 401, "unauthorized")
+
+
+async def test_a_revoked_key_ends_at_once(api: httpx.AsyncClient, keys: Keys, store: Store) -> None:
+    key = await keys.make()
+    good(await api.get(TASKS, headers=bearer(key)))
+    await store.api_keys.revoke(key.split("_")[1])
+    refused(await api.get(TASKS, headers=bearer(key)), 401, "unauthorized")
+
+
+async def test_a_lease_is_freed_by_force_with_the_scope_of_admins(api: httpx.AsyncClient, keys: Keys) -> None:
+    admin, worker = await keys.make(), await keys.make("worker")
+    good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(admin)))
+    leases = "/api/v1/limits/gpu/leases"
+    lease = good(await api.post(leases, json={"lease_seconds": 30}, headers=bearer(worker)), 201)
+    path = f"{leases}/{lease['lease_id']}?force=true"
+    refused(await api.delete(path, headers=bearer(worker)), 403, "forbidden")
+    good(await api.delete(path, headers=bearer(admin)))
+
+
+async def test_tenants_see_their_own_and_operators_all(
+    api: httpx.AsyncClient, keys: Keys, gateway: Gateway
+) -> None:
+    a, b, all_of_them = [await keys.make(tenant=tenant) for tenant in ("a", "b", None)]
+    clients = {
+        key: httpx.AsyncClient(base_url=gateway.url, headers=bearer(key)) for key in (a, b, all_of_them)
+    }
+    one = await submit(clients[a], idempotency_key="same")
+    two = await submit(clients[b], idempotency_key="same")
+    assert one["task_id"] != two["task_id"]
+    assert (await task(clients[a], one["task_id"]))["tenant"] == "a"
+    listed = {key: set(ids(good(await client.get(TASKS))["tasks"])) for key, client in clients.items()}
+    assert listed == {
+        a: {one["task_id"]},
+        b: {two["task_id"]},
+        all_of_them: {one["task_id"], two["task_id"]},
+    }
+    assert (await task(clients[all_of_them], two["task_id"]))["tenant"] == "b"
+    for client in clients.values():
+        await client.aclose()
+
+
+async def test_tenants_replay_their_own_dead_letters(
+    api: httpx.AsyncClient, keys: Keys, store: Store
+) -> None:
+    await store.workers.register("w", capacity=9)
+    for tenant in ("a", "b", "a"):
+        await store.submit_one(NewTask(task_type="echo", tenant=tenant))
+        claimed = await claim_one(store)
+        await store.fail("w", Failed(claimed.task_id, claimed.fence, retriable=False))
+    mine = bearer(await keys.make(tenant="a"))
+    listed = ids(good(await api.get("/api/v1/dlq", headers=mine))["tasks"])
+    assert len(listed) == 2
+    replayed = good(await api.post("/api/v1/dlq/replay", headers=mine))["replayed"]
+    assert sorted(replayed) == sorted(listed)
+    assert [one.tenant for one in await store.dead_letters()] == ["b"]
+
+
+async def test_the_name_of_the_key_is_in_the_audit(api: httpx.AsyncClient, keys: Keys, store: Store) -> None:
+    key = await store.api_keys.create("ann", SCOPES)
+    good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(key.key_text)))
+    assert (await store.audit.list())[0].actor == "ann"
+
+
+async def test_no_secret_is_ever_written_to_the_log(
+    api: httpx.AsyncClient, keys: Keys, gateway: Gateway
+) -> None:
+    canary = await keys.make()
+    for path in (TASKS, f"{TASKS}?key={canary}", f"{TASKS}/{canary}", f"/{canary}"):
+        for headers in (bearer(canary), bearer(canary + "x"), {}):
+            await api.get(path, headers=headers)
+    await api.post(TASKS, content=canary.encode(), headers=bearer(canary))
+    assert canary.rpartition("_")[2] not in gateway.said()

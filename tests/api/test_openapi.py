@@ -1,0 +1,66 @@
+"""The OpenAPI page is true: requests made from it, good and bad ones, get the answers that it declares."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairlead.api.gateway import SCOPES
+from fairlead.api.server import ROUTES
+from fairlead.store.store import Store
+from tests.api.asking import TASKS, good
+from tests.api.serving import Gateway
+from tests.waiting import wait_until
+
+SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))
+EXAMPLES = 8  # of each operation, besides those at the edges of its schema
+
+
+async def test_every_operation_is_described(api: httpx.AsyncClient) -> None:
+    page = good(await api.get("/openapi.json"))
+    operations = [one for path in page["paths"].values() for one in path.values()]
+    assert len(operations) == len(ROUTES) == len({one["operationId"] for one in operations})
+    for operation in operations:
+        assert operation["summary"]
+        assert all(answer["description"] for answer in operation["responses"].values())
+    scopes = {scope for one in operations for way in one.get("security", []) for scope in way["key"]}
+    assert scopes == set(SCOPES) - {"metrics"}
+
+
+@pytest.mark.timeout(240)
+async def test_what_the_page_declares_is_what_happens(
+    api: httpx.AsyncClient, store: Store, gateway: Gateway, tmp_path: Path
+) -> None:
+    page = good(await api.get("/openapi.json"))
+    for body in ("PollBody", "LeaseBody"):  # it would wait as long as it may
+        page["components"]["schemas"][body]["properties"]["wait_seconds"]["maximum"] = 0.01
+    (tmp_path / "openapi.json").write_text(json.dumps(page))
+    key = (await store.api_keys.create("schemathesis", SCOPES)).key_text
+
+    async def asks() -> bool:
+        return (await api.get(TASKS)).status_code == 401
+
+    await wait_until(asks)
+    process = await asyncio.create_subprocess_exec(
+        *(
+            SCHEMATHESIS,
+            "run",
+            "openapi.json",
+            "--url",
+            gateway.url,
+            "--header",
+            f"Authorization: Bearer {key}",
+        ),
+        *("--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES), "--continue-on-failure"),
+        # what may not go together is not in a schema: limit and rate, a reserve below the capacity
+        *("--checks", "all", "--exclude-checks", "positive_data_acceptance", "--request-timeout", "30"),
+        *("--warnings", "off", "--no-color"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=tmp_path,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()

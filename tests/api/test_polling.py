@@ -1,0 +1,121 @@
+"""The long poll: it wakes when there is something, and what it got for who has gone is given back."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+
+from fairlead.settings import Slots
+from fairlead.states import State
+from fairlead.store.store import Store
+from tests.api.asking import HttpWorker, good, ids, post_and_hang_up, refused, stands_in_line, submit, task
+from tests.api.serving import Gateway
+from tests.store.looking import raw
+from tests.waiting import wait_until
+
+
+@contextlib.asynccontextmanager
+async def polling(store: Store, worker: HttpWorker, **wishes: Any) -> AsyncIterator[asyncio.Task[Any]]:
+    """A poll that waits."""
+    poll = asyncio.create_task(worker.poll(1, **{"wait_seconds": 30, **wishes}))
+    try:
+        await wait_until(lambda: stands_in_line(store, worker), because="it stands in line")
+        yield poll
+    finally:
+        poll.cancel()
+        await asyncio.gather(poll, return_exceptions=True)
+
+
+async def test_it_wakes_when_a_task_is_submitted(api: httpx.AsyncClient, store: Store) -> None:
+    worker = await HttpWorker.register(api)
+    async with polling(store, worker) as poll:
+        given = await submit(api)
+        assert ids(await poll) == [given["task_id"]]
+    assert not await stands_in_line(store, worker)
+
+
+async def test_it_wakes_when_a_delay_ends_and_when_a_limit_has_room(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    worker = await HttpWorker.register(api)
+    async with polling(store, worker) as poll:
+        later = await submit(api, delay_seconds=0.3)
+        assert ids(await poll) == [later["task_id"]]
+    await store.limits.set("gpu", Slots(limit=0))
+    blocked = await submit(api, limits={"gpu": 1})
+    async with polling(store, worker) as poll:
+        good(await api.put("/api/v1/limits/gpu", json={"limit": 1}))
+        assert ids(await poll) == [blocked["task_id"]]
+
+
+async def test_it_ends_with_nothing_when_its_time_is_over(api: httpx.AsyncClient, store: Store) -> None:
+    worker = await HttpWorker.register(api)
+    assert await worker.poll(wait_seconds=0.2) == []
+    assert not await stands_in_line(store, worker)
+
+
+async def test_a_worker_that_is_drained_while_it_waits_gets_nothing(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    worker = await HttpWorker.register(api)
+    async with polling(store, worker, wait_seconds=3) as poll:
+        good(await api.post(f"/api/v1/workers/{worker.id}/drain"))
+        await submit(api)
+        assert await poll == []
+
+
+async def test_it_is_repeated_with_its_request_id_until_there_is_something(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    worker = await HttpWorker.register(api)
+    assert await worker.poll(wait_seconds=0.05, request_id="a") == []
+    async with polling(store, worker, request_id="b") as poll:
+        await submit(api)
+        got = await poll
+    assert len(got) == 1
+    assert await worker.poll(1, request_id="b") == got
+
+
+async def test_who_has_gone_stands_in_no_line_and_gets_nothing(
+    api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    gone, there = await HttpWorker.register(api), await HttpWorker.register(api)
+    async with httpx.AsyncClient(base_url=gateway.url, timeout=40) as client:
+        gone.api = client
+        async with polling(store, gone):
+            pass  # it hangs up here
+
+    async def has_left() -> bool:
+        return not await stands_in_line(store, gone)
+
+    await wait_until(has_left, because="it has left the line")
+    async with polling(store, there) as poll:
+        given = await submit(api)
+        assert ids(await poll) == [given["task_id"]]
+
+
+async def test_what_was_claimed_for_somebody_who_has_gone_goes_back_unrun(
+    api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    """The line is cut while its claim waits for the server."""
+    worker = await HttpWorker.register(api)
+    given = await submit(api)
+    await raw(store).execute_command("CLIENT", "PAUSE", 500, "ALL")
+    await post_and_hang_up(gateway.port, f"{worker.path}/poll", b'{"available_capacity": 1}')
+
+    async def came_back() -> bool:
+        found = await store.get(given["task_id"])
+        return found.status is State.QUEUED and found.fence == 1
+
+    await wait_until(came_back, because="it was claimed and given back")
+    back = await task(api, given["task_id"])
+    assert (back["crash_count"], back["retry_count"]) == (0, 0)
+    assert ids(await worker.poll()) == [given["task_id"]]
+
+
+async def test_a_waiting_poll_of_an_unknown_worker_is_refused_at_once(api: httpx.AsyncClient) -> None:
+    worker = await HttpWorker.register(api)
+    worker.path = worker.path[:-4] + "0000"
+    refused(await worker.post("poll", available_capacity=1, wait_seconds=30), 404, "unknown_worker")

@@ -1,0 +1,60 @@
+"""Whatever is changed from the command line is left in the audit."""
+
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.commands import Shell
+
+
+async def noted(store: Store) -> list[tuple[str, str]]:
+    """Act and subject, the oldest first."""
+    return [(entry.act, entry.subject) for entry in reversed(await store.audit.list())]
+
+
+async def test_limits_that_are_set_or_freed(live_store: Store, shell: Shell) -> None:
+    await shell.run("limit", "set", "gpu", "--limit", "2")
+    await shell.run("limit", "set", "gpu", "--limit", "3")
+    await live_store.limits.acquire("gpu", lease_id="stuck")
+    await shell.run("limit", "release", "gpu", "stuck")  # without --force it only tells
+    await shell.run("limit", "release", "gpu", "stuck", "--force")
+    assert await noted(live_store) == [
+        ("set_limit", "gpu"),
+        ("set_limit", "gpu"),
+        ("force_release", "gpu/stuck"),
+    ]
+    changed = (await live_store.audit.list())[1]
+    assert (changed.before["limit"], changed.after["limit"]) == (2, 3)
+    assert changed.actor.endswith(" (command line)")
+    assert await live_store.audit.verify() == []
+
+
+async def test_workers_that_are_drained(live_store: Store, shell: Shell) -> None:
+    await live_store.workers.register("w")
+    await shell.run("workers", "drain", "w")
+    await shell.run("workers", "drain", "nobody")
+    assert await noted(live_store) == [("drain", "w")]
+
+
+async def test_dead_letters_that_are_replayed_or_purged(live_store: Store, shell: Shell) -> None:
+    await live_store.submit_one(task := NewTask(task_type="draw", max_wait_seconds=0.001))
+
+    async def dies() -> None:
+        while not await live_store.dead_letters():
+            await live_store.promote()
+
+    await dies()
+    await shell.run("dlq", "replay", task.task_id)
+    await shell.run("dlq", "purge", "--all")  # there is none
+    assert await noted(live_store) == [("replay", "1 task")]
+    (entry,) = await live_store.audit.list()
+    assert entry.after == {"replayed": [task.task_id], "count": 1}
+
+
+async def test_keys(live_store: Store, shell: Shell) -> None:
+    key_text = (await shell.run("key", "create", "--name", "web", "--scope", "read")).out.strip()
+    (first,) = await live_store.api_keys.all()
+    rotated = (await shell.run("key", "rotate", first.id)).out.strip()
+    await shell.run("key", "revoke", rotated)
+    acts = ("create_key", first.id), ("rotate_key", first.id), ("revoke_key", rotated[4:12])
+    assert await noted(live_store) == list(acts)
+    written = repr(await live_store.audit.list())
+    assert key_text[13:] not in written and rotated[13:] not in written
