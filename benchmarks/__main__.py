@@ -11,7 +11,7 @@ from typing import Literal
 from cyclopts import App
 from rich.console import Console
 
-from benchmarks import depth, memory, pickup, record, throughput
+from benchmarks import depth, http, memory, pickup, record, throughput
 from benchmarks.bench import Bench
 from benchmarks.peers import run as beside
 from benchmarks.peers.scenarios import Sizes
@@ -19,7 +19,13 @@ from benchmarks.peers.scenarios import quick as quick_sizes
 from benchmarks.peers.table import choose
 from tests.servers import binary
 
-SCENARIOS = {"depth": depth.run, "throughput": throughput.run, "memory": memory.run, "pickup": pickup.run}
+SCENARIOS = {
+    "depth": depth.run,
+    "throughput": throughput.run,
+    "memory": memory.run,
+    "pickup": pickup.run,
+    "http": http.run,
+}
 RESULTS = Path(__file__).parent / "results"
 
 app = App(name="benchmarks", help="Fairlead measured. Without names: every scenario.")
@@ -27,7 +33,7 @@ app = App(name="benchmarks", help="Fairlead measured. Without names: every scena
 
 @app.default
 def main(
-    *scenarios: Literal["depth", "throughput", "memory", "pickup"],
+    *scenarios: Literal["depth", "throughput", "memory", "pickup", "http"],
     quick: bool = False,
     server: str = "valkey",
     out: Path | None = None,

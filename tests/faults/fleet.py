@@ -6,10 +6,12 @@ import itertools
 import os
 import re
 import signal
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
+from fairlead.store import exec_tied
 from tests.commands import FAIRLEAD
 from tests.waiting import wait_until
 
@@ -99,6 +101,8 @@ class Fleet:
         log = self.folder / f"{name}.log"
         with log.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
+                # tied to this process: a test run that is killed itself leaves no workers behind
+                *(sys.executable, "-I", "-S", exec_tied.__file__, str(os.getpid())),
                 *(FAIRLEAD, "worker", self.app, *size, *(where or self.where)),
                 *("--name", name, "--grace", "1", "--config", str(self.folder / "fleet.toml")),
                 stdin=asyncio.subprocess.DEVNULL,

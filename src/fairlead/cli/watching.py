@@ -76,12 +76,14 @@ async def _news_of(store: Store, task_id: str) -> AsyncGenerator[News]:
             event = await _next(events)
             if event is None or event.after in TERMINAL:
                 standing = await _look(store, task_id)
-                if seen != (seen := standing.key):
+                ended = standing.task.status in TERMINAL
+                if seen != (seen := standing.key) and not ended:
                     yield standing
                 for output in await store.outputs(task_id, after=heard):
                     heard = output.seq
                     yield output
-                if standing.task.status in TERMINAL:
+                if ended:  # the end comes last, also for who comes when all is over
+                    yield standing
                     return
             elif event.act != "output":
                 yield event
