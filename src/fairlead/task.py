@@ -23,14 +23,15 @@ MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
 STATES = {state.value: state for state in State}
 PRIORITIES = {str(int(priority)): priority for priority in Priority}
+NAMED_PRIORITIES = {priority.word: priority for priority in Priority}
+OBJECTS, ARRAYS = (dict, Mapping), (list, tuple)  # the usual kinds first: they are asked for very often
 LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
 def priority_named(name: object) -> Priority:
-    for priority in Priority:
-        if priority.word == name:
-            return priority
-    raise InvalidInput("priority", f"{name!r} is not one of high, medium, low")
+    if not isinstance(name, str) or name not in NAMED_PRIORITIES:
+        raise InvalidInput("priority", f"{name!r} is not one of high, medium, low")
+    return NAMED_PRIORITIES[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,22 +201,25 @@ def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
 
 
 def _check_plain(field_name: str, value: object, depth: int) -> None:
-    if depth == 0 and isinstance(value, Mapping | list | tuple):
-        raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
     if isinstance(value, str):
         check_text(field_name, value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
+    elif value is None or isinstance(value, int):
+        return
+    elif depth == 0 and isinstance(value, OBJECTS + ARRAYS):
+        raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
+    elif isinstance(value, OBJECTS):
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise InvalidInput(field_name, f"the key {key!r} is not a string")
             check_text(field_name, key)
             _check_plain(f"{field_name}.{key}", inner, depth - 1)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, ARRAYS):
         for i, inner in enumerate(value):
             _check_plain(f"{field_name}[{i}]", inner, depth - 1)
-    elif not (value is None or isinstance(value, bool | int | float)):
+    else:
         raise InvalidInput(field_name, f"{type(value).__name__} is not JSON")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.api import problems
 from fairlead.api.protocol import HeadTooLarge, NotHttp
+from fairlead.errors import FairleadError
 from tests.servers import free_port
 from tests.system.test_cli_page import MARK, SESSION, shown
 
@@ -57,6 +58,11 @@ def test_what_the_page_shows_is_what_happens(tmp_path: Path) -> None:
 
 def test_the_page_names_every_error_with_its_status() -> None:
     table = dict(re.findall(r"^\| (\d{3}) \| (.*?) \|", PAGE, re.M))
-    kinds = [*problems.STATUS, *problems.HttpProblem.__subclasses__(), HeadTooLarge, NotHttp]
+    kinds: list[type[FairleadError]] = [
+        *problems.STATUS,
+        *problems.HttpProblem.__subclasses__(),
+        HeadTooLarge,
+        NotHttp,
+    ]
     for kind in kinds:
         assert f"`{kind.code}`" in table[str(problems.status_of(kind))], kind

@@ -1,6 +1,5 @@
 """One request, read: who asks, what for, with what body. Everything is capped before it is parsed."""
 
-import asyncio
 import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from fairlead.api.gateway import Gateway, Identity
-from fairlead.api.problems import BodyTooLarge, BodyTooSlow, InvalidBody, MalformedJson, NotJson
+from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
 from fairlead.task import MOST_BYTES
 
 MOST_BODY = MOST_BYTES  # 256 KiB
@@ -48,25 +47,22 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-async def read_body(headers: dict[str, str], receive: Receive, most: int, seconds: float) -> bytes:
+async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes:
+    """All of it. One that comes too slowly is refused by the protocol, for which its sender has gone."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise BodyTooLarge(most)
     chunks, size = [], 0
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone
-                chunks.append(message.get("body", b""))
-                size += len(chunks[-1])
-                if size > most:
-                    raise BodyTooLarge(most)
-                if not message.get("more_body"):
-                    return b"".join(chunks) if len(chunks) > 1 else chunks[0]
-    except TimeoutError:
-        raise BodyTooSlow() from None
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > most:
+            raise BodyTooLarge(most)
+        if not message.get("more_body"):
+            return b"".join(chunks) if len(chunks) > 1 else chunks[0]
 
 
 class ClientGone(Exception):

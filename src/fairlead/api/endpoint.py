@@ -53,7 +53,7 @@ class Endpoint:
         call = Call(self._gateway, await self._who(headers), scope["path_params"], headers, receive)
         call.query = read_query(scope["query_string"], route.query)
         if self._decoder:
-            body = await read_body(headers, receive, route.most_body, self._gateway.read_seconds)
+            body = await read_body(headers, receive, route.most_body)
             if body or not route.body_optional:
                 call.body = decoded(headers, body, self._decoder)
         return call

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from fairlead.api.gathering import Gatherer
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.clock import monotonic
 from fairlead.errors import UnknownTask
@@ -34,12 +35,12 @@ NOBODY = Identity("nobody", frozenset())  # on routes that are open to everybody
 @dataclass(slots=True)
 class Gateway:
     store: Store
+    gatherer: Gatherer
     keys: KeyRing
     priorities: PriorityService | None
     asks_for_keys: bool
     hosts: frozenset[str] | None = None  # names this server answers to; None: any
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
-    read_seconds: float = 10.0  # in which a body must have come
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
     _looked_at: float = 0.0
 

@@ -55,7 +55,6 @@ class BodyTooSlow(HttpProblem):
     """The body did not arrive in time: send it faster."""
 
     status, code = 408, "request_timeout"
-    headers = (("connection", "close"),)  # what still comes of it is not read
 
 
 class Unauthorized(HttpProblem):

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from fairlead.api.problems import HttpProblem, problem_of
+from fairlead.api.problems import BodyTooSlow, HttpProblem, problem_of
 
 MOST_HEAD = 64 * 1024  # bytes: the address and all headers
-GRACE_SECONDS = 1.0  # in which a body that came too slowly is answered before the line is cut
 
 
 class NotHttp(HttpProblem):
@@ -63,7 +62,7 @@ class CappedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head = -1
-        self._expect_more(self.read_seconds + GRACE_SECONDS)
+        self._expect_more(self.read_seconds)
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
             self._refusal = HeadTooLarge()
             raise self._refusal  # the parser stops, and has it answered as what it cannot read
@@ -86,6 +85,7 @@ class CappedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """What cannot be read is refused in the same form as everything else."""
         self._head = -1
+        self._expect_no_more()
         if self.transport.is_closing():
             return
         problem = problem_of(self._refusal or NotHttp())
@@ -110,5 +110,10 @@ class CappedProtocol(HttpToolsProtocol):
         self._timer = None
 
     def _cut(self) -> None:
-        if not self.transport.is_closing():
+        """It did not come in time. Who has sent a head and waits for an answer gets one."""
+        cycle = self.cycle
+        if self._head < 0 and cycle and cycle is self._answering and not cycle.response_started:
+            self._refusal = BodyTooSlow()
+            self.send_400_response("")
+        elif not self.transport.is_closing():
             self.transport.close()

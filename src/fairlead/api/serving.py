@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from fairlead.api.gateway import Gateway
+from fairlead.api.gathering import Gatherer
 from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
 from fairlead.errors import InvalidSettings
@@ -83,7 +84,7 @@ async def serve(
 ) -> None:
     """The gateway and the upkeep beside it, until told to stop."""
     async with _gateway(store, settings, host) as gateway:
-        server = Server(_config(gateway))
+        server = Server(_config(gateway, settings.server.read_seconds))
         upkeep = asyncio.create_task(Caretaker(store).run())
         serving = asyncio.create_task(server.serve(sockets=[opened]))
         stopping = asyncio.create_task(stop.wait())
@@ -109,18 +110,18 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
             priorities = await stack.enter_async_context(PriorityService(settings.priority_service))
         yield Gateway(
             store=store,
+            gatherer=await stack.enter_async_context(Gatherer(store)),
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,
             asks_for_keys=await store.api_keys.any(),
             hosts=hosts,
             sites=sites,
-            read_seconds=settings.server.read_seconds,
         )
 
 
-def _config(gateway: Gateway) -> uvicorn.Config:
+def _config(gateway: Gateway, read_seconds: float) -> uvicorn.Config:
     options: dict[str, Any] = {
-        "http": type("Protocol", (CappedProtocol,), {"read_seconds": gateway.read_seconds}),
+        "http": type("Protocol", (CappedProtocol,), {"read_seconds": read_seconds}),
         "lifespan": "off",
         "proxy_headers": False,
         "log_config": None,

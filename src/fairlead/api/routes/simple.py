@@ -14,7 +14,7 @@ TASK_TYPE = "task"  # what `GET /task` submits
 async def submit(call: Call) -> View:
     """Queue a task of the type `task` with this priority."""
     wanted = NewTask(task_type=TASK_TYPE, priority=call.query.priority, tenant=call.who.tenant)
-    submitted = await call.gateway.store.submit_one(wanted)
+    submitted = await call.gateway.gatherer.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 
 

@@ -34,7 +34,7 @@ async def submit(call: Call) -> View:
     body: SubmitBody = call.body
     priorities = await _priorities(call, [body])
     wanted = _new_task(call, body, priorities, call.headers.get("idempotency-key"))
-    submitted = await call.gateway.store.submit_one(wanted)
+    submitted = await call.gateway.gatherer.submit(wanted)
     if submitted.repeated:
         call.status = 200
         return await _as_it_is(call, submitted.task_id)

@@ -1,0 +1,63 @@
+"""Tasks of many requests, submitted together: those that come while a call is under way go with the next."""
+
+import asyncio
+from collections import deque
+from typing import Self
+
+from fairlead.errors import FairleadError
+from fairlead.store.reports import Submitted
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+
+MOST_AT_ONCE = 100  # so that one call to the store stays short
+
+Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
+
+
+class Gatherer:
+    """`async with Gatherer(store) as gatherer:`
+
+    Alone, a task goes at once. In a crowd each call takes all that have come meanwhile, which costs the store
+    a fraction of a call for each. Every task is still accepted or refused on its own.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[Waiting] = deque()
+        self._sending: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._sending:
+            await asyncio.wait({self._sending})
+
+    async def submit(self, task: NewTask) -> Submitted:
+        future: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
+        self._waiting.append((task, future))
+        if self._sending is None:
+            # a task of its own: who asked first may go away, and others wait for the same call
+            self._sending = asyncio.create_task(self._send())
+        return await future
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+                await self._send_some(some)
+        finally:
+            self._sending = None
+
+    async def _send_some(self, some: list[Waiting]) -> None:
+        try:
+            answers: list[Submitted | FairleadError] = await self._store.submit(*(task for task, _ in some))
+        except FairleadError as problem:
+            answers = [problem] * len(some)
+        for (_, future), answer in zip(some, answers, strict=True):
+            if future.done():  # who asked has gone
+                continue
+            if isinstance(answer, FairleadError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
