@@ -24,7 +24,6 @@ MOST_SECONDS = 10 * 365 * 86400
 STATES = {state.value: state for state in State}
 PRIORITIES = {str(int(priority)): priority for priority in Priority}
 NAMED_PRIORITIES = {priority.word: priority for priority in Priority}
-OBJECTS, ARRAYS = (dict, Mapping), (list, tuple)  # the usual kinds first: they are asked for very often
 LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
@@ -206,17 +205,20 @@ def _check_plain(field_name: str, value: object, depth: int) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
-    elif value is None or isinstance(value, int):
-        return
-    elif depth == 0 and isinstance(value, OBJECTS + ARRAYS):
+    elif value is not None and not isinstance(value, int):
+        _check_inside(field_name, value, depth)
+
+
+def _check_inside(field_name: str, value: object, depth: int) -> None:
+    if depth == 0 and isinstance(value, Mapping | list | tuple):
         raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
-    elif isinstance(value, OBJECTS):
+    if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise InvalidInput(field_name, f"the key {key!r} is not a string")
             check_text(field_name, key)
             _check_plain(f"{field_name}.{key}", inner, depth - 1)
-    elif isinstance(value, ARRAYS):
+    elif isinstance(value, list | tuple):
         for i, inner in enumerate(value):
             _check_plain(f"{field_name}[{i}]", inner, depth - 1)
     else:

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Self
 
-from fairlead.errors import FairleadError
 from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
 from fairlead.task import NewTask
@@ -50,14 +50,15 @@ class Gatherer:
             self._sending = None
 
     async def _send_some(self, some: list[Waiting]) -> None:
+        answers: Sequence[Submitted | Exception]
         try:
-            answers: list[Submitted | FairleadError] = await self._store.submit(*(task for task, _ in some))
-        except FairleadError as problem:
+            answers = await self._store.submit(*(task for task, _ in some))
+        except Exception as problem:  # whatever it is: nobody may wait for ever
             answers = [problem] * len(some)
         for (_, future), answer in zip(some, answers, strict=True):
             if future.done():  # who asked has gone
                 continue
-            if isinstance(answer, FairleadError):
+            if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)

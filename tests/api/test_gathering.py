@@ -1,0 +1,67 @@
+"""Tasks of many requests go to the store together, and each gets its own answer."""
+
+import asyncio
+
+import pytest
+
+from fairlead import errors
+from fairlead.api.gathering import MOST_AT_ONCE, Gatherer
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.store.looking import new, raw
+
+
+async def calls(store: Store) -> int:
+    stats = await raw(store).info("commandstats")
+    return sum(stats[name]["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval") if name in stats)
+
+
+async def test_a_crowd_goes_in_a_few_calls_and_everybody_gets_his_own_answer(live_store: Store) -> None:
+    tasks = [new(f"kind{n}") for n in range(350)]
+    await live_store.submit_one(new())
+    await raw(live_store).config_resetstat()
+    async with Gatherer(live_store) as gatherer:
+        answers = await asyncio.gather(*map(gatherer.submit, tasks))
+    assert [answer.task_id for answer in answers] == [task.task_id for task in tasks]
+    assert await calls(live_store) == -(-350 // MOST_AT_ONCE)
+    for task in (tasks[0], tasks[-1]):
+        assert (await live_store.get(task.task_id)).task_type == task.task_type
+
+
+async def test_one_that_is_refused_does_not_spoil_the_others(live_store: Store) -> None:
+    tasks = [new(), new("a b"), new(limits={"nope": 1}), new()]
+    async with Gatherer(live_store) as gatherer:
+        answers = await asyncio.gather(*map(gatherer.submit, tasks), return_exceptions=True)
+    refused = [answer.field for answer in answers if isinstance(answer, errors.InvalidInput)]
+    assert refused == ["task_type", "limits.nope"]
+    assert len((await live_store.list_tasks()).tasks) == 2
+
+
+async def test_who_goes_away_leaves_the_others_their_answers(live_store: Store) -> None:
+    async with Gatherer(live_store) as gatherer:
+        tasks = [new() for _ in range(3)]
+        first, *others = [asyncio.create_task(gatherer.submit(task)) for task in tasks]
+        await asyncio.sleep(0)
+        first.cancel()
+        answers = await asyncio.gather(*others)
+        assert [answer.task_id for answer in answers] == [task.task_id for task in tasks[1:]]
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+
+async def test_when_the_store_is_away_all_are_told_and_the_next_one_tries_again() -> None:
+    gatherer = Gatherer(Store.connect("unix:///nowhere"))
+    for _ in range(2):
+        answers = await asyncio.gather(*(gatherer.submit(new()) for _ in range(5)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [errors.StoreUnavailable] * 5
+
+
+async def test_what_nobody_expected_is_told_to_those_who_wait(live_store: Store) -> None:
+    class Broken(Store):
+        async def submit(self, *tasks: NewTask) -> list[object]:  # type: ignore[override]
+            raise ZeroDivisionError
+
+    gatherer = Gatherer(Broken(live_store.connection, live_store.settings))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            await gatherer.submit(new())
