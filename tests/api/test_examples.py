@@ -46,7 +46,8 @@ async def working(gateway: Gateway, *command: str, key: str = "") -> AsyncIterat
         async with asyncio.timeout(30):
             assert b"polls" in await process.stdout.readline()
         yield process
-        process.terminate()
+        if process.returncode is None:
+            process.terminate()
         async with asyncio.timeout(30):
             assert await process.wait() == 0
     finally:
@@ -98,6 +99,8 @@ async def test_the_worker_in_node_finishes_what_it_runs(api: httpx.AsyncClient, 
         await ended(api, given["task_id"], "executing")
         process.terminate()
         assert (await ended(api, given["task_id"], "completed"))["result"] == {"slept": 0.5}
+        async with asyncio.timeout(30):
+            await process.wait()  # it ends by itself: a second signal might reach it on its way out
 
 
 async def test_the_worker_in_shell_runs_tasks_one_after_the_other(

@@ -259,8 +259,8 @@ async def test_units_acquired_for_somebody_who_has_gone_are_free_again(
     await store.limits.set("gpu", Slots(limit=1))
     await raw(store).execute_command("CLIENT", "PAUSE", 500, "ALL")
     await post_and_hang_up(gateway.port, f"{LIMITS}/gpu/leases", b'{"lease_seconds": 600}')
-    lease = good(await acquire(api, "gpu", wait_seconds=20), 201)
-    assert lease["fence"] == 2  # the first one was given to who had gone
+    # whether it was given to who had gone, or never: it is not kept for 600 s
+    good(await acquire(api, "gpu", wait_seconds=20), 201)
 
 
 async def test_many_who_wait_never_hold_more_than_there_is(api: httpx.AsyncClient, store: Store) -> None:

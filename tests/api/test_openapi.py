@@ -36,7 +36,7 @@ async def test_what_the_page_declares_is_what_happens(
 ) -> None:
     page = good(await api.get("/openapi.json"))
     for body in ("PollBody", "LeaseBody"):  # it would wait as long as it may
-        page["components"]["schemas"][body]["properties"]["wait_seconds"]["maximum"] = 0.01
+        del page["components"]["schemas"][body]["properties"]["wait_seconds"]
     (tmp_path / "openapi.json").write_text(json.dumps(page))
     key = (await store.api_keys.create("schemathesis", SCOPES)).key_text
 

@@ -10,6 +10,7 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 
 MOST_AT_ONCE = 100  # so that one call to the store stays short
+CALLS = 2  # under way at once: this process works on some while the store works on the others
 
 Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
 
@@ -24,30 +25,29 @@ class Gatherer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[Waiting] = deque()
-        self._sending: asyncio.Task[None] | None = None
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._sending:
-            await asyncio.wait({self._sending})
+            await asyncio.wait(self._sending)
 
     async def submit(self, task: NewTask) -> Submitted:
         future: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, future))
-        if self._sending is None:
+        if len(self._sending) < CALLS:
             # a task of its own: who asked first may go away, and others wait for the same call
-            self._sending = asyncio.create_task(self._send())
+            sending = asyncio.create_task(self._send())
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
         return await future
 
     async def _send(self) -> None:
-        try:
-            while self._waiting:
-                some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
-                await self._send_some(some)
-        finally:
-            self._sending = None
+        while self._waiting:
+            some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+            await self._send_some(some)
 
     async def _send_some(self, some: list[Waiting]) -> None:
         answers: Sequence[Submitted | Exception]

@@ -28,16 +28,18 @@ class CappedProtocol(HttpToolsProtocol):
 
     read_seconds: float
     _head = 0  # bytes since the request began; -1: its head is complete
-    _timer: asyncio.TimerHandle | None = None  # while something of a request is still to come
+    _since: float | None = None  # by the loop's clock: something of a request is awaited from then on
+    _timer: asyncio.TimerHandle | None = None  # one for the connection: one for each request would cost more
     _refusal: HttpProblem | None = None
     _answering: RequestResponseCycle | None = None  # others may have come behind it, and wait
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._expect_more(self.read_seconds)
+        self._await_more()
+        self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._expect_no_more()
+        self._look_no_more()
         super().connection_lost(exc)
         if self._answering:  # uvicorn tells only the one that came last
             self._answering.disconnected = True
@@ -50,19 +52,17 @@ class CappedProtocol(HttpToolsProtocol):
         if self._head > MOST_HEAD:
             self._refusal = HeadTooLarge()
             self.send_400_response("")
-        elif (
-            self._timer is None and self._is_idle()
-        ):  # empty lines between requests: they reset uvicorn's timer
-            self._expect_more(self.read_seconds)
+        elif self._since is None and self._is_idle():
+            self._await_more()  # an empty line between two requests, which has ended uvicorn's patience
 
     def on_message_begin(self) -> None:
         self._head = 0
-        self._expect_more(self.read_seconds)
+        self._await_more()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._head = -1
-        self._expect_more(self.read_seconds)
+        self._await_more()
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
             self._refusal = HeadTooLarge()
             raise self._refusal  # the parser stops, and has it answered as what it cannot read
@@ -70,22 +70,21 @@ class CappedProtocol(HttpToolsProtocol):
         if not self.pipeline:
             self._answering = self.cycle
 
+    def on_message_complete(self) -> None:
+        self._since = None
+        super().on_message_complete()
+
     def on_response_complete(self) -> None:
         self._answering = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
 
-    def on_message_complete(self) -> None:
-        self._expect_no_more()
-        super().on_message_complete()
-
     def handle_websocket_upgrade(self) -> None:
-        self._expect_no_more()  # from here on another protocol reads
+        self._look_no_more()  # from here on another protocol reads
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be read is refused in the same form as everything else."""
         self._head = -1
-        self._expect_no_more()
         if self.transport.is_closing():
             return
         problem = problem_of(self._refusal or NotHttp())
@@ -100,14 +99,19 @@ class CappedProtocol(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
-    def _expect_more(self, seconds: float) -> None:
-        self._expect_no_more()
-        self._timer = self.loop.call_later(seconds, self._cut)
+    def _await_more(self) -> None:
+        self._since = self.loop.time()
 
-    def _expect_no_more(self) -> None:
+    def _look(self) -> None:
+        """Now and then: has it been awaited for too long?"""
+        if self._since is not None and self.loop.time() - self._since >= self.read_seconds:
+            self._cut()
+        else:
+            self._timer = self.loop.call_later(self.read_seconds / 4, self._look)
+
+    def _look_no_more(self) -> None:
         if self._timer:
             self._timer.cancel()
-        self._timer = None
 
     def _cut(self) -> None:
         """It did not come in time. Who has sent a head and waits for an answer gets one."""
