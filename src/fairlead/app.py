@@ -52,7 +52,7 @@ class Place:
         settings = load_settings(Path(self.config) if self.config else None, os.environ, options)
         if settings.engine.url and settings.engine.url.startswith(("http://", "https://")):
             raise InvalidSettings(
-                "there is no HTTP gateway yet: give the URL of the Redis or Valkey itself, or none"
+                "there is no HTTP client yet: give the URL of the Redis or Valkey itself, or none"
             )
         return settings
 
