@@ -38,9 +38,10 @@ class Listener:
     async def stop(self) -> None:
         # taken before the wait: whoever comes during it starts a subscription of its own
         listening, self._listening, self.subscribed = self._listening, None, False
-        if listening:
+        # again until it has ended: the client library may swallow a cancellation that meets an answer
+        while listening and not listening.done():
             listening.cancel()
-            await asyncio.wait([listening])
+            await asyncio.wait([listening], timeout=0.1)
 
     async def _listen(self) -> None:
         while True:
