@@ -148,3 +148,15 @@ async def test_the_leases_of_a_worker_whose_record_has_run_out_are_ended_too(
     await store.connection.client.delete(store.connection.keys.key("worker", "w"))
     assert await store.expire("w") == 1
     assert (await store.get(running.task_id)).status is State.QUEUED
+
+
+async def test_what_was_past_its_deadline_when_its_worker_was_ended_is_a_timeout(
+    store: Store, clock: Clock
+) -> None:
+    await store.workers.register("w")
+    await store.submit_one(new(timeout_seconds=10))
+    task = await claim_one(store, "w")
+    clock.pass_seconds(11)
+    assert await store.expire("w") == 1
+    ended = await store.get(task.task_id)
+    assert (ended.crash_count, ended.retry_count, ended.error and ended.error.code) == (0, 1, "timeout")

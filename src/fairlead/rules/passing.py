@@ -19,22 +19,25 @@ def expire(board: Board, now: int) -> None:
     for _, lease in _due(_lease_ends(board), now, board.policy.batch):
         if isinstance(lease, Lease):
             board.free_lease(lease)
-        elif lease.stopping is not None:
-            board.free(lease)
-        elif lease.deadline <= now:
-            board.settle_failure(lease, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
         else:
-            board.settle_crash(lease, "worker_lost", now)
+            _end_run(board, lease, now)
+
+
+def _end_run(board: Board, task: Task, now: int) -> None:
+    """Nobody will report on it any more."""
+    if task.stopping is not None:
+        board.free(task)
+    elif task.deadline <= now:
+        board.settle_failure(task, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
+    else:
+        board.settle_crash(task, "worker_lost", now)
 
 
 def lose(board: Board, worker: str, now: int) -> int:
     """A worker is known to be dead: all it holds ends now. How much that was."""
     held = [task for task in board.running.values() if task.worker == worker]
     for task in sorted(held, key=lambda task: (task.base is not Priority.HIGH, task.id)):
-        if task.stopping is not None:
-            board.free(task)
-        else:
-            board.settle_crash(task, "worker_lost", now)
+        _end_run(board, task, now)
     board.workers.pop(worker, None)
     return len(held)
 

@@ -12,16 +12,7 @@ if not now then return {"uninitialised"} end
 
 local function end_leases_of(dead)
   local held, record = members(ordered(running_key(dead))), worker_record(dead)
-  for _, id in ipairs(held) do
-    local t = task_record(id)
-    if not t then
-      drop_orphan(id)
-    elseif get(t, "stopping") then
-      drop_lease(t)
-    else
-      crash(t, "expire", now)
-    end
-  end
+  for _, id in ipairs(held) do end_run(id, now) end -- as many as it had room for
   if record then forget_worker(record) end -- before anybody is woken: it would be the wrong one
   return #held
 end

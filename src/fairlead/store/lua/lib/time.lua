@@ -7,22 +7,29 @@ local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
+-- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost.
+local function end_run(id, now)
+  local t = task_record(id)
+  if not t then
+    drop_orphan(id)
+  elseif get(t, "stopping") then
+    drop_lease(t)
+  elseif now >= number(t, "deadline") then
+    book_run(t, now)
+    fail_run(t, "expire", OVERDUE, now)
+  else
+    crash(t, "expire", now)
+  end
+end
+
 local function end_leases(now)
   local due = up_to(leases, now, AT_ONCE)
   for _, holder in ipairs(due) do
     local bare = string.match(holder, "^lease:(.*)$")
-    local t = not bare and task_record(holder)
-    if not bare and not t then
-      drop_orphan(holder)
-    elseif bare then
+    if bare then
       drop_bare_lease(bare, bare_lease(bare))
-    elseif get(t, "stopping") then
-      drop_lease(t)
-    elseif now >= number(t, "deadline") then
-      book_run(t, now)
-      fail_run(t, "expire", OVERDUE, now)
     else
-      crash(t, "expire", now)
+      end_run(holder, now)
     end
   end
   return #due
