@@ -22,6 +22,11 @@ def nested(depth: int) -> Any:
     return value
 
 
+async def written(store: Store) -> dict[str, Any]:
+    """All that clients could have written: the server's own caretaker is elected whenever it gets to it."""
+    return {name: value for name, value in (await everything(store)).items() if name != "caretaker"}
+
+
 async def post(api: httpx.AsyncClient, content: bytes, **headers: str) -> httpx.Response:
     return await api.post(TASKS, content=content, headers={**JSON, **headers})
 
@@ -73,11 +78,11 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", FIELDS)
 async def test_a_bad_field_is_named(api: httpx.AsyncClient, store: Store, case: str) -> None:
     wishes, field = FIELDS[case]
-    before = await everything(store)
+    before = await written(store)
     body = {"task_type": "echo", **wishes}
     answer = await api.post(TASKS, json={name: value for name, value in body.items() if value is not ...})
     refused(answer, 422, "invalid_input", field)
-    assert await everything(store) == before
+    assert await written(store) == before
 
 
 async def test_a_missing_field_is_named(api: httpx.AsyncClient) -> None:
