@@ -11,7 +11,7 @@ from typing import Literal
 from cyclopts import App
 from rich.console import Console
 
-from benchmarks import depth, http, memory, pickup, record, throughput
+from benchmarks import depth, http, live, memory, pickup, record, throughput
 from benchmarks.bench import Bench
 from benchmarks.peers import run as beside
 from benchmarks.peers.scenarios import Sizes
@@ -25,6 +25,7 @@ SCENARIOS = {
     "memory": memory.run,
     "pickup": pickup.run,
     "http": http.run,
+    "live": live.run,
 }
 RESULTS = Path(__file__).parent / "results"
 
@@ -33,7 +34,7 @@ app = App(name="benchmarks", help="Fairlead measured. Without names: every scena
 
 @app.default
 def main(
-    *scenarios: Literal["depth", "throughput", "memory", "pickup", "http"],
+    *scenarios: Literal["depth", "throughput", "memory", "pickup", "http", "live"],
     quick: bool = False,
     server: str = "valkey",
     out: Path | None = None,

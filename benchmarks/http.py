@@ -49,7 +49,7 @@ async def run(bench: Bench) -> Outcome:
         outcome.servers["store"] = await describe(url)
         command = [FAIRLEAD, "server", "--engine", url, "--namespace", f"bench-{os.getpid()}", "--port", "0"]
         bare = [sys.executable, "-m", "benchmarks.http_bare"]
-        with _served(command, folder) as fairlead, _served(bare, folder) as nothing:
+        with served(command, folder) as fairlead, served(bare, folder) as nothing:
             for _ in range(rounds):
                 for size in BODIES:
                     for name, server in (("fairlead", fairlead), ("bare", nothing)):
@@ -66,7 +66,7 @@ async def run(bench: Bench) -> Outcome:
 
 
 @contextlib.contextmanager
-def _served(command: list[str], folder: str) -> Iterator[tuple[int, str]]:
+def served(command: list[str], folder: str) -> Iterator[tuple[int, str]]:
     """Its process and its address, which it prints first."""
     env = {**os.environ, "HOME": folder, **UNBOUNDED}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)

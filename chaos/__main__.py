@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from chaos import blocked, kills, model, partitions, poison, restarts, soak, zombies
+from chaos import blocked, gateway, jobs, kills, model, partitions, pipeline, poison, restarts, soak, zombies
 from chaos.options import Options
 
 CAMPAIGNS: dict[str, Callable[[Options], None]] = {
@@ -16,6 +16,9 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "poison": poison.run,
     "restarts": restarts.run,
     "partitions": partitions.run,
+    "gateway": gateway.run,
+    "jobs": jobs.run,
+    "pipeline": pipeline.run,
     "soak": soak.run,
 }
 

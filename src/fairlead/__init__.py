@@ -11,14 +11,19 @@ from fairlead.errors import (
     IdempotencyConflict,
     InvalidInput,
     InvalidSettings,
+    JobCancelled,
+    JobFailed,
     KeyEnded,
     LeaseLost,
     LimitFull,
     NamespaceNotOpen,
+    NotAllowed,
     NotPurgeable,
     NotReplayable,
+    NotResumable,
     PermanentError,
     QueueFull,
+    RateLimited,
     RetriableError,
     SchemaTooNew,
     StoreFault,
@@ -26,8 +31,10 @@ from fairlead.errors import (
     StoreUnavailable,
     TaskCancelled,
     TaskFailed,
+    UnknownJob,
     UnknownKey,
     UnknownLimit,
+    UnknownPipeline,
     UnknownTask,
     UnknownWorker,
     UnsuitableServer,
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from fairlead.app import Fairlead
     from fairlead.function import TaskFunction
     from fairlead.handle import TaskHandle
+    from fairlead.job_handle import JobHandle
+    from fairlead.pipeline.pipelines import Parallel
     from fairlead.worker.context import Context
 
 __version__ = "0.1.0"
@@ -51,14 +60,21 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidInput",
     "InvalidSettings",
+    "JobCancelled",
+    "JobFailed",
+    "JobHandle",
     "KeyEnded",
     "LeaseLost",
     "LimitFull",
     "NamespaceNotOpen",
+    "NotAllowed",
     "NotPurgeable",
     "NotReplayable",
+    "NotResumable",
+    "Parallel",
     "PermanentError",
     "QueueFull",
+    "RateLimited",
     "RetriableError",
     "SchemaTooNew",
     "StoreFault",
@@ -68,8 +84,10 @@ __all__ = [
     "TaskFailed",
     "TaskFunction",
     "TaskHandle",
+    "UnknownJob",
     "UnknownKey",
     "UnknownLimit",
+    "UnknownPipeline",
     "UnknownTask",
     "UnknownWorker",
     "UnsuitableServer",
@@ -80,6 +98,8 @@ __all__ = [
 _LATER = {
     "Context": "fairlead.worker.context",
     "Fairlead": "fairlead.app",
+    "JobHandle": "fairlead.job_handle",
+    "Parallel": "fairlead.pipeline.pipelines",
     "TaskFunction": "fairlead.function",
     "TaskHandle": "fairlead.handle",
 }

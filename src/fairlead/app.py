@@ -1,21 +1,25 @@
-"""The Python front: `Fairlead`, `@fl.task`, submitting, limits, and a worker in this process."""
+"""The Python front: `Fairlead`, `@fl.task`, submitting, limits, pipelines, and a worker in this process."""
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
-from fairlead.errors import FairleadError, InvalidInput, InvalidSettings
-from fairlead.function import OPTIONS, Decorator, TaskFunction, new_task
+from fairlead.door import Door
+from fairlead.errors import FairleadError, InvalidInput
+from fairlead.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
 from fairlead.handle import TaskHandle
 from fairlead.holding import Holding
-from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
-from fairlead.settings_file import DEFAULT_FILE, load_settings
+from fairlead.job_door import jobs_of
+from fairlead.job_handle import JobHandle
+from fairlead.pipeline.pipelines import Pipeline, Step
+from fairlead.place import Place
+from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
+from fairlead.settings_file import DEFAULT_FILE
+from fairlead.settings_pipelines import Stages
 from fairlead.settings_values import parse_rate
-from fairlead.store.opening import opened_store
 from fairlead.store.reports import Submitted
 from fairlead.store.store import MOST_PER_CALL, Store
 from fairlead.task import NewTask, check_name, check_seconds
@@ -30,35 +34,8 @@ R = TypeVar("R")
 OF_TYPES = ("limits", "max_retries", "required_capabilities")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which store: a URL, or the embedded one of a data folder; a namespace on it; a file of settings."""
-
-    url: str | None = None
-    data: str | Path | None = None
-    namespace: str | None = None
-    config: str | Path | None = None
-
-    def or_else(self, other: "Place") -> "Place":
-        """This one; the other where nothing is said."""
-        return Place(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
-
-    def read_settings(self) -> Settings:
-        options = {
-            "engine.url": ("Fairlead(url)", self.url or ""),
-            "engine.data": ("Fairlead(data=)", str(self.data or "")),
-            "engine.namespace": ("Fairlead(namespace=)", self.namespace or ""),
-        }
-        settings = load_settings(Path(self.config) if self.config else None, os.environ, options)
-        if settings.engine.url and settings.engine.url.startswith(("http://", "https://")):
-            raise InvalidSettings(
-                "there is no HTTP client yet: give the URL of the Redis or Valkey itself, or none"
-            )
-        return settings
-
-
 class Fairlead:
-    """One namespace on one server: embedded (no URL) or shared (`redis://...`).
+    """One namespace on one server: embedded (no URL), shared (`redis://...`), or behind a gateway (`http://...`).
 
     Tasks and limits are declared at import time; `async with fl:` connects.
     """
@@ -75,16 +52,23 @@ class Fairlead:
         self.handlers: dict[str, Handler] = {}
         self.crons: list[Cron] = []
         self.limits: dict[str, LimitSettings] = {}
-        self.place = Place(url, data, None if namespace == "default" else namespace, config)
-        self._key = key
+        self.pipelines: dict[str, Stages] = {}
+        self.place = Place(url, data, None if namespace == "default" else namespace, config, key)
         self._opened: AsyncExitStack | None = None
-        self._store: Store | None = None
+        self._door: Door | None = None
+
+    @property
+    def door(self) -> Door:
+        """The store itself, or the gateway in front of it."""
+        if self._door is None:
+            raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
+        return self._door
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
-        return self._store
+        if not isinstance(self.door, Store):
+            raise FairleadError("The store is behind a gateway here: what it can do for you is `fl.door`.")
+        return self.door
 
     async def __aenter__(self) -> Self:
         if self._opened is not None:
@@ -93,16 +77,19 @@ class Fairlead:
             # who brings no file of settings only joins: what is set in the namespace stands
             govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
             settings = self.place.read_settings()
-            store = await stack.enter_async_context(opened_store(settings, govern=False))
+            door = await stack.enter_async_context(connected_door(settings))
+            store = door if isinstance(door, Store) else None  # None: a gateway has opened it
+            if store:
+                await store.open(govern=False)
             types = {name: handler.settings for name, handler in self.handlers.items()}
-            await store.declare("code", types, self.limits)
-            if govern:  # after the code: the file may name limits that the code defines
+            await door.declare("code", types, self.limits, self.pipelines)
+            if store and govern:  # after the code: the file may name limits that the code defines
                 await store.open()
-            self._store, self._opened = store, stack.pop_all()
+            self._door, self._opened = door, stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        opened, self._opened, self._store = self._opened, None, None
+        opened, self._opened, self._door = self._opened, None, None
         if opened:
             await opened.aclose()
 
@@ -198,20 +185,53 @@ class Fairlead:
         return await self.submit_new(new_task(task_type, parameters or {}, options))
 
     async def submit_new(self, task: NewTask) -> TaskHandle[Any]:
-        return TaskHandle(self.store, await self.store.submit_one(task))
+        return TaskHandle(self.door, await self.door.submit_one(task))
 
     async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
         """Many at once, made by `function.new(...)`. In order; a refused one is answered with its error."""
         wanted = list(tasks)
         answers: list[Submitted | FairleadError] = []
         for i in range(0, len(wanted), MOST_PER_CALL):
-            answers += await self.store.submit(*wanted[i : i + MOST_PER_CALL])
-        return [one if isinstance(one, FairleadError) else TaskHandle(self.store, one) for one in answers]
+            answers += await self.door.submit(*wanted[i : i + MOST_PER_CALL])
+        return [one if isinstance(one, FairleadError) else TaskHandle(self.door, one) for one in answers]
 
     async def get(self, task_id: str) -> TaskHandle[Any]:
         """A task that was submitted before, by this process or another."""
-        task = await self.store.get(task_id)
-        return TaskHandle(self.store, Submitted(task.task_id, task.status))
+        task = await self.door.get(task_id)
+        return TaskHandle(self.door, Submitted(task.task_id, task.status))
+
+    def pipeline(self, name: str, steps: Sequence[Step | Sequence[Step]]) -> None:
+        """Declares a pipeline: services and tasks by name, decorated functions, and lists (or `Parallel`) of
+        those that run beside each other."""
+        made = Pipeline.of(name, steps)
+        if name in self.pipelines:
+            raise InvalidInput("pipeline", f"there are two named {name!r}: name one of them otherwise")
+        self.pipelines[name] = made.stages
+
+    async def run(
+        self,
+        pipeline: str,
+        input_data: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Unpack[JobOptions],
+    ) -> dict[str, Any]:
+        """Submits a job and waits for its end: its context, by `step_<index>_<name>`.
+
+        Raises JobFailed, JobCancelled or TimeoutError (it goes on then).
+        """
+        return await (await self.submit_job(pipeline, input_data, **options)).result(timeout)
+
+    async def submit_job(
+        self, pipeline: str, input_data: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
+    ) -> JobHandle:
+        """A job, by the name of its pipeline, which this process need not have declared."""
+        jobs = jobs_of(self.door)
+        return JobHandle(jobs, await jobs.submit(new_job(pipeline, input_data or {}, options)))
+
+    async def get_job(self, job_id: str) -> JobHandle:
+        """A job that was submitted before, by this process or another."""
+        return await JobHandle.of(jobs_of(self.door), job_id)
 
     def acquire(
         self, limit: str, *, units: int = 1, wait: float = 0, lease_seconds: float = 30, holder: str = ""
@@ -219,7 +239,7 @@ class Fairlead:
         """Units of a limit without a task; LimitFull when there are none within `wait` seconds."""
         check_seconds("wait", wait, zero=True)
         check_seconds("lease_seconds", lease_seconds)
-        return Holding(self.store, limit, units, wait, round(lease_seconds * 1000), holder)
+        return Holding(self.door, limit, units, wait, round(lease_seconds * 1000), holder)
 
     @asynccontextmanager
     async def worker(self, **options: Any) -> AsyncIterator[Worker]:
@@ -227,7 +247,7 @@ class Fairlead:
 
         `fairlead worker` is sturdier: a process beside it keeps the leases even when a handler blocks all.
         """
-        async with running_worker(self.store, self.handlers, self.crons, WorkerOptions(**options)) as worker:
+        async with running_worker(self.door, self.handlers, self.crons, WorkerOptions(**options)) as worker:
             yield worker
 
     def _make(

@@ -5,6 +5,8 @@ FairleadError
 ├── InvalidSettings         a configuration that cannot be used
 ├── IdempotencyConflict     same idempotency key, other task
 ├── UnknownTask             no such task (or its record has run out)
+├── UnknownJob              no such job (or its record has run out)
+├── UnknownPipeline         no such pipeline
 ├── UnknownWorker           not registered, or dead: register again
 ├── UnknownLimit            no such limit
 ├── UnknownKey              no such API key
@@ -13,11 +15,17 @@ FairleadError
 │   └── LeaseLost           ... and what it protected was stopped
 ├── LimitFull               no room in the limit now
 ├── QueueFull               so many tasks wait that no more are accepted
+├── RateLimited             this API key submits faster than it may
 ├── AlreadyFinished         the task has ended, nothing to change
 ├── NotReplayable           only failed and dead-lettered tasks can be replayed
+├── StepOfJob               a step is not replayed or purged by itself: resume its job
+├── NotResumable            only jobs that failed through no fault of a step can be resumed
 ├── NotPurgeable            only failed and dead-lettered tasks can be purged
+├── NotAllowed              the gateway asks for a key, or for one that may do this
 ├── TaskFailed              the task whose result was awaited ended without one
 ├── TaskCancelled           the task whose result was awaited was cancelled
+├── JobFailed               the job whose context was awaited failed at a step
+├── JobCancelled            the job whose context was awaited was cancelled
 ├── PermanentError          raised by handlers: do not try again
 ├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
@@ -74,6 +82,18 @@ class UnknownTask(FairleadError):
     code = "unknown_task"
 
 
+class UnknownJob(FairleadError):
+    """There is no such job: check the id; finished jobs are forgotten after their retention."""
+
+    code = "unknown_job"
+
+
+class UnknownPipeline(FairleadError):
+    """There is no such pipeline: configure it under [pipelines], or declare it with `fl.pipeline`."""
+
+    code = "unknown_pipeline"
+
+
 class UnknownWorker(FairleadError):
     """This worker is not registered or was given up as dead: register again."""
 
@@ -127,6 +147,16 @@ class QueueFull(FairleadError):
         self.retry_after = retry_after  # seconds; None: nothing ended lately, so nobody can tell
 
 
+class RateLimited(FairleadError):
+    """This API key submits faster than it may: come back later, or ask for a key with a higher rate."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str | None = None, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
+
 class AlreadyFinished(FairleadError):
     """The task has already ended: nothing was changed."""
 
@@ -139,10 +169,28 @@ class NotReplayable(FairleadError):
     code = "not_replayable"
 
 
+class StepOfJob(FairleadError):
+    """This task is a step of a job: resume the job, or let it be."""
+
+    code = "step_of_job"
+
+
+class NotResumable(FairleadError):
+    """Only a job that failed through no fault of its steps can be resumed."""
+
+    code = "not_resumable"
+
+
 class NotPurgeable(FairleadError):
     """Only failed and dead-lettered tasks can be purged: cancel a task that waits or runs instead."""
 
     code = "not_purgeable"
+
+
+class NotAllowed(FairleadError):
+    """The gateway asks for a key that may do this: give it with --key, FAIRLEAD_KEY or Fairlead(key=...)."""
+
+    code = "not_allowed"
 
 
 class TaskFailed(FairleadError):
@@ -158,6 +206,25 @@ class TaskFailed(FairleadError):
 
 class TaskCancelled(FairleadError):
     """The task was cancelled."""
+
+    code = "cancelled"
+
+
+class JobFailed(FairleadError):
+    """The job failed."""
+
+    def __init__(self, job_id: str, code: str, message: str, *, retryable: bool, step: int) -> None:
+        hint = "; it can be resumed" if retryable else ""
+        super().__init__(f"Job {job_id} failed at step {step} ({code}): {message}{hint}")
+        self.job_id = job_id
+        self.code = code
+        self.reason = message
+        self.retryable = retryable  # it can be resumed
+        self.step = step
+
+
+class JobCancelled(FairleadError):
+    """The job was cancelled."""
 
     code = "cancelled"
 

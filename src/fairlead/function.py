@@ -19,6 +19,7 @@ from typing import (
 )
 
 from fairlead.errors import InvalidInput
+from fairlead.job import NewJob
 from fairlead.task import NewTask
 from fairlead.worker.handler import Handler
 
@@ -52,6 +53,18 @@ class Options(TypedDict, total=False):
     idempotency_key: str
     trace_id: str
     task_id: str
+
+
+class JobOptions(TypedDict, total=False):
+    """What may be said of one job besides its input."""
+
+    priority: Literal["high", "medium", "low"] | None
+    user_id: str | None
+    tenant: str | None
+    max_wait_seconds: float | None
+    idempotency_key: str | None
+    trace_id: str | None
+    job_id: str
 
 
 class TaskFunction(Generic[P, C, R]):
@@ -101,6 +114,7 @@ def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str
     if unknown := options.keys() - OPTIONS:
         raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
     given = {name: value for name, value in options.items() if value is not None}
+    given.setdefault("priority_asked", "priority" in given)  # else a gateway may ask its priority service
     if isinstance(given.get("required_capabilities"), list | set | frozenset):
         given["required_capabilities"] = tuple(given["required_capabilities"])
     if isinstance(run_at := given.get("run_at"), datetime):
@@ -108,6 +122,14 @@ def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str
             raise InvalidInput("run_at", "has no time zone: use datetime(..., tzinfo=UTC)")
         given["run_at"] = round(run_at.timestamp() * 1000)
     return replace(NewTask(task_type=task_type, parameters=parameters), **given)
+
+
+def new_job(feature_name: str, input_data: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:
+    if unknown := options.keys() - JobOptions.__annotations__.keys():
+        raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in options.items() if value is not None}
+    asked = "priority" in given
+    return NewJob(feature_name=feature_name, input_data=input_data, priority_asked=asked, **given)
 
 
 class Decorator(Protocol):

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from fairlead.door import Door, Reopens
 from fairlead.errors import FairleadError, StoreUnavailable, TaskCancelled, TaskFailed
 from fairlead.states import TERMINAL, State
 from fairlead.store.live import Event
 from fairlead.store.observe import Explanation
 from fairlead.store.reports import Submitted
-from fairlead.store.store import Store
 from fairlead.task import Task
 
 R = TypeVar("R")
@@ -24,36 +24,36 @@ PAUSE = 0.25  # seconds between two looks when the store does not answer
 class TaskHandle(Generic[R]):
     """`R` is what the task's result is."""
 
-    def __init__(self, store: Store, submitted: Submitted) -> None:
+    def __init__(self, door: Door, submitted: Submitted) -> None:
         self.task_id = submitted.task_id
         self.status = submitted.status  #: when it was submitted
         self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
         self.queue_position = submitted.queue_position
         self.estimate: None = None  #: there are no estimates yet
-        self._store = store
+        self._door = door
 
     def __repr__(self) -> str:
         return f"<task {self.task_id}>"
 
     async def get(self) -> Task:
         """The task as it is now."""
-        return await self._store.get(self.task_id)
+        return await self._door.get(self.task_id)
 
     async def explain(self) -> Explanation:
         """Why it waits."""
-        return await self._store.explain(self.task_id)
+        return await self._door.explain(self.task_id)
 
     async def cancel(self) -> None:
         """Ends it, also while it runs; AlreadyFinished when it has ended."""
-        await self._store.cancel(self.task_id)
+        await self._door.cancel(self.task_id)
 
     async def wait(self, timeout: float | None = None) -> Task:
         """The task once it has ended, however; TimeoutError when it has not within the time."""
-        async with asyncio.timeout(timeout), self._store.live.watch(self.task_id) as events:
+        async with asyncio.timeout(timeout), self._door.live.watch(self.task_id) as events:
             task = await self.get()
             while task.status not in TERMINAL:
                 await self._next_end(events)
-                task = await self._insist(self.get)
+                task = await insist(self._door, self.get)
             return task
 
     async def result(self, timeout: float | None = None) -> R:
@@ -71,10 +71,10 @@ class TaskHandle(Generic[R]):
         """What happens to it, as it happens, until it has ended; first what the store knows already."""
         seen = 0
         await self.get()  # who asks for a task that is not there, or a store that is away, is told at once
-        async with self._store.live.watch(self.task_id) as events:
+        async with self._door.live.watch(self.task_id) as events:
             async for event in events:
                 if event is None:  # the beginning, or some may be missing
-                    for known in await self._insist(partial(self._known, seen)):
+                    for known in await insist(self._door, partial(self._known, seen)):
                         seen = known.detail.get("seq", seen)
                         yield known
                         if known.after in TERMINAL:
@@ -87,7 +87,7 @@ class TaskHandle(Generic[R]):
 
     async def _known(self, seen: int) -> list[Event]:
         """Its output so far, then its state."""
-        task, outputs = await self.get(), await self._store.outputs(self.task_id, after=seen)
+        task, outputs = await self.get(), await self._door.outputs(self.task_id, after=seen)
         state, at = task.status, task.completed_at or task.started_at or task.created_at
         detail: dict[str, Any] = {"error": task.error.code} if task.error else {}
         return [
@@ -100,21 +100,12 @@ class TaskHandle(Generic[R]):
                     at,
                     out.fence,
                     {"seq": out.seq, "chunk": out.chunk},
+                    out.event_seq,
                 )
                 for out in outputs
             ),
-            Event(self.task_id, "state", None, state, at, task.fence, detail),
+            Event(self.task_id, "state", None, state, at, task.fence, detail, task.seq),
         ]
-
-    async def _insist(self, look: Callable[[], Awaitable[T]]) -> T:
-        """The store may be away for a while; who waits for a task waits for that too."""
-        while True:
-            try:
-                return await look()
-            except StoreUnavailable:
-                await asyncio.sleep(PAUSE)
-                with contextlib.suppress(FairleadError):  # the next look tells
-                    await self._store.reopen()
 
     async def _next_end(self, events: AsyncIterator[Event | None]) -> None:
         """Until it may have ended."""
@@ -125,3 +116,14 @@ class TaskHandle(Generic[R]):
                         return
         except TimeoutError:
             return
+
+
+async def insist(door: Reopens, look: Callable[[], Awaitable[T]]) -> T:
+    """The store may be away for a while; who waits for a task or a job waits for that too."""
+    while True:
+        try:
+            return await look()
+        except StoreUnavailable:
+            await asyncio.sleep(PAUSE)
+            with contextlib.suppress(FairleadError):  # the next look tells
+                await door.reopen()

@@ -5,9 +5,9 @@ import random
 from types import TracebackType
 
 from fairlead.clock import monotonic
+from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, LeaseLost, LimitFull, StoreUnavailable
 from fairlead.store.limits import Lease
-from fairlead.store.store import Store
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts to get units
 
@@ -18,8 +18,8 @@ class Holding:
     If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
     """
 
-    def __init__(self, store: Store, limit: str, units: int, wait: float, lease_ms: int, holder: str) -> None:
-        self._store = store
+    def __init__(self, door: Door, limit: str, units: int, wait: float, lease_ms: int, holder: str) -> None:
+        self._door = door
         self._limit = limit
         self._units = units
         self._wait = wait
@@ -49,7 +49,7 @@ class Holding:
 
     async def _release(self, kind: type[BaseException] | None) -> None:
         try:
-            await self._store.limits.release(self._lease)
+            await self._door.limits.release(self._lease)
         except (Fenced, StoreUnavailable):
             # It ended just now, or nobody can be told: then it ends by itself. The block was done in time.
             if kind is None and monotonic() > self._ends:
@@ -60,7 +60,7 @@ class Holding:
         while True:
             sent = monotonic()
             try:
-                lease = await self._store.limits.acquire(
+                lease = await self._door.limits.acquire(
                     self._limit, units=self._units, lease_ms=self._lease_ms, holder=self._holder
                 )
             except LimitFull:
@@ -80,7 +80,7 @@ class Holding:
             try:
                 # no longer than there is time to stop the block, however patient the store's own calls are
                 async with asyncio.timeout(self._ends - pause / 2 - sent):
-                    await self._store.limits.renew(self._lease, self._lease_ms)
+                    await self._door.limits.renew(self._lease, self._lease_ms)
                 self._ends = sent + self._lease_ms / 1000
             except Fenced:
                 break

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from fairlead.settings_pipelines import SERVICE, Stages, url_problem
+
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(ge=0)]
@@ -117,12 +119,20 @@ class Admission(Section, frozen=True):
 
 
 class EngineSettings(Section, frozen=True):
-    """Which server: a URL, or with none the embedded one on its data folder; namespaces are kept apart."""
+    """Which server: a URL, or with none the embedded one on its data folder; namespaces are kept apart.
+
+    For clients and workers the URL may be a gateway's (`http://...`), which may ask for a key.
+    """
 
     url: str | None = None
+    key: str | None = None
     data: str | None = None
     namespace: str = "default"
     durability: Literal["always", "everysec"] = "always"
+
+    @property
+    def is_gateway(self) -> bool:
+        return self.url is not None and self.url.startswith(("http://", "https://"))
 
 
 class HistorySettings(Section, frozen=True):
@@ -136,10 +146,15 @@ class ServerSettings(Section, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8000
     hosts: list[str] = field(default_factory=list)
     read_seconds: SomeSeconds = 10  # in which the head of a request must have come, and then its body
+    write_seconds: SomeSeconds = 10  # in which a reader that is behind must take some of what is sent
+    live_per_key: Positive = 1_000  # connections for live updates that a key may have open, of one process
+    submit_rate: Rate | None = None  # of a key that has no rate of its own; None: it submits at any rate
+    failed_keys_per_minute: Count = 30  # requests without a valid key, from one address; 0: any number
 
 
 class Scheduling(Section, frozen=True):
     hold_after_seconds: Seconds = 30
+    started_jobs_first: bool = True  # within a priority, a later step goes ahead of jobs that have not begun
 
 
 class Outbox(Section, frozen=True):
@@ -180,6 +195,27 @@ class PriorityServiceSettings(Section, frozen=True):
         return None
 
 
+class ServiceSettings(Section, frozen=True):
+    """An HTTP endpoint that does a step of a pipeline: where it answers, and how much it can take."""
+
+    url: str = ""
+    limit: Positive = 1  # calls at once
+    timeout_seconds: SomeSeconds = 120  # of one call
+    max_attempts: Annotated[int, Meta(ge=1, le=1001)] = 3
+
+    def problem(self) -> str | None:
+        return url_problem(self.url)
+
+    def as_task(self, limit: str) -> TaskSettings:
+        """What a call of it is as a task."""
+        return TaskSettings(
+            limits={limit: 1},
+            # a little longer than the call may take: so the call itself ends first, and says why
+            timeout_seconds=self.timeout_seconds + 1,
+            max_retries=self.max_attempts - 1,
+        )
+
+
 class Settings(Section, frozen=True):
     """Everything that can be set."""
 
@@ -199,9 +235,22 @@ class Settings(Section, frozen=True):
     server: ServerSettings = ServerSettings()
     outbox: Outbox = Outbox()
     tiers: dict[str, Any] = field(default_factory=dict)
-    services: dict[str, Any] = field(default_factory=dict)
-    pipelines: dict[str, Any] = field(default_factory=dict)
+    services: dict[str, ServiceSettings] = field(default_factory=dict)
+    pipelines: dict[str, Stages] = field(default_factory=dict)
     priority_service: PriorityServiceSettings = PriorityServiceSettings()
+
+    @property
+    def declared_tasks(self) -> dict[str, TaskSettings]:
+        """Of the services too: the limit and the type of a service have the same name."""
+        services = {
+            SERVICE + name: service.as_task(SERVICE + name) for name, service in self.services.items()
+        }
+        return {**self.tasks, **services}
+
+    @property
+    def declared_limits(self) -> dict[str, LimitSettings]:
+        services = {SERVICE + name: Slots(limit=service.limit) for name, service in self.services.items()}
+        return {**self.limits, **services}
 
     @property
     def worker_ttl_ms(self) -> int:
@@ -219,6 +268,10 @@ class Settings(Section, frozen=True):
                 "a lease (lease.lease_seconds, else worker.heartbeat_seconds x worker.missed_heartbeats) "
                 "must outlast a heartbeat, which renews it"
             )
+        for table in ("tasks", "limits"):
+            for name in getattr(self, table):
+                if name.startswith(SERVICE):
+                    return f"{table}.{name}: say it in services.{name.removeprefix(SERVICE)}"
         for task_type, task in self.tasks.items():
             for name, units in task.limits.items():
                 most = _most_units(self.limits.get(name))

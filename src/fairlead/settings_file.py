@@ -12,6 +12,7 @@ from fairlead.settings_values import Key, Sources, build_settings
 
 DEFAULT_FILE = "fairlead.toml"
 PREFIX = "FAIRLEAD_"
+GATEWAY_URL, GATEWAY_KEY = "FAIRLEAD_URL", "FAIRLEAD_KEY"  # of clients: a server has no use for them
 
 # Names that other gateways use for the same things. Fairlead's own name for a key wins over these.
 FAMILIAR_NAMES = {
@@ -32,6 +33,21 @@ def load_settings(
     return read_settings(path, env, options)[0]
 
 
+def load_client_settings(
+    path: Path | None, env: Mapping[str, str], options: Mapping[str, tuple[str, str]]
+) -> Settings:
+    """For who may go through a gateway: FAIRLEAD_URL and FAIRLEAD_KEY count where no option says more."""
+    said = dict(options)
+    if not (said["engine.url"][1] or said["engine.data"][1]):
+        said["engine.url"] = (GATEWAY_URL, env.get(GATEWAY_URL, ""))
+    if not said["engine.key"][1]:
+        said["engine.key"] = (GATEWAY_KEY, env.get(GATEWAY_KEY, ""))
+    settings = load_settings(path, env, said)
+    if settings.engine.is_gateway and said["engine.namespace"][1]:
+        raise InvalidSettings("a gateway has a namespace of its own: leave out the namespace, or its URL")
+    return settings
+
+
 def read_settings(
     path: Path | None, env: Mapping[str, str], options: Mapping[str, tuple[str, str]] | None = None
 ) -> tuple[Settings, Sources]:
@@ -40,7 +56,8 @@ def read_settings(
     sources = Sources()
     file = path or Path(DEFAULT_FILE)
     if path is not None or file.is_file():
-        _put(tree, (), _read_file(file), str(file), sources)
+        sources.files[str(file)] = _read_file(file)
+        _put(tree, (), _parse_file(file, sources.files[str(file)]), str(file), sources)
     for name, key in FAMILIAR_NAMES.items():
         _put_text(tree, tuple(key.split(".")), env.get(name, ""), name, sources)
     for name in sorted(env):
@@ -52,12 +69,19 @@ def read_settings(
     return build_settings(tree, sources), sources
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidSettings(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InvalidSettings(f"{path} is not TOML: {error}") from error
+
+
+def _parse_file(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InvalidSettings(f"{path} is not TOML: {error}") from error
 
 

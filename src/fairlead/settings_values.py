@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import math
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -13,7 +14,17 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from fairlead.errors import InvalidInput, InvalidSettings
-from fairlead.settings import LimitSettings, Positive, Rate, Section, Settings, Slots, TaskSettings
+from fairlead.settings import (
+    LimitSettings,
+    Positive,
+    Rate,
+    Section,
+    ServiceSettings,
+    Settings,
+    Slots,
+    TaskSettings,
+)
+from fairlead.settings_pipelines import Stages, name_problem, read_stages
 from fairlead.task import check_name
 
 Key = tuple[str, ...]
@@ -41,6 +52,7 @@ class Sources:
 
     names: dict[Key, str] = field(default_factory=dict)
     texts: dict[Key, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # what is written in them
 
     def of(self, key: Key) -> str | None:
         """Who set this key, something inside it, or what it is inside of."""
@@ -50,9 +62,41 @@ class Sources:
                 return name
         return None
 
+    def place(self, key: Key) -> str | None:
+        """The same, with the line where it is a file."""
+        source = self.of(key)
+        line = line_of(self.files[source], key) if source in self.files else None
+        return f"{source}, line {line}" if line else source
+
 
 def build_settings(tree: dict[str, Any], sources: Sources) -> Settings:
     return Builder(sources).section(Settings(), tree, ())
+
+
+def line_of(text: str, key: Key) -> int | None:
+    """Where in a file of TOML a key begins, or else the table it should be in: the parser tells no lines."""
+    lines = text.split("\n")
+    for known in (key[:length] for length in range(len(key), 0, -1)):
+        for number, line in enumerate(lines, 1):
+            if known[-1] in line and _holds(_parsed_until(lines, number), known):
+                return number
+    return None
+
+
+def _parsed_until(lines: list[str], number: int) -> Any:
+    """What the file says up to this line; a value of several lines is read to its end."""
+    for end in range(number, len(lines) + 1):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads("\n".join(lines[:end]))
+    return {}
+
+
+def _holds(tree: Any, key: Key) -> bool:
+    for name in key:
+        if not isinstance(tree, dict) or name not in tree:
+            return False
+        tree = tree[name]
+    return True
 
 
 def parse_rate(text: str) -> tuple[int, float]:
@@ -84,6 +128,8 @@ class Builder:
     def _value(self, kind: Any, default: Any, written: Any, key: Key) -> Any:
         if isinstance(default, Section):
             return self.section(default, written, key)
+        if kind == Rate | None:
+            return self._rate(written, key)
         if typing.get_origin(kind) is dict:
             inside = typing.get_args(kind)[1]
             return {
@@ -95,8 +141,12 @@ class Builder:
     def _entry(self, kind: Any, written: Any, key: Key) -> Any:
         if kind in (LimitSettings, TaskSettings):
             self._check_name(key)
+        if kind in (ServiceSettings, Stages) and (problem := name_problem(key[-1])):
+            self._refuse(key, problem)
         if kind == LimitSettings:
             return self._limit(written, key)
+        if kind == Stages:
+            return self._stages(written, key)
         if isinstance(kind, type) and issubclass(kind, Section):
             return self.section(kind(), written, key)
         return self._plain(kind, written, key)
@@ -120,13 +170,26 @@ class Builder:
             return Slots(limit=limit)
         if "limit" in written or "rate" not in written:
             self._expect(key, A_LIMIT, written)
-        rate = self._plain(str, written["rate"], (*key, "rate"))
+        return self._rate(written, key)
+
+    def _rate(self, written: Any, key: Key) -> Rate:
+        """A text, or a table with its burst beside it."""
+        place = (*key, "rate") if isinstance(written, dict) and "rate" in written else key
+        written = written if isinstance(written, dict) else {"rate": written}
+        self._check_names(written, ("rate", "burst"), key)
+        rate = written.get("rate", written)
         try:
-            count, period = parse_rate(rate)
+            count, period = parse_rate(rate if isinstance(rate, str) else "")
         except ValueError:
-            self._expect((*key, "rate"), A_RATE, rate)
+            self._expect(place, A_RATE, rate)
         burst = self._plain(Positive, written.get("burst", count), (*key, "burst"))
         return Rate(count=count, period_seconds=period, burst=burst)
+
+    def _stages(self, written: Any, key: Key) -> Stages:
+        try:
+            return read_stages(written)
+        except ValueError as problem:
+            self._refuse(key, str(problem))
 
     def _check_name(self, key: Key) -> None:
         try:
@@ -148,9 +211,9 @@ class Builder:
 
     def _refuse(self, key: Key, problem: str) -> NoReturn:
         # For a complaint about all of the settings there is no key and no single source.
-        source = self._sources.of(key) if key else None
+        place = self._sources.place(key) if key else None
         raise InvalidSettings(
-            f"{'.'.join(key) or 'settings'}: {problem}" + (f" (from {source})" if source else "")
+            f"{'.'.join(key) or 'settings'}: {problem}" + (f" (from {place})" if place else "")
         )
 
 
@@ -160,6 +223,8 @@ def describe(kind: Any) -> str:
         return "any value"
     if typing.get_origin(kind) is typing.Annotated:
         inner, meta = typing.get_args(kind)
+        if meta.le is not None:
+            return f"{describe(inner)} from {meta.ge} to {meta.le}"
         bound = f" of at least {meta.ge}" if meta.gt is None else f" greater than {meta.gt}"
         return describe(inner) + bound
     if typing.get_origin(kind) is typing.Literal:

@@ -109,7 +109,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     progress: TaskProgress | None = None
     trace_id: str | None = None
     job_id: str | None = None
+    step: int | None = None  # which step of its job it is
     idempotency_key: str | None = None
+    seq: int = 1  # of the last event that was told of it
 
     @property
     def attempt(self) -> int:
@@ -162,7 +164,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             progress=TaskProgress(**msgspec.json.decode(progress)) if progress else None,
             trace_id=record.get("trace_id"),
             job_id=record.get("job_id"),
+            step=number("step"),
             idempotency_key=read_key(record["key"]) if "key" in record else None,
+            seq=number("told") or 1,
         )
 
 

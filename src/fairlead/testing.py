@@ -21,8 +21,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from fairlead.app import Fairlead, Place
+from fairlead.app import Fairlead
 from fairlead.function import TaskFunction
+from fairlead.place import Place
 from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State

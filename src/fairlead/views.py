@@ -154,6 +154,7 @@ def limit_view(limit: Limit) -> View:
         "waiting": limit.waiting,
         "room": limit.room,
         "paused": limit.paused,
+        "held_back": limit.hold is not None,
     }
     if limit.kind == "rate" and limit.interval_us is not None:
         view |= {"rate": rate_text(limit.interval_us), "burst": limit.limit}
@@ -211,6 +212,7 @@ def key_view(key: ApiKey) -> View:
         "revoked_at": time_view(key.revoked_at),
         "last_used_at": time_view(key.last_used_at),
         "replaces": key.replaces,
+        "rate": None if key.interval_us is None else rate_text(key.interval_us),
     }
 
 

@@ -43,6 +43,7 @@ def serving(
     *options: str,
     env: Mapping[str, str] | None = None,
     command: str = "server",
+    port: int = 0,
 ) -> Iterator[Gateway]:
     """Until the block ends; then it must end itself, with 0 and without a traceback."""
     env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(env or {})}
@@ -50,7 +51,7 @@ def serving(
     where = ("--engine", engine) if engine else ("--data", str(folder))
     with log.open("w") as err:
         process = subprocess.Popen(
-            [FAIRLEAD, command, *where, "--namespace", namespace, "--port", "0", *options],
+            [FAIRLEAD, command, *where, "--namespace", namespace, "--port", str(port), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=err,

@@ -33,7 +33,8 @@ async def post(api: httpx.AsyncClient, content: bytes, **headers: str) -> httpx.
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown field": ({"pririty": "high"}, "pririty"),
-    "a field of the task that a client may not set": ({"task_id": NO_TASK}, "task_id"),
+    "a field of the task that a client may not set": ({"fence": 1}, "fence"),
+    "an id that is none": ({"task_id": "order-7"}, "task_id"),
     "another tenant": ({"tenant": "acme"}, "tenant"),
     "no type": ({"task_type": None}, "task_type"),
     "a type of no letters": ({"task_type": ""}, "task_type"),

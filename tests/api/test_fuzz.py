@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.api.server import ROUTES
 from tests.api.asking import NO_TASK, TASKS, WORKERS, good
+from tests.api.contract import route_of
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of
 
@@ -52,6 +54,43 @@ GOOD: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", LEASES, {"lease_seconds": 0.1, "units": 1, "holder": "h", "lease_id": "l"}),
     ("POST", f"{LEASES}/l/renew", {"lease_seconds": 1, "fence": 1}),
     ("POST", "/api/v1/dlq/replay", {"task_type": "echo", "limit": 10}),
+    ("POST", f"{WORKER}/wait", {"seconds": 0}),
+    ("POST", f"{WORKER}/extend", {"task_id": NO_TASK, "seconds": 5, "fence": 1}),
+    (
+        "POST",
+        f"{WORKER}/progress",
+        {"reports": [{"task_id": NO_TASK, "fraction": 0.5, "chunks": [1], "first": 1, "fence": 1}]},
+    ),
+    (
+        "POST",
+        "/api/v1/jobs",
+        {
+            "feature_name": "story",
+            "input_data": {"a": 1},
+            "user_id": "ann",
+            "priority": "low",
+            "max_wait_seconds": 9,
+            "idempotency_key": "j",
+        },
+    ),
+    (
+        "PUT",
+        "/internal/declarations",
+        {
+            "types": {"echo": {"limits": {"gpu": 1}, "max_retries": 1}},
+            "limits": {"gpu": {"limit": 3}},
+            "pipelines": {"story": [["echo"], ["draw", "echo"]]},
+        },
+    ),
+    (
+        "POST",
+        "/internal/crons/nightly/tick",
+        {
+            "previous": "2026-01-31T12:00:00Z",
+            "tick": "2026-01-31T12:01:00Z",
+            "task": {"task_type": "echo", "priority": "low"},
+        },
+    ),
 ]
 ODD: list[Any] = [
     *(None, True, False, 0, -1, 1, 0.5, -0.0, 1e308, -1e308, 5e-324, 2**31, 2**53 + 1, 2**63, 2**64, 10**400),
@@ -103,6 +142,11 @@ def written(rng: random.Random, body: Any) -> bytes:
             [b"", b"\x00", b"\xff", b"NaN", b"[[[[", b'"', b"\\ud800"]
         )
     return bytes(data)
+
+
+def test_every_route_with_a_body_is_among_them() -> None:
+    known = {(method, route.path) for method, path, _ in GOOD if (route := route_of(method, path))}
+    assert known == {(route.method, route.path) for route in ROUTES if route.body}
 
 
 @pytest.mark.timeout(300)

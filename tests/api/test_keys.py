@@ -1,6 +1,6 @@
 """Who may do what: every route with every kind of key, generated from the table of routes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
+from fairlead.job import NewJob
+from fairlead.pipeline.submitting import submit_job
+from fairlead.settings import TaskSettings
 from fairlead.store.reports import Failed
 from fairlead.store.store import Store
 from fairlead.task import NewTask
@@ -23,19 +26,32 @@ OPEN = {"/healthz", "/readyz"}
 BODIES: dict[str, dict[str, Any]] = {
     "SubmitBody": {"task_type": "echo"},
     "BatchBody": {"tasks": []},
+    "JobBody": {"feature_name": "story"},
     "PollBody": {"available_capacity": 1},
     "ReleaseBody": {"task_ids": [NO_TASK]},
     "LimitBody": {"limit": 1},
     "LeaseBody": {"lease_seconds": 1},
+    "SayBody": {"reports": [{"task_id": NO_TASK}]},
+    "ExtendBody": {"task_id": NO_TASK, "seconds": 1},
+    "TickBody": {
+        "previous": "2026-01-31T12:00:00Z",
+        "tick": "2026-01-31T12:01:00Z",
+        "task": {"task_type": "echo"},
+    },
 }
+
+
+@pytest.fixture(scope="module")
+def server_env() -> Mapping[str, str]:
+    return {"FAIRLEAD_SERVER__FAILED_KEYS_PER_MINUTE": "0"}  # these tests fail often
 
 
 def name_of(route: Route) -> str:
     return f"{route.method} {route.path}"
 
 
-async def ask(api: httpx.AsyncClient, route: Route, key: str | None, task_id: str) -> httpx.Response:
-    path = route.path.format(task_id=task_id, worker_id="w", name="gpu", lease_id="l")
+async def ask(api: httpx.AsyncClient, route: Route, key: str | None, some_id: str) -> httpx.Response:
+    path = route.path.format(task_id=some_id, job_id=some_id, worker_id="w", name="gpu", lease_id="l")
     body = BODIES.get(route.body.__name__, {}) if route.body else None
     return await api.request(route.method, path, json=body, headers=bearer(key))
 
@@ -113,20 +129,22 @@ async def test_a_route_asks_for_its_scope_and_nothing_else_opens_it(
 async def test_what_is_another_tenants_is_not_there(
     api: httpx.AsyncClient, keys: Keys, store: Store, route: Route
 ) -> None:
-    foreign = NewTask(task_type="echo", tenant="acme")
-    await store.submit_one(foreign)
-    before = await store.get(foreign.task_id)
+    await store.declare("code", {"echo": TaskSettings()}, {}, {"story": (("echo",),)})
+    task, job = NewTask(task_type="echo", tenant="acme"), NewJob(feature_name="story", tenant="acme")
+    await store.submit_one(task)
+    await submit_job(store.jobs, job)
+    before = await store.get(task.task_id), await store.jobs.get(job.job_id)
     key = await keys.make(tenant="other")
-    answer = await ask(api, route, key, foreign.task_id)
+    answer = await ask(api, route, key, job.job_id if "{job_id}" in route.path else task.task_id)
     if route.for_all_tenants:
         refused(answer, 403, "forbidden")
-    elif "{task_id}" in route.path:
-        refused(answer, 404, "unknown_task")
+    elif "{task_id}" in route.path or "{job_id}" in route.path:
+        refused(answer, 404, "unknown_job" if "{job_id}" in route.path else "unknown_task")
         assert answer.content == (await ask(api, route, key, NO_TASK)).content
     else:
         assert answer.status_code in (200, 201), answer.text
-        assert foreign.task_id not in answer.text
-    assert await store.get(foreign.task_id) == before
+        assert task.task_id not in answer.text
+    assert (await store.get(task.task_id), await store.jobs.get(job.job_id)) == before
 
 
 async def test_the_key_may_be_sent_in_no_other_way(api: httpx.AsyncClient, keys: Keys) -> None:
@@ -201,14 +219,3 @@ async def test_the_name_of_the_key_is_in_the_audit(api: httpx.AsyncClient, keys:
     key = await store.api_keys.create("ann", SCOPES)
     good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(key.key_text)))
     assert (await store.audit.list())[0].actor == "ann"
-
-
-async def test_no_secret_is_ever_written_to_the_log(
-    api: httpx.AsyncClient, keys: Keys, gateway: Gateway
-) -> None:
-    canary = await keys.make()
-    for path in (TASKS, f"{TASKS}?key={canary}", f"{TASKS}/{canary}", f"/{canary}"):
-        for headers in (bearer(canary), bearer(canary + "x"), {}):
-            await api.get(path, headers=headers)
-    await api.post(TASKS, content=canary.encode(), headers=bearer(canary))
-    assert canary.rpartition("_")[2] not in gateway.said()

@@ -45,6 +45,7 @@ async def test_a_limit_in_slots_is_defined_and_changed(api: httpx.AsyncClient) -
         "waiting": 0,
         "room": 3,
         "paused": False,
+        "held_back": False,
         "slots": [],
     }
 

@@ -119,3 +119,21 @@ async def test_a_waiting_poll_of_an_unknown_worker_is_refused_at_once(api: httpx
     worker = await HttpWorker.register(api)
     worker.path = worker.path[:-4] + "0000"
     refused(await worker.post("poll", available_capacity=1, wait_seconds=30), 404, "unknown_worker")
+
+
+async def test_what_was_claimed_by_a_request_with_an_id_waits_for_who_asks_again(
+    api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    worker = await HttpWorker.register(api)
+    given = await submit(api)
+    await raw(store).execute_command("CLIENT", "PAUSE", 500, "ALL")
+    body = b'{"available_capacity": 1, "request_id": "a1"}'
+    await post_and_hang_up(gateway.port, f"{worker.path}/poll", body)
+
+    async def is_claimed() -> bool:
+        return (await store.get(given["task_id"])).status == "executing"
+
+    await wait_until(is_claimed)
+    (polled,) = await worker.poll(1, request_id="a1")
+    assert (polled["task_id"], polled["fence"]) == (given["task_id"], 1)
+    good(await worker.complete(polled))

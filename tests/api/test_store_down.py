@@ -31,6 +31,7 @@ CALLS: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/internal/workers/w/heartbeat", {}),
     ("PUT", "/api/v1/limits/gpu", {"limit": 1}),
     ("GET", "/task", None),
+    ("GET", "/metrics", None),
     ("GET", "/readyz", None),
 )
 

@@ -203,7 +203,8 @@ async def test_stats_count_queues_and_workers(api: httpx.AsyncClient, store: Sto
 async def test_a_task_is_cancelled_and_to_cancel_it_again_changes_nothing(api: httpx.AsyncClient) -> None:
     one = (await submit(api))["task_id"]
     for _ in range(2):
-        assert good(await api.delete(f"{TASKS}/{one}")) == {"task_id": one, "status": "cancelled"}
+        cancelled = good(await api.delete(f"{TASKS}/{one}"))
+        assert cancelled == {"task_id": one, "status": "cancelled", "worker_id": None}
     assert (await task(api, one))["status"] == "cancelled"
 
 

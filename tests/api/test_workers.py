@@ -77,7 +77,7 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
     worker = await HttpWorker.register(api)
     given = await submit(api, "draw", parameters={"n": 1}, priority="high", timeout_seconds=30, trace_id="t1")
     polled = await worker.poll_one()
-    deadline = polled.pop("deadline")
+    times = [polled.pop(name) for name in ("deadline", "created_at", "started_at")]
     assert polled == {
         "task_id": given["task_id"],
         "task_type": "draw",
@@ -88,8 +88,16 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
         "attempt": 1,
         "priority": "high",
         "job_id": None,
+        "effective_priority": "high",
+        "user_id": None,
+        "tenant": None,
+        "max_retries": 5,
+        "retry_count": 0,
+        "crash_count": 0,
+        "step": None,
     }
-    assert deadline == (await task(api, given["task_id"]))["deadline"]
+    shown = await task(api, given["task_id"])
+    assert times == [shown[name] for name in ("deadline", "created_at", "started_at")]
 
 
 async def test_a_poll_gives_no_more_than_there_is_room_for(api: httpx.AsyncClient) -> None:
@@ -341,7 +349,7 @@ async def test_a_drained_worker_gets_nothing_more(api: httpx.AsyncClient, store:
     answer = await api.post(f"/api/v1/workers/{worker.id}/drain", headers={"x-reason": "new disk"})
     assert good(answer) == {"worker_id": worker.id, "status": "draining"}
     polled = good(await worker.post("poll", available_capacity=1, wait_seconds=30))
-    assert polled == {"tasks": [], "draining": True}
+    assert (polled["tasks"], polled["draining"]) == ([], True)
     assert (await worker.heartbeat())["status"] == "draining"
     (entry,) = await store.audit.list()
     assert (entry.act, entry.subject, entry.reason, entry.actor) == (

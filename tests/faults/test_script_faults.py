@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.settings import Rate, Slots, TaskSettings
+from fairlead.states import State
 from fairlead.store.connection import Connection
 from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed, Failed, Grant, Progress
@@ -41,6 +43,7 @@ class Scene:
     dead: str
     new: list[NewTask]
     key: str
+    job: tuple[str, list[Task]] | None = None
 
 
 async def busy(store: Store, clock: Clock) -> Scene:
@@ -173,6 +176,51 @@ async def create_key(scene: Scene) -> None:
     assert await scene.store.api_keys.check(new.key_text)
 
 
+STORY = NewJob(
+    feature_name="story",
+    stages=[[NewStep("a", "step"), NewStep("b", "step")], [NewStep("c", "step")]],
+    max_wait_seconds=10,
+    idempotency_key="j",
+)
+
+
+async def begin_job(scene: Scene) -> tuple[str, list[Task]]:
+    """A job of which both steps of the first stage run."""
+    job_id = (await scene.store.jobs.submit(STORY)).job_id
+    await scene.store.workers.register("steps", capacity=2, task_types=["step"])
+    return job_id, (await scene.store.claim("steps", 2)).tasks
+
+
+async def go_on(scene: Scene) -> None:
+    """The last result of a stage opens the next one."""
+    scene.job = scene.job or await begin_job(scene)
+    reports = [Completed(task.task_id, task.fence, task.step) for task in scene.job[1]]
+    assert await scene.store.complete("steps", *reports) == [State.COMPLETED] * 2
+    assert (await scene.store.jobs.get(scene.job[0])).current_step_index == 2
+
+
+async def fail_job(scene: Scene) -> None:
+    scene.job = scene.job or await begin_job(scene)
+    reports = [Failed(task.task_id, task.fence, retriable=False) for task in scene.job[1]]
+    assert await scene.store.fail("steps", *reports) == [State.FAILED] * 2
+    assert (await scene.store.jobs.get(scene.job[0])).status is JobStatus.FAILED
+
+
+async def cancel_job(scene: Scene) -> None:
+    scene.job = scene.job or await begin_job(scene)
+    await scene.store.jobs.cancel(scene.job[0])
+
+
+async def resume_job(scene: Scene) -> None:
+    if not scene.job:
+        scene.job = (await scene.store.jobs.submit(STORY)).job_id, []
+        scene.clock.pass_seconds(11)
+        await scene.store.promote()
+    with contextlib.suppress(errors.NotResumable):  # it goes on already
+        await scene.store.jobs.resume(scene.job[0])
+    assert (await scene.store.jobs.get(scene.job[0])).status is JobStatus.PENDING
+
+
 ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "submit": submit,
     "claim": claim,
@@ -202,6 +250,11 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "recorded": recorded,
     "tick": tick,
     "last_tick": lambda s: s.store.crons.last("new"),
+    "submit_job": lambda s: s.store.jobs.submit(STORY),
+    "complete a stage": go_on,
+    "fail a stage": fail_job,
+    "cancel_job": cancel_job,
+    "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "bury": bury,
     "forget": forget,
@@ -210,6 +263,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "rotate_key": lambda s: s.store.api_keys.rotate(s.key, 60),
     "revoke_key": lambda s: s.store.api_keys.revoke(s.key),
     "use_key": lambda s: s.store.api_keys.note_use(s.key),
+    "spend_key": lambda s: s.store.api_keys.spend(s.key, 1, Rate(count=9, period_seconds=1, burst=9)),
 }
 
 

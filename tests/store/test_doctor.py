@@ -70,7 +70,7 @@ async def busy(fresh: Connection) -> Connection:
         await run("set_limit", name, "slots", limit, "", "", START)
     await run("set_limit", "api", "rate", "", 60_000_000, 1, START)
     drawing = {"name": "draw", "limits": "gpu=1", "text": '{"limits":"gpu=1","timeout":5000}'}
-    await run("declare", "code", pack([drawing]), pack([]), START)
+    await run("declare", "code", pack([drawing]), pack([]), pack([]), START)
     await run("submit", pack([task("old", priority=2, capabilities="tpu")]), START)
 
     await run("register", "w", ",gpu,", "*", 9, 2, pack({}), NOW - 2)

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from fairlead import errors
-from fairlead.store import api_keys
-from fairlead.store.api_keys import ApiKeys, KeyRing, NewKey, Seen
+from fairlead.store import key_ring
+from fairlead.store.api_keys import ApiKeys, NewKey, Seen
+from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.store.looking import raw
 from tests.waiting import wait_until
@@ -31,7 +32,7 @@ class Counting(ApiKeys):
 @pytest.fixture(autouse=True)
 def no_memory_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is forgotten was forgotten for another reason."""
-    monkeypatch.setattr(api_keys, "LONGEST_MEMORY", FOR_EVER)
+    monkeypatch.setattr(key_ring, "LONGEST_MEMORY", FOR_EVER)
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ async def test_what_is_no_key_is_remembered_too_be_it_the_id_or_the_secret(
 async def test_nothing_is_remembered_for_longer_than_it_may(
     live_store: Store, keys: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_keys, "LONGEST_MEMORY", 0.05)
+    monkeypatch.setattr(key_ring, "LONGEST_MEMORY", 0.05)
     made = await keys.create("web", ["read"])
     async with KeyRing(keys, FOR_EVER) as ring:
         await wait_until(lambda: ring._listener.subscribed)
@@ -160,7 +161,7 @@ async def test_a_key_expires_while_it_is_remembered(ring: KeyRing, keys: Countin
 async def test_so_many_are_remembered_and_the_oldest_goes(
     ring: KeyRing, keys: Counting, new: NewKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_keys, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(key_ring, "MOST_REMEMBERED", 3)
     assert await ring.check(new.key_text)
     for n in range(10):
         assert await ring.check(f"no key {n}") is None

@@ -8,7 +8,7 @@ import pytest
 from fairlead.states import State
 from fairlead.store import live
 from fairlead.store.live import Event
-from fairlead.store.reports import Completed, Failed
+from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import events, new, raw
@@ -45,6 +45,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 clock.now - 70,
                 0,
                 {"type": "echo", "priority": 1, "fair": ""},
+                1,
             ),
             Event(
                 task.task_id,
@@ -54,6 +55,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 clock.now - 70,
                 2,
                 {"worker": "w", "place": "1n", "tag": 1_000_000, "waited": 0, "looked_at": 2},
+                2,
             ),
             Event(
                 task.task_id,
@@ -63,6 +65,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 clock.now,
                 2,
                 {"code": "busy", "retries": 1, "delay": 500},
+                3,
             ),
         ]
 
@@ -166,3 +169,26 @@ async def test_closing_ends_every_watch(open_store: Callable[..., Store]) -> Non
         await store.live.close()
         async with asyncio.timeout(20):
             assert [event async for event in watch] == []
+
+
+async def test_a_watcher_that_does_not_read_keeps_little(store: Store) -> None:
+    """By their number and by their size: then it is told to look at the state."""
+    await store.workers.register("w")
+    task = new()
+    await store.submit_one(task)
+    await store.claim("w")
+    async with store.live.watch(task.task_id) as slow, store.live.watch(task.task_id) as quick:
+        assert await heard(slow, 1) == await heard(quick, 1) == [None]
+        seqs = []
+        for _ in range(40):
+            await store.progress("w", Progress(task.task_id, chunks=["x" * 60_000]))
+            (event,) = await heard(quick, 1)
+            assert event
+            seqs.append(event.seq)
+        assert seqs == list(range(3, 43))
+        await store.cancel(task.task_id)
+        unread: list[Event | None] = []
+        while not unread or unread[-1] is None or unread[-1].act != "cancel":
+            unread += await heard(slow, 1)
+        assert unread[0] is None
+        assert len(unread) <= 19  # less than 1 MiB

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.job import NewJob, NewStep
 from fairlead.settings import Promotion, Settings, Slots
 from fairlead.states import State
 from fairlead.store.policy import SCHEMA
@@ -210,6 +211,9 @@ def every_act(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
         "progress": lambda: store.progress("w", Progress(task_id, 1, 0.5)),
         "outputs": lambda: store.outputs(task_id),
         "declare": lambda: store.declare("code", {}, {}),
+        "submit a job": lambda: store.jobs.submit(NewJob(feature_name="f", stages=[[NewStep("s", "s")]])),
+        "cancel a job": lambda: store.jobs.cancel(task_id),
+        "resume a job": lambda: store.jobs.resume(task_id),
         "define a limit": lambda: store.limits.set("gpu", Slots(limit=1)),
         "pause a limit": lambda: store.limits.pause("gpu"),
         "show limits": store.limits.all,

@@ -12,7 +12,7 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, new, raw
 
-FIELDS = ("task", "act", "from", "to", "at", "fence", "detail")
+FIELDS = ("task", "act", "from", "to", "at", "fence", "detail", "seq", "job")
 
 
 @pytest.fixture
@@ -33,6 +33,8 @@ async def heard(listener: Any, count: int) -> list[dict[str, Any]]:
         assert message is not None, f"only {len(rows)} of {count} events were published"
         for event in json.loads(message["data"]):
             row = dict(zip(FIELDS, event, strict=True))
+            assert row.pop("job") is None
+            row.pop("seq")  # for those who listen alone
             rows.append(
                 row | {"at": int(row["at"]), "fence": int(row["fence"]), "detail": json.loads(row["detail"])}
             )
@@ -134,6 +136,29 @@ async def test_who_listens_hears_the_same_events_in_the_same_order(
     await store.submit(*[new(user_id=f"u{i}") for i in range(5)])
     written = await events(store)
     assert await heard(told, len(written)) == written
+
+
+async def test_what_is_told_of_a_task_is_numbered(store: Store, clock: Clock) -> None:
+    async with store.live.watch() as told:
+        assert await anext(told) is None
+        task_id = await live_a_life(store, clock)
+        task = await store.get(task_id)
+        async for event in told:
+            assert event
+            heard = [event]
+            break
+        while heard[-1].after is not task.status:
+            event = await anext(told)
+            assert event
+            heard.append(event)
+    assert [event.seq for event in heard] == list(range(1, len(heard) + 1))
+    assert task.seq == len(heard) == len(await events(store, task_id))
+
+
+async def test_a_task_that_waits_has_no_number_to_keep(store: Store) -> None:
+    submitted = await store.submit_one(new())
+    assert not await raw(store).hexists(store.connection.keys.key("task", submitted.task_id), "told")
+    assert (await store.get(submitted.task_id)).seq == 1
 
 
 async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any) -> None:

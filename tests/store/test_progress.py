@@ -62,17 +62,22 @@ async def test_a_new_run_has_made_no_progress(store: Store, running: Task, clock
 async def test_chunks_are_kept_in_order_with_their_run(store: Store, running: Task, clock: Clock) -> None:
     await store.progress("w", told(running, "a", {"b": [1, None]}))
     await store.progress("w", told(running, 2.5), told(running, "ü𝄞"))
+    then = clock.now
     again = await run_again(store, running, clock)
     await store.progress("w", told(again, "anew"))
     first, second = running.fence, again.fence
     kept = [
-        Output(1, first, "a"),
-        Output(2, first, {"b": [1, None]}),
-        Output(3, first, 2.5),
-        Output(4, first, "ü𝄞"),
-        Output(5, second, "anew"),
+        Output(1, first, "a", 3, then),  # after its submit and its claim
+        Output(2, first, {"b": [1, None]}, 4, then),
+        Output(3, first, 2.5, 5, then),
+        Output(4, first, "ü𝄞", 6, then),
+        Output(5, second, "anew", 10, clock.now),  # after a failure, a delay and another claim
     ]
     assert await store.outputs(running.task_id) == kept
+    for seq in range(1, 11):
+        newer = [output for output in kept if output.event_seq > seq]
+        assert await store.outputs(running.task_id, after_event=seq) == newer
+        assert await store.outputs(running.task_id, after_event=seq, most=2) == newer[:2]
     assert await store.outputs(running.task_id, after=3) == kept[3:]
     assert await store.outputs(running.task_id, after=5) == []
     assert await store.outputs(running.task_id, after=99) == []

@@ -128,6 +128,51 @@ async def test_a_worker_with_only_its_reserve_free_is_woken_for_high_alone(live_
     assert await calls(live_store, "w") == 1
 
 
+@pytest.mark.parametrize("end", ["complete", "fail", "release", "cancel"])
+async def test_a_worker_with_only_its_reserve_free_is_woken_when_another_place_is(
+    live_store: Store, end: str
+) -> None:
+    """It stands in the line for high alone, and low waits already: no submit will tell it."""
+    await live_store.workers.register("w", capacity=2, reserve=1)
+    await live_store.submit(new(priority="low"), new(priority="low"))
+    task = await claim_one(live_store)
+    assert (await live_store.claim("w", idle=True)).tasks == []
+    assert await woken(live_store, "w") == {"w": 0}
+    match end:
+        case "complete":
+            await live_store.complete("w", Completed(task.task_id, task.fence))
+        case "fail":
+            await live_store.fail("w", Failed(task.task_id, task.fence, retriable=False))
+        case "release":
+            await live_store.release("w", Grant(task.task_id, task.fence))
+        case "cancel":
+            await live_store.cancel(task.task_id)
+            await live_store.release("w", Grant(task.task_id, task.fence))
+    assert await live_store.workers.wait("w", 5)
+    assert len((await live_store.claim("w", idle=True)).tasks) == 1
+
+
+async def test_a_worker_with_room_for_all_is_not_woken_by_its_own_end(live_store: Store) -> None:
+    await live_store.workers.register("w", capacity=3, reserve=1)
+    await live_store.submit(new(priority="low"))
+    task = await claim_one(live_store)
+    assert (await live_store.claim("w", idle=True)).tasks == []
+    await live_store.complete("w", Completed(task.task_id, task.fence))
+    assert await woken(live_store, "w") == {"w": 0}
+
+
+async def test_a_full_worker_that_waits_is_woken_by_the_end_of_what_it_runs(live_store: Store) -> None:
+    """Its poll came before the result that makes room for it: no submit will tell it."""
+    await live_store.workers.register("w", capacity=1)
+    await live_store.submit(new(), new())
+    task = await claim_one(live_store)
+    assert (await live_store.claim("w", idle=True)).tasks == []
+    await live_store.complete("w", Completed(task.task_id, task.fence))
+    assert await live_store.workers.wait("w", 5)
+    await live_store.complete("w", Completed((await claim_one(live_store)).task_id))
+    assert await woken(live_store, "w") == {"w": 0}
+
+
 async def test_a_full_worker_is_not_woken(live_store: Store) -> None:
     await live_store.workers.register("w", capacity=1)
     await live_store.submit_one(new())

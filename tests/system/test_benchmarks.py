@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCENARIOS = ("depth", "throughput", "memory", "pickup", "http")
+SCENARIOS = ("depth", "throughput", "memory", "pickup", "http", "live")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -67,6 +67,7 @@ async def test_long_work_has_a_bar_on_a_terminal(live_store: Store, shell: Shell
         ("submit", "draw"),
         ("stats",),
         ("task", "show", "nonsense"),
+        ("job", "show", "nonsense"),
         ("limit", "status"),
         ("workers", "list"),
         ("dlq", "list"),

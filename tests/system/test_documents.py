@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    """As a new user does it: the file, the worker, and the two commands beside it."""
+    """As a new user does it: the file, the worker, and the commands beside it."""
     readme = (ROOT / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.S)
     (shell,) = re.findall(r"```sh\n(fairlead worker.*?)```", readme, re.S)
@@ -32,9 +32,10 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
             ]
         finally:
             running.terminate()
-    assert [one.returncode for one in said] == [0, 0], [one.stderr for one in said]
+    assert [one.returncode for one in said] == [0, 0, 0], [one.stderr for one in said]
     assert said[0].stdout == "a picture of a robot\n"
     assert '"a picture of a cat"' in said[1].stdout
+    assert '"a picture of a city at night"' in said[2].stdout
     assert running.returncode == 0
 
 

@@ -74,7 +74,7 @@ def test_wrong_settings_are_one_line_on_stderr_and_code_2(capsys: pytest.Capture
     assert run(["config", "check"]) == 2
     assert capsys.readouterr() == (
         "",
-        "fairlead: worker.capcity: unknown key; did you mean worker.capacity? (from fairlead.toml)\n",
+        "fairlead: worker.capcity: unknown key; did you mean worker.capacity? (from fairlead.toml, line 2)\n",
     )
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InvalidSettings
-from fairlead.settings import PriorityDefaults, PriorityServiceSettings, Rate, Settings, Slots
+from fairlead.settings import (
+    PriorityDefaults,
+    PriorityServiceSettings,
+    Rate,
+    ServiceSettings,
+    Settings,
+    Slots,
+)
 from fairlead.settings_file import load_settings, read_settings
 from fairlead.settings_values import parse_rate
 
@@ -92,8 +99,8 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest() -> None:
     assert settings.tasks["generate_image"].limits == {"image_gen": 1, "gpu_memory_gb": 24}
     assert settings.tasks["generate_image"].required_capabilities == ["gpu"]
     assert settings.fairness.weights == {"gold": 4.0, "free": 0.5}
-    assert settings.pipelines == {"full_pipeline": ["prompt_enhancer", "image_gen"]}
-    assert settings.services["prompt_enhancer"]["url"].startswith("http://")
+    assert settings.pipelines == {"full_pipeline": (("prompt_enhancer",), ("image_gen",))}
+    assert settings.services == {"prompt_enhancer": ServiceSettings(url="http://127.0.0.1:9000/v1/execute")}
 
 
 def test_the_file_of_the_working_folder_is_read_if_it_is_there() -> None:
@@ -165,21 +172,21 @@ def test_a_limit_is_replaced_as_a_whole() -> None:
     [
         (
             "[worker]\ncapcity = 5",
-            "worker.capcity: unknown key; did you mean worker.capacity? (from some.toml)",
+            "worker.capcity: unknown key; did you mean worker.capacity? (from some.toml, line 2)",
         ),
-        ("[wroker]\ncapacity = 5", "wroker: unknown key; did you mean worker? (from some.toml)"),
-        ("capacity = 5", "capacity: unknown key; did you mean worker.capacity? (from some.toml)"),
+        ("[wroker]\ncapacity = 5", "wroker: unknown key; did you mean worker? (from some.toml, line 1)"),
+        ("capacity = 5", "capacity: unknown key; did you mean worker.capacity? (from some.toml, line 1)"),
         (
             "[priorities.urgent]\nmax_retries = 1",
-            "priorities.urgent: unknown key; known here: high, medium, low (from some.toml)",
+            "priorities.urgent: unknown key; known here: high, medium, low (from some.toml, line 1)",
         ),
         (
             '[limits]\nx = { rate = "1/s", brust = 3 }',
-            "limits.x.brust: unknown key; did you mean limits.x.burst? (from some.toml)",
+            "limits.x.brust: unknown key; did you mean limits.x.burst? (from some.toml, line 2)",
         ),
         (
             "[tasks.t]\nlimit = { a = 1 }",
-            "tasks.t.limit: unknown key; did you mean tasks.t.limits? (from some.toml)",
+            "tasks.t.limit: unknown key; did you mean tasks.t.limits? (from some.toml, line 2)",
         ),
     ],
 )
@@ -240,7 +247,7 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(
 ) -> None:
     message = refusal(text)
     assert message.startswith(f"{key}: expected {expected}")
-    assert message.endswith("(from some.toml)")
+    assert message.endswith(f"(from some.toml, line {1 + text.count(chr(10))})")
 
 
 @pytest.mark.parametrize(

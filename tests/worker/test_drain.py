@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.app import Place
 from fairlead.handle import TaskHandle
+from fairlead.place import Place
 from fairlead.states import State
 from fairlead.store.store import Store
 from tests.apps import draining

@@ -53,6 +53,9 @@ class ProblemAnswer(Answer):
 class BatchItem(Answer):
     task_id: str | None = None
     status: StatusName | None = None
+    queue_position: int | None = None
+    blocked_by: list[str] = []
+    repeated: bool = False
     error: ProblemAnswer | None = None
 
 
@@ -111,6 +114,30 @@ class TasksAnswer(Answer):
 class CancelAnswer(Answer):
     task_id: str
     status: Literal["cancelled"]
+    worker_id: str | None
+
+
+class OutputAnswer(Answer):
+    seq: int
+    fence: int
+    chunk: Any
+
+
+class OutputsAnswer(Answer):
+    outputs: list[OutputAnswer]
+
+
+class EventAnswer(Answer):
+    """One of a stream. `data` is JSON, `id` its `seq` and `event` its `type`."""
+
+    id: str
+    event: str
+    data: str
+
+
+class TicketAnswer(Answer):
+    ticket: str
+    expires_in: int
 
 
 class BlockerAnswer(Answer):
@@ -167,76 +194,6 @@ class StatsAnswer(Answer):
     lost_events: int
 
 
-class RegisterAnswer(Answer):
-    worker_id: str
-    poll_interval_ms: int
-    heartbeat_seconds: float
-    lease_seconds: float
-
-
-class PolledTask(Answer):
-    task_id: str
-    task_type: str
-    parameters: dict[str, Any]
-    timeout_seconds: float
-    trace_id: str | None
-    fence: int
-    attempt: int
-    deadline: str | None
-    priority: PriorityName
-    job_id: str | None
-
-
-class PollAnswer(Answer):
-    tasks: list[PolledTask]
-    draining: bool = False
-
-
-class Accepted(Answer):
-    task_id: str
-    accepted: bool
-    status: StatusName | None = None
-    code: str | None = None
-
-
-class ResultAnswer(Answer):
-    accepted: bool
-    results: list[Accepted] = []
-
-
-class HeartbeatAnswer(Answer):
-    acknowledged: bool
-    status: Literal["active", "draining"]
-    cancel: list[str]
-    deadlines: dict[str, str]
-
-
-class ReleaseAnswer(Answer):
-    results: list[Accepted]
-
-
-class WorkerAnswer(Answer):
-    worker_id: str
-    name: str
-    status: Literal["active", "draining", "dead"]
-    capacity: int
-    reserve: int
-    current_load: int
-    capabilities: list[str]
-    task_types: list[str] | None
-    version: str
-    seen_at: str
-
-
-class WorkersAnswer(Answer):
-    workers: list[WorkerAnswer]
-
-
-class DrainAnswer(Answer):
-    worker_id: str
-    status: Literal["draining"]
-
-
 class LimitAnswer(Answer):
     name: str
     kind: Literal["slots", "rate"]
@@ -245,6 +202,7 @@ class LimitAnswer(Answer):
     waiting: int
     room: int
     paused: bool
+    held_back: bool
     rate: str | None = None
     burst: int | None = None
 

@@ -12,6 +12,7 @@ Seconds = Annotated[float, Meta(ge=0, le=315_360_000)]
 SomeSeconds = Annotated[float, Meta(ge=0.001, le=315_360_000)]
 Time = Annotated[str, Meta(max_length=40, description="RFC 3339", extra_json_schema={"format": "date-time"})]
 Fence = Annotated[int, Meta(ge=1)]
+Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +38,7 @@ class SubmitBody(Body, frozen=True):
     run_at: Time | None = None
     idempotency_key: Short | None = None
     trace_id: Short | None = None
+    task_id: Uuid | None = None  # sent again with the same one, it is one task
 
 
 class BatchBody(Body, frozen=True):
@@ -52,6 +54,7 @@ class RegisterBody(Body, frozen=True):
     task_types: Annotated[list[Name], Meta(max_length=1000)] | None = None
     name: Short | None = None
     version: Short | None = None
+    worker_id: Name | None = None  # whoever registers again keeps it
 
 
 class PollBody(Body, frozen=True):
@@ -59,6 +62,7 @@ class PollBody(Body, frozen=True):
     capabilities: Annotated[list[Name], Meta(max_length=100)] | None = None
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
     request_id: Name | None = None  # the same again when the answer was lost: the same tasks
+    idle: bool = False  # call me when there is more: who says so waits at /wait
 
 
 class ErrorBody(Body, frozen=True):
@@ -66,6 +70,7 @@ class ErrorBody(Body, frozen=True):
     retriable: bool = True
     code: Short = "error"
     retry_after_seconds: Seconds = 0
+    crashed: bool = False  # what ran it died: counted as a crash
 
 
 class OneResult(Body, frozen=True):
@@ -85,6 +90,7 @@ class ResultBody(Body, frozen=True):
     error: ErrorBody | None = None
     fence: Fence | None = None
     results: Annotated[list[OneResult], Meta(max_length=1000)] | None = None
+    poll: PollBody | None = None  # and then the next tasks
 
 
 class ProgressBody(Body, frozen=True):
@@ -99,8 +105,29 @@ class HeartbeatBody(Body, frozen=True):
     progress: Annotated[dict[str, ProgressBody], Meta(max_length=1000)] = {}
 
 
+class TaskProgressBody(ProgressBody, frozen=True, kw_only=True):
+    task_id: str
+    fence: Fence | None = None
+    first: Units | None = None  # the number of the first chunk in this run: repeated, it is kept once
+
+
+class SayBody(Body, frozen=True):
+    reports: Annotated[list[TaskProgressBody], Meta(min_length=1, max_length=1000)]
+
+
+class ExtendBody(Body, frozen=True):
+    task_id: str
+    seconds: SomeSeconds
+    fence: Fence | None = None
+
+
+class WaitBody(Body, frozen=True):
+    wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
+
+
 class ReleaseBody(Body, frozen=True):
     task_ids: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+    fences: Annotated[dict[str, Fence], Meta(max_length=1000)] = {}  # by task: then only if they are these
 
 
 class LimitBody(Body, frozen=True):
@@ -109,6 +136,29 @@ class LimitBody(Body, frozen=True):
     limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, Meta(max_length=40)] | None = None
     burst: Units | None = None
+
+
+class TypeBody(Body, frozen=True):
+    """What every task of a type gets, besides what it asks for itself."""
+
+    limits: Annotated[dict[Name, Units], Meta(max_length=8)] = {}
+    required_capabilities: Annotated[list[Name], Meta(max_length=16)] = []
+    timeout_seconds: SomeSeconds | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+
+
+class DeclareBody(Body, frozen=True):
+    """What the code of a worker says of its types, limits and pipelines."""
+
+    types: Annotated[dict[Name, TypeBody], Meta(max_length=1000)] = {}
+    limits: Annotated[dict[Name, LimitBody], Meta(max_length=1000)] = {}
+    pipelines: Annotated[dict[Name, list[Any]], Meta(max_length=1000)] = {}  # steps, as a file has them
+
+
+class TickBody(Body, frozen=True):
+    previous: Time
+    tick: Time
+    task: SubmitBody
 
 
 class LeaseBody(Body, frozen=True):
@@ -140,6 +190,22 @@ class TaskQuery(Body, frozen=True):
     user_id: Short | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
+
+
+class TicketQuery(Body, frozen=True):
+    ticket: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class WatchQuery(TicketQuery, frozen=True):
+    after: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
+
+
+class EventsQuery(Body, frozen=True):
+    after: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
+
+
+class CancelMessage(Body, frozen=True):
+    cancel: str
 
 
 class PageQuery(Body, frozen=True):

@@ -47,6 +47,12 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
+def address_of(scope: Scope) -> str:
+    """Where the request comes from, as the socket says: a header might say anything."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes:
     """All of it. One that comes too slowly is refused by the protocol, for which its sender has gone."""
     length = headers.get("content-length", "")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.call import Call, ClientGone, decoded, headers_of, read_body, read_query
+from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
 from fairlead.api.gateway import NOBODY, Gateway, Identity, check_all_tenants, check_scope
 from fairlead.api.problems import Problem, problem_of
 from fairlead.api.table import Route
@@ -33,11 +33,17 @@ class Endpoint:
         self._route = route
         self._gateway = gateway
         self._decoder = route.make_decoder()
+        self._written = str.encode if route.answer is str else encode
+        self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             call = await self._read(scope, receive)
-            answer = encode(await self._route.handler(call))
+            said = await self._route.handler(call)
+            if self._route.streams:
+                await said(scope, receive, send)
+                return
+            answer = self._written(said)
         except ClientGone:
             return
         except Exception as error:
@@ -46,11 +52,11 @@ class Endpoint:
                 log.exception("request_failed method=%s path=%s", self._route.method, self._route.path)
             await send_problem(send, problem)
             return
-        await send_bytes(send, call.status or self._route.status, answer, JSON, call.added)
+        await send_bytes(send, call.status or self._route.status, answer, self._headers, call.added)
 
     async def _read(self, scope: Scope, receive: Receive) -> Call:
         route, headers = self._route, headers_of(scope)
-        call = Call(self._gateway, await self._who(headers), scope["path_params"], headers, receive)
+        call = Call(self._gateway, await self._who(scope, headers), scope["path_params"], headers, receive)
         call.query = read_query(scope["query_string"], route.query)
         if self._decoder:
             body = await read_body(headers, receive, route.most_body)
@@ -58,12 +64,12 @@ class Endpoint:
                 call.body = decoded(headers, body, self._decoder)
         return call
 
-    async def _who(self, headers: dict[str, str]) -> Identity:
+    async def _who(self, scope: Scope, headers: dict[str, str]) -> Identity:
         route, gateway = self._route, self._gateway
         if route.scope is None:
             return NOBODY
         gateway.check_caller(headers)
-        who = await gateway.identify(headers.get("authorization"))
+        who = await gateway.identify(headers.get("authorization"), address_of(scope))
         check_scope(who, route.scope)
         if route.for_all_tenants:
             check_all_tenants(who)

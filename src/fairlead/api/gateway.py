@@ -5,12 +5,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gathering import Gatherer
+from fairlead.api.live.connections import Connections
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.clock import monotonic
-from fairlead.errors import UnknownTask
+from fairlead.errors import UnknownJob, UnknownKey, UnknownTask
+from fairlead.job import Job
 from fairlead.priority_service import PriorityService
-from fairlead.store.api_keys import ApiKey, KeyRing
+from fairlead.settings import Rate
+from fairlead.store.api_keys import ApiKey
+from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
 from fairlead.task import Task
 
@@ -26,6 +31,8 @@ class Identity:
     name: str
     scopes: frozenset[str]
     tenant: str | None = None
+    key_id: str | None = None
+    has_rate: bool = False  # of its own, for what it submits
 
 
 ANYBODY = Identity("anybody", frozenset(SCOPES))  # while no key is configured
@@ -39,6 +46,9 @@ class Gateway:
     keys: KeyRing
     priorities: PriorityService | None
     asks_for_keys: bool
+    failed_keys: FailedKeys
+    connections: Connections
+    submit_rate: Rate | None = None  # of keys that have none of their own; None: no limit
     hosts: frozenset[str] | None = None  # names this server answers to; None: any
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
@@ -63,9 +73,17 @@ class Gateway:
         except ValueError:
             return False
 
-    async def identify(self, authorization: str | None) -> Identity:
+    async def identify(self, authorization: str | None, address: str) -> Identity:
+        """Who brings a valid key is let in however often others failed from the same address."""
         if not await self._must_ask():
             return ANYBODY
+        try:
+            return await self._identify(authorization)
+        except Unauthorized:
+            self.failed_keys.note(address)
+            raise
+
+    async def _identify(self, authorization: str | None) -> Identity:
         kind, _, key_text = (authorization or "").partition(" ")
         if kind.lower() != "bearer" or not key_text:
             raise Unauthorized()
@@ -74,6 +92,23 @@ class Gateway:
             raise Unauthorized("This key is unknown, expired or revoked: use another one.")
         return identity_of(key)
 
+    async def identify_by_ticket(self, ticket: str, address: str) -> Identity:
+        holder = await self.store.tickets.take(ticket)
+        if holder is None or not await self.may_stay(holder.key_id):
+            self.failed_keys.note(address)
+            raise Unauthorized("This ticket is unknown, used or too old: get another one.")
+        scopes = frozenset(holder.scopes)
+        return Identity(holder.name, scopes, holder.tenant, holder.key_id, holder.has_rate)
+
+    async def may_stay(self, key_id: str | None) -> bool:
+        """Whether who came with this key, or with none, would be let in again."""
+        if key_id is None:
+            return not await self._must_ask()
+        try:
+            return (await self.store.api_keys.get(key_id)).state == "active"
+        except UnknownKey:
+            return False
+
     async def _must_ask(self) -> bool:
         """From the first key on, which may be made while this server runs."""
         if not self.asks_for_keys and monotonic() - self._looked_at > LOOK_SECONDS:
@@ -81,12 +116,27 @@ class Gateway:
             self._looked_at = monotonic()
         return self.asks_for_keys
 
+    async def spend(self, who: Identity, tasks: int) -> None:
+        """Before anything is submitted: so many tasks, of the rate of the caller's key if it has one."""
+        if who.key_id and (who.has_rate or self.submit_rate):
+            try:
+                await self.store.api_keys.spend(who.key_id, tasks, self.submit_rate)
+            except UnknownKey:  # forgotten since it was checked
+                raise Unauthorized() from None
+
     async def own_task(self, who: Identity, task_id: str) -> Task:
         """A task of the caller's tenant; another's is as unknown as one that never was."""
         task = await self.store.get(task_id)
         if who.tenant is not None and task.tenant != who.tenant:
             raise UnknownTask()
         return task
+
+    async def own_job(self, who: Identity, job_id: str) -> Job:
+        """A job of the caller's tenant; another's is as unknown as one that never was."""
+        job = await self.store.jobs.get(job_id)
+        if who.tenant is not None and job.tenant != who.tenant:
+            raise UnknownJob()
+        return job
 
 
 def host_name(host: str) -> str:
@@ -97,7 +147,7 @@ def host_name(host: str) -> str:
 
 
 def identity_of(key: ApiKey) -> Identity:
-    return Identity(key.name, frozenset(key.scopes), key.tenant)
+    return Identity(key.name, frozenset(key.scopes), key.tenant, key.id, key.interval_us is not None)
 
 
 def check_scope(who: Identity, scope: Scope) -> None:

@@ -73,10 +73,12 @@ def _query_parameters(route: Route, components: dict[str, Any]) -> list[dict[str
 
 
 def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
-    answer = {"application/json": {"schema": schemas[route.answer]}}
+    answer = {route.media: {"schema": schemas[route.answer]}}
     responses: dict[str, Any] = {str(route.status): {"description": route.summary, "content": answer}}
     if route.status == 201:
         responses["200"] = {"description": "The same as before: it was asked for already.", "content": answer}
+    if route.streams:
+        responses["204"] = {"description": "It has ended, and you know how: do not come back."}
     for status, words in sorted(_refusals(route).items()):
         problem = {"application/problem+json": {"schema": schemas[ProblemAnswer]}}
         responses.setdefault(str(status), {"description": " ".join(words), "content": problem})
@@ -87,7 +89,7 @@ def _refusals(route: Route) -> dict[int, list[str]]:
     usual: list[type[errors.FairleadError]] = [problems.InvalidBody]
     if route.scope:
         usual += [problems.WrongHost, problems.ForeignOrigin, problems.Unauthorized, problems.Forbidden]
-        usual.append(errors.StoreUnavailable)
+        usual += [problems.TooManyFailures, errors.StoreUnavailable]
     if route.body:
         usual += [problems.MalformedJson, problems.NotJson, problems.BodyTooLarge, problems.BodyTooSlow]
     found: dict[int, list[str]] = {}

@@ -55,9 +55,15 @@ async def poll_tasks(call: Call, worker: str, body: PollBody) -> Claimed:
             # in the line, or the next task would be announced to nobody.
             left = caller.seconds_left
             claimed = await store.claim(
-                worker, room, idle=left > 0, request=body.request_id or "", capabilities=body.capabilities
+                worker,
+                room,
+                idle=left > 0 or body.idle,
+                request=body.request_id or "",
+                capabilities=body.capabilities,
             )
-            if caller.has_gone:
+            # Who has a request id asks again, and is given the same: given back meanwhile, they would be run
+            # by two.
+            if caller.has_gone and not body.request_id:
                 await _give_back(store, worker, claimed)
                 raise ClientGone
             if claimed.tasks or claimed.draining or not left:
@@ -66,6 +72,14 @@ async def poll_tasks(call: Call, worker: str, body: PollBody) -> Claimed:
                 await caller.wait_for(store.workers.wait(worker, _until_alarm(claimed, left)))
             if body.request_id:  # else the store would answer as before: with nothing
                 await store.claim(worker, 0, request=f"{body.request_id}.")
+
+
+async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
+    """What the store calls this worker for; None when the time is over."""
+    async with Caller(call, seconds) as caller:
+        waiting = asyncio.ensure_future(call.gateway.store.workers.wait(worker, seconds))
+        await caller.wait_for(waiting)
+        return None if waiting.cancelled() else waiting.result()
 
 
 def _until_alarm(claimed: Claimed, most: float) -> float:

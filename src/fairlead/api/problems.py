@@ -1,5 +1,6 @@
 """What goes wrong, as HTTP says it: RFC 9457 problems, from one table."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,35 @@ class Unauthorized(HttpProblem):
     headers = (("www-authenticate", 'Bearer realm="fairlead"'),)
 
 
+class TooManyFailures(HttpProblem):
+    """Too many requests without a valid key came from this address: come back later, or send a valid key."""
+
+    status, code = 429, "too_many_failures"
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__()
+        self.headers = (("retry-after", whole_seconds(retry_after)),)
+
+
+class TooManyConnections(HttpProblem):
+    """This key has too many connections for live updates open: close some, or raise server.live_per_key."""
+
+    status, code = 429, "too_many_connections"
+    headers = (("retry-after", "5"),)
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"This key has {most} connections for live updates open: close some of them first.")
+
+
+class TooManyWatched(HttpProblem):
+    """This socket watches too many tasks: wait until some have ended, or open another one."""
+
+    status, code = 429, "too_many_watched"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"This socket watches {most} tasks: wait until some have ended, or open another.")
+
+
 class Forbidden(HttpProblem):
     """This key may not do that: use one with the scope that is named."""
 
@@ -97,14 +127,19 @@ STATUS: dict[type[errors.FairleadError], int] = {
     errors.InvalidInput: 422,
     errors.IdempotencyConflict: 409,
     errors.UnknownTask: 404,
+    errors.UnknownJob: 404,
+    errors.UnknownPipeline: 422,
     errors.UnknownWorker: 404,
     errors.UnknownLimit: 404,
     errors.Fenced: 409,
     errors.LimitFull: 409,
     errors.AlreadyFinished: 409,
     errors.NotReplayable: 409,
+    errors.StepOfJob: 409,
+    errors.NotResumable: 409,
     errors.NotPurgeable: 409,
     errors.QueueFull: 429,
+    errors.RateLimited: 429,
     errors.StoreUnavailable: 503,
     errors.StoreFault: 503,
 }
@@ -139,7 +174,14 @@ def _headers(status: int, error: errors.FairleadError) -> dict[str, str]:
         return {"retry-after": str(RETRY_SECONDS)}
     if isinstance(error, errors.QueueFull):
         return {"retry-after": str(max(1, round(error.retry_after or 1)))}
+    if isinstance(error, errors.RateLimited):
+        return {"retry-after": whole_seconds(error.retry_after)}
     return {}
+
+
+def whole_seconds(seconds: float) -> str:
+    """As Retry-After says it: who comes then is not early."""
+    return str(max(1, math.ceil(seconds)))
 
 
 def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) -> Problem:
@@ -154,6 +196,8 @@ def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) 
         body["errors"] = [{"field": error.field, "message": error.reason}]
     elif isinstance(error, InvalidBody):
         body["errors"] = [{"field": field, "message": words} for field, words in error.fields]
+    elif isinstance(error, errors.UnknownPipeline):
+        body["errors"] = [{"field": "feature_name", "message": error.message}]
     elif isinstance(error, errors.QueueFull):
         body["waiting"] = error.waiting
     return Problem(status, body, headers)

@@ -7,6 +7,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fairlead.api.problems import BodyTooSlow, HttpProblem, problem_of
+from fairlead.api.slow_readers import GivesUpSlowReaders
 
 MOST_HEAD = 64 * 1024  # bytes: the address and all headers
 
@@ -23,7 +24,7 @@ class HeadTooLarge(HttpProblem):
     status, code = 431, "head_too_large"
 
 
-class CappedProtocol(HttpToolsProtocol):
+class CappedProtocol(GivesUpSlowReaders, HttpToolsProtocol):
     """Without them a client could make a server keep any number of bytes, or connections, for ever."""
 
     read_seconds: float

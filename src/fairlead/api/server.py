@@ -2,25 +2,44 @@
 
 from collections.abc import Mapping
 
-from starlette.routing import BaseRoute, Router
+from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairlead.api.endpoint import Endpoint, send_problem
 from fairlead.api.gateway import Gateway
+from fairlead.api.live.socket import SocketEndpoint, refuse
 from fairlead.api.pages import make_pages
 from fairlead.api.problems import MethodNotAllowed, NotFound, problem_of
-from fairlead.api.routes import dead_letters, limits, simple, tasks, workers
-from fairlead.api.table import Route
+from fairlead.api.routes import (
+    dead_letters,
+    declarations,
+    jobs,
+    limits,
+    live,
+    metrics,
+    simple,
+    tasks,
+    worker_calls,
+    workers,
+)
+from fairlead.api.table import Route, SocketRoute
 
 #: The busiest first: the router looks through them in this order.
 ROUTES: tuple[Route, ...] = (
     *tasks.ROUTES,
+    *live.ROUTES,
     *workers.ROUTES,
+    *worker_calls.ROUTES,
     *limits.ROUTES,
+    *jobs.ROUTES,
     *dead_letters.ROUTES,
+    *declarations.ROUTES,
     *simple.ROUTES,
+    *metrics.ROUTES,
 )
+
+SOCKETS: tuple[SocketRoute, ...] = live.SOCKETS
 
 
 def make_app(gateway: Gateway) -> ASGIApp:
@@ -30,6 +49,7 @@ def make_app(gateway: Gateway) -> ASGIApp:
     for path, page in make_pages(ROUTES).items():
         addresses[path] = {"GET": page}
     routes: list[BaseRoute] = [StarletteRoute(path, Address(known)) for path, known in addresses.items()]
+    routes += [WebSocketRoute(socket.path, SocketEndpoint(socket, gateway)) for socket in SOCKETS]
     return Router(routes, redirect_slashes=False, default=nothing_here)
 
 
@@ -51,4 +71,4 @@ async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
         await send_problem(send, problem_of(NotFound()))
     else:
-        await send({"type": "websocket.close", "code": 4404})
+        await refuse(send, NotFound())

@@ -12,16 +12,20 @@ from typing import Any
 
 import uvicorn
 
+from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.gathering import Gatherer
+from fairlead.api.live.connections import Connections
 from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
+from fairlead.api.socket_protocol import CappedSocketProtocol
 from fairlead.errors import InvalidSettings
 from fairlead.priority_service import PriorityService
-from fairlead.settings import Settings
-from fairlead.store.api_keys import KeyRing
+from fairlead.settings import ServerSettings, Settings
+from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
+from fairlead.worker.services import running_services
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
@@ -82,21 +86,32 @@ class Server(uvicorn.Server):
 async def serve(
     store: Store, settings: Settings, host: str, opened: socket.socket, stop: asyncio.Event
 ) -> None:
-    """The gateway and the upkeep beside it, until told to stop."""
-    async with _gateway(store, settings, host) as gateway:
-        server = Server(_config(gateway, settings.server.read_seconds))
+    """The gateway, the upkeep beside it and what calls the services, until told to stop."""
+    async with _gateway(store, settings, host) as gateway, _services(store, settings):
+        server = Server(_config(gateway, settings.server))
         upkeep = asyncio.create_task(Caretaker(store).run())
+        keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
         serving = asyncio.create_task(server.serve(sockets=[opened]))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             gateway.stopping.set()
+            gateway.connections.end_all()
             server.should_exit = True
             await serving
         finally:
-            for task in (upkeep, stopping):
+            for task in (upkeep, keys, stopping):
                 task.cancel()
-            await asyncio.wait({upkeep, stopping})
+            await asyncio.wait({upkeep, keys, stopping})
+
+
+@asynccontextmanager
+async def _services(store: Store, settings: Settings) -> AsyncIterator[None]:
+    if settings.services:
+        async with running_services(store, settings):
+            yield
+    else:
+        yield
 
 
 @asynccontextmanager
@@ -114,14 +129,21 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,
             asks_for_keys=await store.api_keys.any(),
+            failed_keys=FailedKeys(settings.server.failed_keys_per_minute),
+            connections=Connections(settings.server.live_per_key),
+            submit_rate=settings.server.submit_rate,
             hosts=hosts,
             sites=sites,
         )
 
 
-def _config(gateway: Gateway, read_seconds: float) -> uvicorn.Config:
+def _config(gateway: Gateway, settings: ServerSettings) -> uvicorn.Config:
+    seconds = {"read_seconds": settings.read_seconds, "write_seconds": settings.write_seconds}
     options: dict[str, Any] = {
-        "http": type("Protocol", (CappedProtocol,), {"read_seconds": read_seconds}),
+        "http": type("Protocol", (CappedProtocol,), seconds),
+        "ws": type("SocketProtocol", (CappedSocketProtocol,), seconds),
+        "ws_max_size": 256 * 1024,
+        "ws_per_message_deflate": False,  # what is sent is short, and each connection would keep its tables
         "lifespan": "off",
         "proxy_headers": False,
         "log_config": None,
@@ -131,7 +153,6 @@ def _config(gateway: Gateway, read_seconds: float) -> uvicorn.Config:
         "date_header": False,
         "timeout_keep_alive": 60,
         "timeout_graceful_shutdown": GRACE_SECONDS,
-        "ws_max_size": 256 * 1024,
     }
     return uvicorn.Config(make_app(gateway), **options)
 

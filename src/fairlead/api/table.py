@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.bodies import Body, NoQuery
+from fairlead.api.bodies import Body, NoQuery, TicketQuery
 from fairlead.api.call import MOST_BODY, Call
 from fairlead.api.gateway import Scope
 from fairlead.errors import FairleadError
@@ -22,6 +22,8 @@ class Route:
     handler: Handler
     answer: Any  # the type of what is answered
     status: int = 200
+    streams: bool = False  # the handler answers with what sends the answer, piece by piece
+    media: str = "application/json"  # of the answer; a text is sent as it is, anything else as JSON
     body: type[Body] | None = None
     query: type[Body] = NoQuery
     refusals: tuple[type[FairleadError], ...] = ()
@@ -35,3 +37,13 @@ class Route:
 
     def make_decoder(self) -> msgspec.json.Decoder[Any] | None:
         return msgspec.json.Decoder(self.body) if self.body else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRoute:
+    """A WebSocket. The handler accepts it; what it raises before is answered as to any other request."""
+
+    path: str
+    scopes: tuple[Scope, ...]  # all of them are needed
+    handler: Callable[[Call, Any], Awaitable[None]]
+    query: type[TicketQuery] = TicketQuery

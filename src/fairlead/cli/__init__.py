@@ -13,6 +13,7 @@ from fairlead.errors import (
     InvalidInput,
     InvalidSettings,
     NamespaceNotOpen,
+    NotAllowed,
     StoreUnavailable,
     UnsuitableServer,
 )
@@ -22,6 +23,7 @@ DONE, FAILED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES: dict[type[FairleadError], int] = {
     InvalidInput: USAGE,
     InvalidSettings: USAGE,
+    NotAllowed: USAGE,
     EngineFailed: NOT_REACHABLE,
     NamespaceNotOpen: NOT_REACHABLE,
     StoreUnavailable: NOT_REACHABLE,
@@ -41,6 +43,7 @@ COMMANDS = {
         "Submit a task; --wait shows how it goes and prints its result.",
     ),
     "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
+    "job": ("fairlead.cli.job:app", "Submit, show, watch, resume and cancel jobs: runs of pipelines."),
     "limit": ("fairlead.cli.limit:app", "Show, set and free limits."),
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),

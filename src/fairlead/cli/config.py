@@ -48,7 +48,8 @@ def _shown(value: Any) -> str:
 
 def _without_passwords(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_passwords(inner) for name, inner in value.items()}
+        shown = {name: _without_passwords(inner) for name, inner in value.items()}
+        return shown | {"key": "***"} if shown.get("key") else shown
     if isinstance(value, list):
         return [_without_passwords(inner) for inner in value]
     if isinstance(value, str):

@@ -10,10 +10,10 @@ from cyclopts import App, Parameter
 
 from fairlead.cli import DONE, FAILED
 from fairlead.cli.auditing import note
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import agreed, each, print_json, print_table, say
+from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, UnknownTask
-from fairlead.store.store import Store
 from fairlead.task import Task
 from fairlead.views import task_view, time_view
 
@@ -32,14 +32,14 @@ async def list_dead(
     *,
     task_type: OfType = None,
     limit: Annotated[int, Parameter(help="At most so many, the latest first.")] = 50,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """List what failed for good, or used up its tries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
-    async with open_store(options) as store:
-        tasks = [task async for task in _dead(store, task_type, limit)]
+    async with open_door(options) as door:
+        tasks = [task async for task in _dead(door, task_type, limit)]
     if output == "json":
         print_json({"tasks": [task_view(task) for task in tasks]})
     else:
@@ -66,18 +66,18 @@ class Choice:
             return _tasks(len(task_ids))
         return "all" + (f" {self.task_type}" if self.task_type else "") + " tasks that failed"
 
-    async def ids(self, store: Store, task_ids: Sequence[str]) -> list[str]:
+    async def ids(self, door: Door, task_ids: Sequence[str]) -> list[str]:
         if not self.every:
             return list(task_ids)
         # all ids before the first act: one that fails again meanwhile is not to be replayed again
-        return [task.task_id async for task in _dead(store, self.task_type)]
+        return [task.task_id async for task in _dead(door, self.task_type)]
 
 
 @app.command
 async def replay(
     *task_ids: TaskIds,
     choice: Choice | None = None,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> int:
     """Queue failed and dead-lettered tasks again, as at the beginning."""
@@ -91,7 +91,7 @@ def purge(
     *task_ids: TaskIds,
     choice: Choice | None = None,
     yes: Annotated[bool, Parameter(help="Do not ask.", negative=())] = False,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> int:
     """Forget failed and dead-lettered tasks for good. On a terminal it asks first."""
@@ -107,14 +107,14 @@ async def _do(
     act: Literal["replay", "purge"],
     task_ids: Sequence[str],
     choice: Choice,
-    options: StoreOptions | None,
+    options: DoorOptions | None,
     output: Output,
 ) -> int:
     done: list[str] = []
     refused: dict[str, FairleadError] = {}
-    async with open_store(options) as store:
-        do = store.replay if act == "replay" else store.purge
-        for task_id in each(await choice.ids(store, task_ids), act):
+    async with open_door(options) as door:
+        do = door.replay if act == "replay" else door.purge
+        for task_id in each(await choice.ids(door, task_ids), act):
             try:
                 await do(task_id)
                 done.append(task_id)
@@ -123,7 +123,7 @@ async def _do(
                     refused[task_id] = problem
         if done:
             after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
-            await note(store, act, choice.words(task_ids), None, after)
+            await note(door, act, choice.words(task_ids), None, after)
     if output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
         print_json({DONE_WORDS[act]: done, "refused": why})
@@ -134,11 +134,11 @@ async def _do(
     return FAILED if refused else DONE
 
 
-async def _dead(store: Store, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
+async def _dead(door: Door, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
     """The latest first. What fails meanwhile moves the others on: one that is met twice is told once."""
     told: set[str] = set()
     skip = 0
-    while page := await store.dead_letters(PAGE, skip=skip):
+    while page := await door.dead_letters(PAGE, skip=skip):
         for task in page:
             if len(told) == most:
                 return

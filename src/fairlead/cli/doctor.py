@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fairlead.cli.options import Output, StoreOptions
+from fairlead.cli.options import DoorOptions, Output
 from fairlead.cli.output import print_json, print_table
 from fairlead.settings import Settings
 from fairlead.store.breach import Breach
@@ -10,9 +10,9 @@ from fairlead.store.doctor import examine
 from fairlead.store.opening import connected_store
 
 
-def doctor(*, options: StoreOptions | None = None, output: Output = "table") -> int:
+def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> int:
     """Check every invariant of the namespace. Exit code 1 and a sentence for each breach."""
-    settings, _ = (options or StoreOptions()).read_settings()
+    settings = (options or DoorOptions()).client_settings()
     breaches = asyncio.run(_examine(settings))
     if output == "json":
         print_json({"breaches": [{"invariant": b.invariant, "sentence": b.sentence} for b in breaches]})

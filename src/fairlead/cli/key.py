@@ -6,12 +6,13 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from fairlead.cli.auditing import note
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_store
 from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
-from fairlead.settings_values import PERIODS
+from fairlead.settings import Rate
+from fairlead.settings_values import PERIODS, parse_rate
 from fairlead.store.api_keys import ApiKey, NewKey, id_of
-from fairlead.views import key_view, time_view
+from fairlead.views import key_view, rate_text, time_view
 
 app = App(name="key", help="Make, list, rotate and revoke API keys.")
 
@@ -30,32 +31,47 @@ async def create(
     ],
     tenant: Annotated[str | None, Parameter(help="Only for the tasks of this tenant; else for all.")] = None,
     expires: Annotated[str, Parameter(help="For how long: 90d, 12h, 30min, or never.")] = "never",
-    options: StoreOptions | None = None,
+    rate: Annotated[
+        str | None, Parameter(help="Tasks it may submit: 100/s, 1000/h; else as the server says.")
+    ] = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Make a key and print it, once: the store keeps only a digest of it."""
     scopes = [one.strip() for part in scope for one in part.split(",")]
     seconds = None if expires == "never" else read_duration("--expires", expires)
+    allowed = None if rate is None else read_rate("--rate", rate)
     async with open_store(options, join=True) as store:
-        new = await store.api_keys.create(name, scopes, tenant=tenant, expires_seconds=seconds)
+        new = await store.api_keys.create(name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed)
         _show(new, output)  # before anything else can go wrong: it is there now, and nobody else knows it
         await note(store, "create_key", new.api_key.id, None, key_view(new.api_key))
 
 
 @app.command(name="list")
-async def list_keys(*, options: StoreOptions | None = None, output: Output = "table") -> None:
+async def list_keys(*, options: DoorOptions | None = None, output: Output = "table") -> None:
     """List the keys, without their secrets."""
     async with open_store(options) as store:
         keys = await store.api_keys.all()
     if output == "json":
         print_json({"keys": [key_view(key) for key in keys]})
     else:
-        columns = ("key", "name", "state", "scopes", "tenant", "created", "expires", "last used", "replaces")
+        columns = (
+            "key",
+            "name",
+            "state",
+            "scopes",
+            "tenant",
+            "rate",
+            "created",
+            "expires",
+            "last used",
+            "replaces",
+        )
         print_table(columns, [_row(key) for key in keys])
 
 
 @app.command
-async def revoke(key_id: KeyId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+async def revoke(key_id: KeyId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
     """End a key, at once and for good."""
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
@@ -73,7 +89,7 @@ async def rotate(
     /,
     *,
     overlap: Annotated[str, Parameter(help="For how long the old key goes on: 1d, 1h, 0s.")] = "1d",
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Make a key with the same rights and print it; the old one ends after the overlap."""
@@ -92,6 +108,15 @@ def read_duration(field: str, text: str) -> int:
     return int(match[1]) * PERIODS[match[2]]
 
 
+def read_rate(field: str, text: str) -> Rate:
+    """`100/s`, of which all may come at once."""
+    try:
+        count, period = parse_rate(text)
+    except ValueError as problem:
+        raise InvalidInput(field, f"{text!r}: {problem}") from None
+    return Rate(count=count, period_seconds=period, burst=count)
+
+
 def _show(new: NewKey, output: Output) -> None:
     if output == "json":
         print_json({"key": new.key_text, **key_view(new.api_key)})
@@ -107,6 +132,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
         key.state,
         ",".join(key.scopes),
         key.tenant or "-",
+        "-" if key.interval_us is None else rate_text(key.interval_us),
         time_view(key.created_at) or "-",
         time_view(key.expires_at) or "never",
         time_view(key.last_used_at) or "never",

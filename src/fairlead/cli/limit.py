@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from fairlead.cli.auditing import note
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput
 from fairlead.settings import LimitSettings, Rate, Slots
@@ -20,11 +20,11 @@ Name = Annotated[str, Parameter(help="Name of the limit.")]
 
 @app.command
 async def status(
-    name: Name | None = None, /, *, options: StoreOptions | None = None, output: Output = "table"
+    name: Name | None = None, /, *, options: DoorOptions | None = None, output: Output = "table"
 ) -> None:
     """Show all limits, or one with everybody who holds it."""
-    async with open_store(options) as store:
-        limits = [await store.limits.get(name)] if name is not None else await store.limits.all()
+    async with open_door(options) as door:
+        limits = [await door.limits.get(name)] if name is not None else await door.limits.all()
     if output == "json":
         views = [limit_view(limit) for limit in limits]
         print_json({"limits": views} if name is None else limit_and_slots_view(limits[0]))
@@ -45,7 +45,7 @@ def _row(limit: Limit) -> tuple[str, ...]:
         str(limit.waiting),
         str(limit.room),
         "-" if limit.interval_us is None else rate_text(limit.interval_us),
-        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.hold else "-",
+        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.hold is not None else "-",
     )
 
 
@@ -73,16 +73,16 @@ async def set_limit(
     burst: Annotated[
         int | None, Parameter(help="Of a rate: so many at once; else as many as its number.")
     ] = None,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
-    async with open_store(options, join=True) as store:
-        before = next((limit_view(one) for one in await store.limits.all() if one.name == name), None)
-        await store.limits.set(name, wanted)
-        now = await store.limits.get(name)
-        await note(store, "set_limit", name, before, limit_view(now))
+    async with open_door(options, join=True) as door:
+        before = next((limit_view(one) for one in await door.limits.all() if one.name == name), None)
+        await door.limits.set(name, wanted)
+        now = await door.limits.get(name)
+        await note(door, "set_limit", name, before, limit_view(now))
     if output == "json":
         print_json(limit_view(now))
     elif isinstance(wanted, Slots):
@@ -114,18 +114,18 @@ async def release(
     force: Annotated[
         bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
     ] = False,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Free a lease that is stuck, although what it protects may still be going on."""
-    async with open_store(options) as store:
+    async with open_door(options) as door:
         try:
             if not force:
                 raise Fenced
-            await store.limits.force_release(name, lease)
-            await note(store, "force_release", f"{name}/{lease}", {"held": True}, {"held": False})
+            await door.limits.force_release(name, lease)
+            await note(door, "force_release", f"{name}/{lease}", {"held": True}, {"held": False})
         except Fenced:
-            raise _why_not(await store.limits.get(name), lease) from None
+            raise _why_not(await door.limits.get(name), lease) from None
     if output == "json":
         print_json({"name": name, "lease_id": lease, "released": True})
     else:

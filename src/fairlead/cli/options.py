@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from fairlead.errors import NamespaceNotOpen
+from fairlead.errors import InvalidInput, NamespaceNotOpen
 from fairlead.settings import Settings
-from fairlead.settings_file import read_settings
+from fairlead.settings_file import load_client_settings, read_settings
 from fairlead.settings_values import Sources
 
 if TYPE_CHECKING:
+    from fairlead.door import Door
     from fairlead.store.store import Store
 
 Output = Annotated[Literal["table", "json"], Parameter(help="How to print the answer.")]
@@ -36,20 +37,63 @@ class StoreOptions:
 
     def read_settings(self) -> tuple[Settings, Sources]:
         """The settings in effect for this command, and what set each."""
-        options = {
+        return read_settings(self.config, os.environ, self._said())
+
+    def _said(self) -> dict[str, tuple[str, str]]:
+        return {
             "engine.url": ("--engine", self.engine or ""),
             "engine.data": ("--data", str(self.data or "")),
             "engine.namespace": ("--namespace", self.namespace or ""),
         }
-        return read_settings(self.config, os.environ, options)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DoorOptions(StoreOptions):
+    """Through a gateway, or to the server itself."""
+
+    url: Annotated[
+        str | None, Parameter(help="URL of a gateway (FAIRLEAD_URL); else the engine is used itself.")
+    ] = None
+    key: Annotated[str | None, Parameter(help="API key for the gateway (FAIRLEAD_KEY).")] = None
+
+    def client_settings(self) -> Settings:
+        if self.url is not None and (self.engine or self.data):
+            raise InvalidInput("--url", "leads through a gateway: leave out --engine and --data, or this")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise InvalidInput("--url", "is the address of a gateway, like http://127.0.0.1:8000")
+        said = self._said() | {"engine.key": ("--key", self.key or "")}
+        if self.url is not None:
+            said["engine.url"] = ("--url", self.url)
+        return load_client_settings(self.config, os.environ, said)
 
 
 @asynccontextmanager
-async def open_store(options: StoreOptions | None, *, join: bool = False) -> "AsyncIterator[Store]":
-    """The store the options name; nothing is written by looking. `join`: the namespace is made if need be."""
+async def open_door(options: DoorOptions | None, *, join: bool = False) -> "AsyncIterator[Door]":
+    """The gateway that the options name, or the store itself."""
+    settings = (options or DoorOptions()).client_settings()
+    if settings.engine.is_gateway:
+        from fairlead.client.client import Client  # its HTTP library brings much that others do not need
+
+        async with Client(settings) as client:
+            yield client
+    else:
+        async with _opened(settings, join) as store:
+            yield store
+
+
+@asynccontextmanager
+async def open_store(options: DoorOptions | None, *, join: bool = False) -> "AsyncIterator[Store]":
+    """The store itself, for what no gateway can do."""
+    async with _opened((options or DoorOptions()).client_settings(), join) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
+    """Nothing is written by looking. `join`: the namespace is made if need be."""
     from fairlead.store.opening import connected_store  # not for `config check`, which needs no server
 
-    settings, _ = (options or StoreOptions()).read_settings()
     async with connected_store(settings) as store:
         try:
             await (store.open(govern=False) if join else store.check_open())

@@ -1,14 +1,14 @@
 """`fairlead stats`: how much waits, runs and ended lately."""
 
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table
 from fairlead.views import stats_view
 
 
-async def stats(*, options: StoreOptions | None = None, output: Output = "table") -> None:
+async def stats(*, options: DoorOptions | None = None, output: Output = "table") -> None:
     """Show how much waits, runs and ended lately."""
-    async with open_store(options) as store:
-        view = stats_view(await store.stats())
+    async with open_door(options) as door:
+        view = stats_view(await door.stats())
     if output == "json":
         print_json(view)
         return

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, say
 from fairlead.cli.watching import check_completed, follow, screen_for
 from fairlead.errors import InvalidInput
@@ -36,7 +36,9 @@ class Wishes:
         str | None,
         Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
     ] = None
-    priority: Annotated[PriorityName, Parameter(help="Who goes first.")] = "medium"
+    priority: Annotated[
+        PriorityName | None, Parameter(help="Who goes first; else medium, or what the gateway finds.")
+    ] = None
     user_id: Annotated[str | None, Parameter(help="Whose work it is; shares are fair between users.")] = None
     limit: Annotated[
         tuple[str, ...], Repeated, Parameter(help="name=units of a limit it holds while it runs; repeatable.")
@@ -57,7 +59,8 @@ class Wishes:
         return NewTask(
             task_type=task_type,
             parameters=given_parameters(self.parameters, self.param),
-            priority=self.priority,
+            priority=self.priority or "medium",
+            priority_asked=self.priority is not None,
             user_id=self.user_id,
             limits=given_limits(self.limit),
             timeout_seconds=self.timeout,
@@ -76,16 +79,16 @@ async def submit(
     *,
     wishes: Wishes | None = None,
     wait: Annotated[bool, Parameter(help="Show how it goes, then print its result.", negative=())] = False,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
     new = (wishes or Wishes()).task(task_type)
-    async with open_store(options, join=True) as store:
-        submitted = await store.submit_one(new)
+    async with open_door(options, join=True) as door:
+        submitted = await door.submit_one(new)
         if wait:
             say(_sentence(submitted))
-            task = await follow(store, submitted.task_id, screen_for(sys.stderr))
+            task = await follow(door, submitted.task_id, screen_for(sys.stderr))
     if wait:
         _print_end(task, output)
     elif output == "json":
@@ -108,9 +111,9 @@ def _sentence(submitted: Submitted) -> str:
     return f"{submitted.task_id} {submitted.status}{where}" + " (accepted before)" * submitted.repeated
 
 
-def given_parameters(text: str | None, pairs: Sequence[str]) -> dict[str, Any]:
-    """The object of `--parameters`, with each `--param` put over it."""
-    parameters: dict[str, Any] = {} if text is None else _object(_text_of(text))
+def given_parameters(text: str | None, pairs: Sequence[str], option: str = "--parameters") -> dict[str, Any]:
+    """The object of the option, with each `--param` put over it."""
+    parameters: dict[str, Any] = {} if text is None else _object(option, _text_of(option, text))
     for pair in pairs:
         name, value = _split("--param", pair, "name=value")
         parameters[name] = _json_or_text(value)
@@ -134,24 +137,24 @@ def _split(option: str, pair: str, form: str) -> tuple[str, str]:
     return name, value
 
 
-def _text_of(given: str) -> str:
+def _text_of(option: str, given: str) -> str:
     try:
         if given == "-":
             return sys.stdin.read()
         return Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
     except OSError as problem:
-        raise InvalidInput("--parameters", f"cannot read {given[1:]}: {problem.strerror}") from None
+        raise InvalidInput(option, f"cannot read {given[1:]}: {problem.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidInput("--parameters", "is not text in UTF-8") from None
+        raise InvalidInput(option, "is not text in UTF-8") from None
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(option: str, text: str) -> dict[str, Any]:
     try:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as problem:
-        raise InvalidInput("--parameters", f'{problem}; write an object such as {{"name": 1}}') from None
+        raise InvalidInput(option, f'{problem}; write an object such as {{"name": 1}}') from None
     if not isinstance(parsed, dict):
-        raise InvalidInput("--parameters", 'is JSON, but not an object such as {"name": 1}')
+        raise InvalidInput(option, 'is JSON, but not an object such as {"name": 1}')
     return parsed
 
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from fairlead.cli.options import Output, StoreOptions, open_store
+from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
+from fairlead.door import Door
 from fairlead.settings import PriorityName
 from fairlead.states import State
 from fairlead.store.listing import Wanted
-from fairlead.store.store import Store
 from fairlead.task import Task
 from fairlead.views import explanation_view, task_view, time_view
 
@@ -30,13 +30,13 @@ async def list_tasks(
     user_id: Annotated[str | None, Parameter(help="Only those of this user.")] = None,
     limit: Annotated[int, Parameter(help="At most so many.")] = 50,
     cursor: Annotated[str, Parameter(help="Go on where the list before ended.")] = "",
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """List tasks that wait, run, or ended lately."""
-    async with open_store(options) as store:
+    async with open_door(options) as door:
         wanted = Wanted(status, priority, task_type, user_id)
-        tasks, cursor = await _listed(store, wanted, limit, cursor)
+        tasks, cursor = await _listed(door, wanted, limit, cursor)
     if output == "json":
         print_json({"tasks": [task_view(task) for task in tasks], "next_cursor": cursor or None})
         return
@@ -46,11 +46,11 @@ async def list_tasks(
         say(f"There may be more: --cursor {cursor}")
 
 
-async def _listed(store: Store, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
+async def _listed(door: Door, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
     """The latest first. A page of the store may be empty and not the last."""
     tasks: list[Task] = []
     while True:
-        page = await store.list_tasks(
+        page = await door.list_tasks(
             status=wanted.status,
             priority=wanted.priority,
             task_type=wanted.task_type,
@@ -76,11 +76,11 @@ def _row(task: Task) -> tuple[str, ...]:
 
 
 @app.command
-async def show(task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+async def show(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
     """Show everything that is known of a task."""
-    async with open_store(options) as store:
-        task = await store.get(task_id)
-        waits = await store.explain(task_id) if task.status is State.QUEUED else None
+    async with open_door(options) as door:
+        task = await door.get(task_id)
+        waits = await door.explain(task_id) if task.status is State.QUEUED else None
     view = task_view(task, waits.queue_position if waits else None)
     if output == "json":
         print_json(view)
@@ -90,11 +90,11 @@ async def show(task_id: TaskId, /, *, options: StoreOptions | None = None, outpu
 
 @app.command
 async def explain(
-    task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table"
+    task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table"
 ) -> None:
     """Say why a task waits, and what has to happen before it starts."""
-    async with open_store(options) as store:
-        explanation = await store.explain(task_id)
+    async with open_door(options) as door:
+        explanation = await door.explain(task_id)
     view = explanation_view(explanation)
     if output == "json":
         print_json(view)
@@ -104,12 +104,10 @@ async def explain(
 
 
 @app.command
-async def cancel(
-    task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table"
-) -> None:
+async def cancel(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
     """End a task. One that runs is cancelled at once, and its worker is told to stop."""
-    async with open_store(options) as store:
-        worker = await store.cancel(task_id)
+    async with open_door(options) as door:
+        worker = await door.cancel(task_id)
     if output == "json":
         print_json({"task_id": task_id, "status": State.CANCELLED, "worker_id": worker})
     else:
@@ -117,11 +115,11 @@ async def cancel(
 
 
 @app.command
-async def watch(task_id: TaskId, /, *, options: StoreOptions | None = None, output: Output = "table") -> None:
+async def watch(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
     """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
     screen: Screen = JsonLines(sys.stdout) if output == "json" else screen_for(sys.stdout)
-    async with open_store(options) as store:
-        task = await follow(store, task_id, screen)
+    async with open_door(options) as door:
+        task = await follow(door, task_id, screen)
     check_completed(task)
     if output == "table":
         print_json(task.result)

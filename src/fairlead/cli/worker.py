@@ -5,16 +5,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead.cli.options import StoreOptions
+from fairlead.cli.options import DoorOptions
+from fairlead.errors import InvalidInput
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.supervisor import Supervisor
 from fairlead.worker.worker import GRACE_SECONDS, Plan, WorkerOptions
 
 
 def worker(
-    target: Annotated[str, Parameter(help="Where the app is: module:attribute, as in tasks:fl.")],
+    target: Annotated[str, Parameter(help="Where the app is: module:attribute, as in tasks:fl.")] = "",
     /,
     *,
+    services: Annotated[
+        bool, Parameter(help="Instead of an app: call the services of the settings.", negative=())
+    ] = False,
     processes: Annotated[int, Parameter(help="Worker processes to run; one that dies is replaced.")] = 1,
     capacity: Annotated[int | None, Parameter(help="Tasks at once in each process.")] = None,
     reserve: Annotated[int | None, Parameter(help="Of those, how many for high priority only.")] = None,
@@ -26,20 +30,24 @@ def worker(
         float,
         Parameter(help="Seconds that running tasks get after SIGTERM or Ctrl-C before they are given back."),
     ] = GRACE_SECONDS,
-    options: StoreOptions | None = None,
+    options: DoorOptions | None = None,
 ) -> int:
     """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
-    where = options or StoreOptions()
+    if bool(target) == services:
+        raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
+    where = options or DoorOptions()
+    where.client_settings()  # what is wrong with them is said once, not by every process
     set_up_logging()
     plan = Plan(
         target=target,
         options=WorkerOptions(
             capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace
         ),
-        url=where.engine,
+        url=where.url or where.engine,
         data=str(where.data) if where.data else None,
         namespace=where.namespace,
         config=str(where.config) if where.config else None,
+        key=where.key,
     )
     return asyncio.run(_supervise(plan, processes))
 

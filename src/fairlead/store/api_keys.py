@@ -1,7 +1,5 @@
 """API keys: who may do what. The secret of a key is shown once, and the store knows only its digest."""
 
-import asyncio
-import contextlib
 import hashlib
 import hmac
 import re
@@ -9,12 +7,12 @@ import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
 from fairlead import errors
-from fairlead.clock import monotonic
+from fairlead.settings import Rate
 from fairlead.store.connection import Connection, fields, pack, text
-from fairlead.store.limits import Runs
+from fairlead.store.limits import Runs, limit_arguments
 from fairlead.store.listening import Listener
 from fairlead.store.reports import expect_ok
 from fairlead.task import check_seconds, check_short
@@ -24,9 +22,6 @@ LETTERS = string.ascii_lowercase + string.digits
 ID = re.compile(r"[a-z0-9]{8}")
 KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})")
 NOBODY = "0" * 64  # the digest of no secret, compared with where there is no key
-MOST_REMEMBERED = 10_000
-LONGEST_MEMORY = 1.0  # seconds
-USE_EVERY = 60.0  # seconds between two notes that a key is in use
 
 KeyState = Literal["active", "expired", "revoked"]
 
@@ -51,6 +46,8 @@ class ApiKey:
     revoked_at: int | None = None
     last_used_at: int | None = None
     replaces: str | None = None
+    interval_us: int | None = None  # in which it may submit one task; None: as the settings say
+    burst: int | None = None  # tasks at once
     state: KeyState = "active"
 
 
@@ -85,17 +82,24 @@ class ApiKeys:
         *,
         tenant: str | None = None,
         expires_seconds: float | None = None,
+        rate: Rate | None = None,
     ) -> NewKey:
-        """A key that may do this, for tasks of this tenant (None: of all), until it expires (None: never)."""
+        """A key that may do this, for tasks of this tenant (None: of all), until it expires (None: never).
+
+        `rate` is how many tasks it may submit (None: as the settings say).
+        """
         if not name:
             raise errors.InvalidInput("name", "say whose key it is")
         check_short("name", name)
         check_short("tenant", tenant)
         check_seconds("expires_seconds", expires_seconds)
+        _, _, interval, burst = limit_arguments("rate", rate) if rate else (None,) * 4
         facts = {
             "name": name,
             "scopes": ",".join(_checked(scopes)),
             "tenant": tenant,
+            "interval": interval,
+            "burst": burst,
             "lifetime": expires_seconds and max(1, round(expires_seconds * 1000)),
         }
         said = {fact: value for fact, value in facts.items() if value is not None}
@@ -109,7 +113,7 @@ class ApiKeys:
     async def _make(self, act: str, *arguments: bytes | str | int) -> NewKey:
         while True:
             key_id, secret = _new_id(), secrets.token_urlsafe(32)
-            words = (key_id, _digest(secret), *arguments, self._store.clock())
+            words = (key_id, digest_of(secret), *arguments, self._store.clock())
             answer = await self._store.connection.run(act, *words)
             if text(answer[0]) != "taken":  # one of 36^8 ids: the next one is free
                 _, now, flat = expect_ok(answer)
@@ -151,85 +155,29 @@ class ApiKeys:
         key_id, secret = parts.groups()
         _, now, rows = await self._store.run("show_keys", key_id)
         facts = fields(rows[0][1]) if rows else {}
-        if not hmac.compare_digest(facts.get("digest", NOBODY), _digest(secret)):
+        if not hmac.compare_digest(facts.get("digest", NOBODY), digest_of(secret)):
             return None
         return Seen(_api_key(key_id, facts, int(now)), int(now))
 
     async def note_use(self, key_id: str) -> None:
         await self._store.run("use_key", key_id)
 
+    async def spend(self, key_id: str, tasks: int, usual: Rate | None) -> None:
+        """Takes so many from the key's own rate, or the usual one; raises RateLimited, and takes nothing."""
+        interval, burst = (usual.interval_us, usual.burst) if usual else ("", "")
+        words = (key_id, tasks, interval, burst, self._store.clock())
+        answer = await self._store.connection.run("spend_key", *words)
+        if text(answer[0]) == "rate_limited":
+            raise errors.RateLimited(retry_after=int(answer[1]) / 1000)
+        if text(answer[0]) == "over_burst":
+            most = text(answer[1])
+            raise errors.InvalidInput("tasks", f"{tasks} at once, this key may send at most {most}")
+        expect_ok(answer)
+
     def listener(self, changed: Callable[[], None]) -> Listener:
         """Calls `changed` when a key was made or changed, or that may have been missed."""
         connection = self._store.connection
         return Listener(connection, connection.keys.key_channel, lambda _: changed(), changed)
-
-
-class KeyRing:
-    """Checks keys without asking the store each time. `async with KeyRing(store.api_keys) as keys:`
-
-    What it found it remembers for at most a second, and only while it hears of every change.
-    """
-
-    def __init__(self, api_keys: ApiKeys, cache_seconds: float = LONGEST_MEMORY) -> None:
-        self._api_keys = api_keys
-        self._cache_seconds = min(cache_seconds, LONGEST_MEMORY)
-        # By the digest of the text, also what is no key: a wrong secret is remembered like an unknown id.
-        self._remembered: dict[str, tuple[float, Seen | None]] = {}
-        self._changes = 0
-        self._noted: dict[str, float] = {}
-        self._noting: set[asyncio.Task[None]] = set()
-        self._listener = api_keys.listener(self.forget)
-
-    async def __aenter__(self) -> Self:
-        self._listener.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._listener.stop()
-        self.forget()
-        noting = list(self._noting)
-        for task in noting:
-            task.cancel()
-        await asyncio.gather(*noting, return_exceptions=True)
-
-    async def check(self, key_text: str) -> ApiKey | None:
-        """As `ApiKeys.check`."""
-        since, seen = await self._find(key_text)
-        if not seen or not seen.is_open((monotonic() - since) * 1000):
-            return None
-        self._note_use(seen.api_key.id)
-        return seen.api_key
-
-    def forget(self) -> None:
-        self._changes += 1
-        self._remembered.clear()
-
-    async def _find(self, key_text: str) -> tuple[float, Seen | None]:
-        digest, now = _digest(key_text), monotonic()
-        known = self._remembered.get(digest)
-        if known and now - known[0] < self._cache_seconds:
-            return known
-        changes = self._changes
-        known = (now, await self._api_keys.find(key_text))
-        # A revocation that was heard of meanwhile may be newer than the answer: that is not kept.
-        if self._listener.subscribed and changes == self._changes:
-            self._remembered.pop(digest, None)  # to stand last again
-            self._remembered[digest] = known
-            if len(self._remembered) > MOST_REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-        return known
-
-    def _note_use(self, key_id: str) -> None:
-        now = monotonic()
-        if now - self._noted.get(key_id, -USE_EVERY) >= USE_EVERY:
-            self._noted[key_id] = now
-            noting = asyncio.create_task(self._note(key_id))
-            self._noting.add(noting)
-            noting.add_done_callback(self._noting.discard)
-
-    async def _note(self, key_id: str) -> None:
-        with contextlib.suppress(errors.FairleadError):  # the next minute will do
-            await self._api_keys.note_use(key_id)
 
 
 def id_of(key_text: str) -> str:
@@ -260,7 +208,7 @@ def _new_id() -> str:
     return "".join(secrets.choice(LETTERS) for _ in range(8))
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
@@ -279,5 +227,7 @@ def _api_key(key_id: str, facts: Mapping[str, str], now: int) -> ApiKey:
         revoked_at=revoked,
         last_used_at=number("last_used"),
         replaces=facts.get("replaces"),
+        interval_us=number("interval"),
+        burst=number("burst"),
         state="revoked" if revoked else "expired" if expires and expires <= now else "active",
     )

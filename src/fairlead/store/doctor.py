@@ -3,12 +3,13 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
-C1: a wrong count of what waits of a user. A1: the audit was edited.
+C1: a wrong count of what waits of a user. J1 and J2: a job and its steps
+do not agree. A1: the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
-from fairlead.store import doctor_access, doctor_limits, doctor_places, doctor_tasks
+from fairlead.store import doctor_access, doctor_jobs, doctor_limits, doctor_places, doctor_tasks
 from fairlead.store.breach import Breach
 from fairlead.store.connection import Connection
 from fairlead.store.keys import LIVE
@@ -99,6 +100,8 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_places.holds,
     doctor_tasks.records_run_out,
     doctor_limits.declarations,
+    doctor_jobs.jobs_go_on,
+    doctor_jobs.results_are_kept,
     doctor_access.keys_are_listed,
     doctor_access.audit_is_a_chain,
 )

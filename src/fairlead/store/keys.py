@@ -33,6 +33,7 @@ FIXED = (
         of="name",
     ),
     Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
+    Key("pipelines", "hash", "<code or file>:<pipeline> -> its stages, each a list of steps"),
     Key("durations", "hash", "task type -> expected milliseconds"),
     Key(
         "fin",
@@ -44,7 +45,7 @@ FIXED = (
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),
     Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
-    Key("key", "hash", "an API key: the digest of its secret, and what it may do", of="id"),
+    Key("key", "hash", "an API key: the digest of its secret, what it may do, and how much", of="id"),
     Key("events", "stream", "the outbox: every transition, trimmed when recorded or over its cap"),
 )
 
@@ -79,6 +80,13 @@ LIVE = (
 #: Gone by themselves.
 PASSING = (
     Key("task", "hash", "the task", of="id", ends="its retention after it ended"),
+    Key(
+        "job",
+        "hash",
+        "a job: its plan, its results, how it stands",
+        of="id",
+        ends="its retention after it ended",
+    ),
     Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
     Key("lease", "hash", "a lease without a task", of="id", ends="released or expired"),
@@ -92,6 +100,7 @@ PASSING = (
     ),
     Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
     Key("idempotency", "string", "digest and task of an idempotency key", of="key", ends="its window"),
+    Key("ticket", "string", "whose ticket has this digest, and what it opens", of="digest", ends="30 s"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),
 )

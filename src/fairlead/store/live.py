@@ -9,14 +9,29 @@ from typing import Any
 
 import msgspec
 
+from fairlead.job import JobStatus
+from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.store.connection import Connection
 from fairlead.store.listening import Listener
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
+MOST_BYTES = 1 << 20  # of their details
 
-Row = tuple[str, str, str, str, int, int, str]
+JobRow = tuple[str, int, int, str, int]
+Row = tuple[str, str, str, str, int, int, str, int, JobRow | None]
 rows_of = msgspec.json.Decoder(list[Row]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class StepOf:
+    """What an act on a step means to its job, as it stands then."""
+
+    job_id: str
+    seq: int  # counts what is told of the job, from 1
+    step: int
+    status: JobStatus
+    priority: Priority  # by age too
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +45,26 @@ class Event:
     at: int  # ms
     fence: int
     detail: dict[str, Any]
+    seq: int = 0  # counts what is told of the task, from 1
+    job: StepOf | None = None
 
 
 class Watcher:
-    """The events of one task, or of all; `None` where some may be missing: look at the state yourself."""
+    """The events of a task, a job, or of all; `None` where some may be missing: look at the state."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Event | None] = deque()
+        self._waiting: deque[tuple[Event | None, int]] = deque()
+        self._bytes = 0
         self._news = asyncio.Event()
         self._ended = False
 
-    def tell(self, event: Event | None) -> None:
-        if len(self._waiting) >= MOST_WAITING:  # it is too slow: one look at the state is worth all of these
-            self._waiting.clear()
-            event = None
-        self._waiting.append(event)
+    def tell(self, event: Event | None, size: int = 0) -> None:
+        if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+            self._waiting.clear()  # it is too slow: one look at the state is worth all of these
+            self._bytes = 0
+            event, size = None, 0
+        self._waiting.append((event, size))
+        self._bytes += size
         self._news.set()
 
     def end(self) -> None:
@@ -60,19 +80,21 @@ class Watcher:
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
-        return self._waiting.popleft()
+        event, size = self._waiting.popleft()
+        self._bytes -= size
+        return event
 
 
 class Live:
     """One subscription for all watchers; it is there as long as somebody watches."""
 
     def __init__(self, connection: Connection) -> None:
-        self._watchers: dict[str | None, set[Watcher]] = {}  # by task; None: of all tasks
+        self._watchers: dict[str | None, set[Watcher]] = {}  # by task or job; None: of all tasks
         self._listener = Listener(connection, connection.keys.channel, self._deliver, self._turned)
 
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str | None = None) -> AsyncIterator[AsyncIterator[Event | None]]:
-        """The events from now on, of one task or of all.
+        """The events from now on, of one task, of the steps of one job, or of all.
 
         `None` comes first, when nothing can be missed any more, and after every gap: the line was lost for a
         while, or too much was left unread. What happened before it is in the state alone.
@@ -107,10 +129,11 @@ class Live:
     def _deliver(self, message: bytes) -> None:
         try:
             for row in rows_of(message):
-                interested = [*self._watchers.get(row[0], ()), *self._watchers.get(None, ())]
+                names = (row[0], row[8][0], None) if row[8] else (row[0], None)
+                interested = [watcher for name in names for watcher in self._watchers.get(name, ())]
                 event = _event(row) if interested else None
                 for watcher in interested:
-                    watcher.tell(event)
+                    watcher.tell(event, len(row[6]))
         except ValueError:  # of a newer Fairlead, say: what it tells is in the state too
             self._gap()
 
@@ -120,6 +143,7 @@ class Live:
 
 
 def _event(row: Row) -> Event:
-    task_id, act, before, after, at, fence, detail = row
+    task_id, act, before, after, at, fence, detail, seq, of = row
     was = State(before) if before else None
-    return Event(task_id, act, was, State(after), at, fence, msgspec.json.decode(detail))
+    job = StepOf(*of[:3], JobStatus(of[3]), Priority(of[4])) if of else None
+    return Event(task_id, act, was, State(after), at, fence, msgspec.json.decode(detail), seq, job)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fairlead.errors import StoreUnavailable
+from fairlead.errors import InvalidSettings, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import make_client
 from fairlead.store.engine import Engine, open_engine
@@ -18,6 +18,11 @@ from fairlead.store.wire import Line
 @asynccontextmanager
 async def connected_store(settings: Settings) -> AsyncIterator[Store]:
     """Connected, but not opened: nothing is written. The embedded server ends with whoever started it."""
+    if settings.engine.is_gateway:
+        raise InvalidSettings(
+            f"this works on the engine itself, not through a gateway ({settings.engine.url}): run it where "
+            "the engine is, and say --engine URL or --data FOLDER"
+        )
     if settings.engine.url:
         store = Store.connect(settings.engine.url, settings.engine.namespace, settings)
         try:

@@ -23,6 +23,7 @@ def stored_policy(settings: Settings) -> dict[str, int]:
     }
     return {name: max(0, round(value * 1000)) for name, value in seconds.items()} | {
         "budget": promotion.budget,
+        "started_first": int(settings.scheduling.started_jobs_first),
         "crash_limit": CRASH_LIMIT,
         "worker_ttl": settings.worker_ttl_ms,
         "max_events": settings.outbox.max_events,

@@ -30,6 +30,8 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "cancelled": errors.Fenced,
     "already_finished": errors.AlreadyFinished,
     "not_replayable": errors.NotReplayable,
+    "unknown_job": errors.UnknownJob,
+    "step_of_job": errors.StepOfJob,
     "not_purgeable": errors.NotPurgeable,
     "limit_full": errors.LimitFull,
     "conflict": errors.IdempotencyConflict,
@@ -138,6 +140,8 @@ class Output:
     seq: int
     fence: int
     chunk: Any
+    event_seq: int = 0  # the number of the event that told of it
+    at: int = 0  # ms
 
 
 def readable(words: str) -> str:

@@ -26,12 +26,12 @@ TASK_FIELDS = (
     *("state", "type", "priority", "capabilities", "limits", "created", "finished"),
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
-    *("tenant", "user_id"),
+    *("tenant", "user_id", "job_id", "step"),
 )
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
 #: Run out by themselves, now or later. They grow with traffic, the other keys with what waits and runs.
-TIMED = frozenset({"task", "output", "worker", "wake", "idempotency", "recent"})
+TIMED = frozenset({"task", "job", "output", "worker", "wake", "idempotency", "ticket", "recent"})
 
 READ = """#!lua flags=no-writes
 local prefix, most, fields, keys, call = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), {}, redis.call
@@ -107,6 +107,10 @@ class Snapshot:
     @property
     def tasks(self) -> dict[str, Fields]:
         return self.hashes.get("task", {})
+
+    @property
+    def jobs(self) -> dict[str, Fields]:
+        return self.hashes.get("job", {})
 
     @property
     def limits(self) -> dict[str, Fields]:

@@ -11,12 +11,14 @@ import msgspec
 
 from fairlead import errors
 from fairlead.settings import LimitSettings, Settings, TaskSettings
+from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
 from fairlead.store.connection import Answer, Connection, make_client, pack, text, unpack_records
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
+from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.listing import TaskPage, Wanted, dead_letters, get_task, list_tasks
@@ -24,6 +26,7 @@ from fairlead.store.live import Live
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import (
+    MOST_CHUNKS,
     Batch,
     Claimed,
     Completed,
@@ -39,9 +42,10 @@ from fairlead.store.reports import (
 )
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
+from fairlead.store.tickets import Tickets
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
-from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole
+from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole, to_json
 
 MOST_PER_CALL = 1000
 
@@ -59,8 +63,10 @@ class Store:
         self.limits = Limits(self)
         self.workers = Workers(connection, self)
         self.crons = Crons(self)
+        self.jobs = Jobs(self)
         self.live = Live(connection)
         self.api_keys = ApiKeys(self)
+        self.tickets = Tickets(connection)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)
 
@@ -98,7 +104,8 @@ class Store:
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
         if govern:
-            await self.declare("file", self.settings.tasks, self.settings.limits)
+            settings = self.settings
+            await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
 
     async def check_open(self) -> None:
         """Raises NamespaceNotOpen where nobody ever opened it; for those who only look."""
@@ -112,14 +119,22 @@ class Store:
         await self.connection.close()
 
     async def declare(
-        self, origin: Origin, types: Mapping[str, TaskSettings], limits: Mapping[str, LimitSettings]
+        self,
+        origin: Origin,
+        types: Mapping[str, TaskSettings],
+        limits: Mapping[str, LimitSettings],
+        pipelines: Mapping[str, Stages] | None = None,
     ) -> None:
-        """What tasks of these types get, whoever submits them, and the limits they need.
+        """What tasks of these types get, whoever submits them, the limits they need, and pipelines of them.
 
         A file is declared as a whole, code type by type. A limit is set when it is not as its origin declared
         it last: what was set by hand since stands.
         """
-        arguments = pack(declared_types(types)), pack(declared_limits(limits))
+        plans = [
+            {"name": name, "text": to_json(name, stages)}
+            for name, stages in sorted((pipelines or {}).items())
+        ]
+        arguments = pack(declared_types(types)), pack(declared_limits(limits)), pack(plans)
         answer = await self.connection.run("declare", origin, *arguments, self.clock())
         if text(answer[0]) == "invalid":
             raise errors.InvalidInput(text(answer[1]), text(answer[3]), text(answer[2]))
@@ -236,10 +251,13 @@ class Store:
         rows = (await self.run("progress", worker, batch.packed))[1] if batch.accepted else []
         return batch.answers(error_or_none(row) for row in rows)
 
-    async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
-        """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
+    async def outputs(
+        self, task_id: str, after: int = 0, *, after_event: int = 0, most: int = MOST_CHUNKS
+    ) -> list[Output]:
+        """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
         check_whole("after", after, MOST_UNITS)
-        rows = (await self.run("outputs", check_task_id(task_id), after))[1]
+        check_whole("after_event", after_event, MOST_UNITS)
+        rows = (await self.run("outputs", check_task_id(task_id), after, after_event, most))[1]
         return [Output(*msgspec.json.decode(row)) for row in rows]
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:

@@ -6,34 +6,52 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import msgspec
 
-from fairlead.app import Place
+from fairlead.app import Fairlead
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable
+from fairlead.pipeline.services import services_of
+from fairlead.place import Place
+from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app
 from fairlead.worker.logs import set_up_logging
+from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.worker import NOT_REACHABLE, STUCK, Plan, Worker
 
 
 async def work(end: socket.socket) -> int:
     link = await Link.over(end)
     plan = msgspec.convert(await link.receive(), Plan)
-    app = load_app(plan.target)
-    app.place = Place(plan.url, plan.data, plan.namespace, plan.config).or_else(app.place)
+    app = load_app(plan.target) if plan.target else Fairlead()
+    app.place = Place(plan.url, plan.data, plan.namespace, plan.config, plan.key).or_else(app.place)
     settings = app.place.read_settings()
     link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
     if await link.receive() is None:  # the supervisor has gone
         return 0
-    async with app:
-        worker = Worker(app.store, app.handlers, app.crons, plan.options, supervised=True)
+    async with app, _equipped(app, settings, plan) as worker:
         _obey_signals(worker)
         await worker.run(link)
     await link.close()
     return STUCK if worker.stuck else 0
+
+
+@asynccontextmanager
+async def _equipped(app: Fairlead, settings: Settings, plan: Plan) -> AsyncIterator[Worker]:
+    if plan.target:
+        yield Worker(app.door, app.handlers, app.crons, plan.options, supervised=True)
+        return
+    services, options = services_of(settings), plan.options
+    room = replace(
+        options, capacity=options.capacity or calls_at_once(services), reserve=options.reserve or 0
+    )
+    async with service_handlers(services) as handlers:
+        yield Worker(app.door, handlers, options=room, supervised=True)
 
 
 def _obey_signals(worker: Worker) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from fairlead.clock import monotonic
-from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable, UnknownWorker
+from fairlead.door import Door
+from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavailable, UnknownWorker
 from fairlead.store.reports import Completed, Failed
-from fairlead.store.store import Store
 from fairlead.worker.context import Said
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report, Returned, Stop, bad_result
@@ -31,7 +31,7 @@ log = logging.getLogger("fairlead.worker")
 class Claimer:
     def __init__(
         self,
-        store: Store,
+        door: Door,
         worker: str,
         capacity: int,
         handlers: Mapping[str, Handler],
@@ -40,15 +40,15 @@ class Claimer:
     ) -> None:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
         self.runner = Runner(handlers, self._hear, self._end, tell_apart)
-        self._store = store
+        self._door = door
         self._worker = worker
         self._capacity = capacity
         self._register = register
         self._tell_apart = tell_apart
-        self._lease_seconds = store.settings.lease_ms / 1000
+        self._lease_seconds = door.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._reports: list[Report] = []
-        self._sayings = Sayings(store, worker, self.runner.extend)
+        self._sayings = Sayings(door, worker, self.runner.extend)
         self._most_per_trip = max(1, capacity // len(LETTERS))
         self._serving: list[asyncio.Task[None]] = []
         self._under_way = 0  # trips
@@ -119,7 +119,7 @@ class Claimer:
     async def _report_and_claim(self, letter: str, want: int, reports: list[Report]) -> None:
         returned = [one.grant for one in reports if isinstance(one, Returned)]
         if returned:
-            await self.insist(lambda: self._store.release(self._worker, *returned))
+            await self.insist(lambda: self._door.release(self._worker, *returned))
         completed = [one for one in reports if isinstance(one, Completed)]
         failed = [one for one in reports if isinstance(one, Failed)]
         self._requests += 1
@@ -128,9 +128,7 @@ class Claimer:
         # of the first attempt: a lease may have begun with it although its answer was lost
         sent = monotonic()
         answers, claimed = await self.insist(
-            lambda: self._store.report(
-                self._worker, completed, failed, claim=want, idle=True, request=request
-            )
+            lambda: self._door.report(self._worker, completed, failed, claim=want, idle=True, request=request)
         )
         told: list[Completed | Failed] = [*completed, *failed]
         for report, answer in zip(told, answers, strict=True):
@@ -191,7 +189,7 @@ class Claimer:
         while True:
             try:
                 return await call()
-            except InvalidInput:  # however often it is asked
+            except (InvalidInput, NotAllowed):  # however often it is asked
                 raise
             except UnknownWorker:  # given up as dead, or the store has forgotten it
                 log.warning("register_again worker=%s", self._worker)
@@ -200,7 +198,7 @@ class Claimer:
                 if pause == FIRST_PAUSE:
                     log.warning("store_unavailable worker=%s %s", self._worker, problem)
                 with contextlib.suppress(FairleadError):  # the next attempt tells
-                    await self._store.reopen()
+                    await self._door.reopen()
             except FairleadError as problem:
                 log.error("store_fault worker=%s %s", self._worker, problem)
             await asyncio.sleep(pause)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead.errors import InvalidInput
+from fairlead.pipeline.steps import input_of
 from fairlead.store.reports import MOST_CHUNK_BYTES
 from fairlead.task import Task, check_seconds, check_text, to_json
 
@@ -34,6 +35,7 @@ class Context:
         self.fence = task.fence  #: only grows: let what you write to refuse a smaller one
         self.user_id = task.user_id
         self.job_id = task.job_id
+        self.job = input_of(task)  #: what this step is given of its job; None outside of jobs
         self.trace_id = task.trace_id
         self.timeout_seconds = task.timeout_ms / 1000
         self.cancelled = False  #: stop as soon as you can: what you return no longer counts

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead.errors import InvalidInput
+from fairlead.pipeline.steps import input_of, step_parameters
 from fairlead.settings import TaskSettings
-from fairlead.task import check_name
+from fairlead.task import Task, check_name
 from fairlead.worker.context import Context
 
 RunIn = Literal["loop", "thread", "process"]
@@ -38,6 +39,13 @@ class Handler:
             raise InvalidInput(
                 "run_in", f"{_name(self.function)}: another process cannot find it; define it in a module"
             )
+
+    def arguments(self, task: Task) -> dict[str, Any]:
+        """What the function is to be called with; InvalidInput when that does not fit its type hints."""
+        job = input_of(task)
+        return self.parameters.checked(
+            task.parameters if job is None else step_parameters(job, self.parameters.taken)
+        )
 
     @property
     def can_run_apart(self) -> bool:
@@ -107,6 +115,11 @@ class Parameters:
         self.names = {one.name for one in kept if one.kind is not one.VAR_KEYWORD}
         self._shape = self._make_shape(kept, hints)
         self._empty = not kept
+
+    @property
+    def taken(self) -> set[str] | None:
+        """The names it takes; None: any."""
+        return None if self._takes_any else self.names
 
     def _make_shape(self, kept: list[inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
         fields: list[Any] = []

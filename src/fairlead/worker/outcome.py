@@ -1,16 +1,15 @@
 """How a run ended, as the store is told: pure functions from what happened to what is reported."""
 
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
 from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
+from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
 from fairlead.store.reports import Completed, Failed, Grant, readable
 from fairlead.task import MOST_SECONDS, Task
 
 MOST_WORDS = 4000  # characters of a message that are kept
-RETRIABLE_STATUS = frozenset({408, 425, 429, 502, 503, 504})
 
 
 class Stop(StrEnum):
@@ -127,16 +126,10 @@ def _retry_after_ms(problem: BaseException) -> int:
     try:
         asked = problem.retry_after if isinstance(problem, RetriableError) else _header_seconds(problem)
         return round(min(max(0.0, float(asked or 0)), MOST_SECONDS) * 1000)
-    except (AttributeError, KeyError, TypeError, ValueError):  # not there, or nonsense: the usual pause
+    except (AttributeError, TypeError, ValueError):  # not there, or nonsense: the usual pause
         return 0
 
 
 def _header_seconds(problem: BaseException) -> float:
-    """What the header Retry-After of the answer asks for: seconds, or a date by the clock of who answered."""
     answer: Any = getattr(problem, "response", problem)
-    told = {name.lower(): value for name, value in answer.headers.items()}
-    try:
-        return float(told["retry-after"])
-    except ValueError:
-        until, since = (parsedate_to_datetime(told[name]) for name in ("retry-after", "date"))
-        return (until - since).total_seconds()
+    return retry_after_seconds(dict(answer.headers.items()))

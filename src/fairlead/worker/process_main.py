@@ -96,7 +96,7 @@ class Room:
             return {"failed": bad_result(task.task_id, task.fence, problem)}
 
     def _call(self, task: Task, handler: Handler) -> Any:
-        arguments = handler.parameters.checked(task.parameters)
+        arguments = handler.arguments(task)
         context = Context(task, lambda said: self._send({"said": said}))
         if handler.parameters.context:
             arguments[handler.parameters.context] = context

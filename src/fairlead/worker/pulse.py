@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
+from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
-from fairlead.settings import Settings
-from fairlead.store.opening import connected_store
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
 from fairlead.worker.link import Link
@@ -42,7 +42,7 @@ class Held:
 
 
 class Pulse:
-    def __init__(self, store: Store, link: Link, vouch: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, door: Door, link: Link, vouch: Callable[[], bool] = lambda: True) -> None:
         self.held = Held()
         self.worker: str | None = None
         # what is to be reported for it when it is dead; None: it did not say goodbye
@@ -50,12 +50,13 @@ class Pulse:
         self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
         self.heard_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were
-        self._store = store
+        self.lease_seconds = 0.0  # as the worker says, who has asked
+        self._beat_seconds = 0.0
+        self._door = door
         self._link = link
         self._vouch = vouch
         self._draining = False
         self._changed = asyncio.Event()
-        self._settings = store.settings
 
     async def run(self) -> None:
         """Until the worker says goodbye or its end of the line is gone."""
@@ -68,6 +69,8 @@ class Pulse:
                     continue
                 if "worker" in message:
                     self.worker = message["worker"]
+                    self.lease_seconds = message["lease_seconds"]
+                    self._beat_seconds = message["beat_seconds"]
                     self.held = Held()
                     self.prolonged_at = self.heard_at
                 elif message.get("draining"):
@@ -93,8 +96,8 @@ class Pulse:
         assert self.worker
         sent = monotonic()
         try:
-            beat = await self._store.workers.heartbeat(
-                self.worker, draining=self._draining, lease_ms=self._settings.lease_ms
+            beat = await self._door.workers.heartbeat(
+                self.worker, draining=self._draining, lease_ms=round(self.lease_seconds * 1000)
             )
         except UnknownWorker:  # given up as dead: it must register again
             self.held = Held()
@@ -103,7 +106,7 @@ class Pulse:
         except StoreUnavailable as problem:
             log.warning("heartbeat_failed worker=%s %s", self.worker, problem)
             with contextlib.suppress(FairleadError):
-                await self._store.reopen()
+                await self._door.reopen()
             return RETRY_SECONDS
         except FairleadError as problem:
             log.error("heartbeat_failed worker=%s %s", self.worker, problem)
@@ -119,15 +122,15 @@ class Pulse:
                 "deadlines": self.held.deadlines,
             }
         )
-        return self._settings.worker.heartbeat_seconds
+        return self._beat_seconds
 
 
 class PulseThread:
     """A pulse in a thread of this process, with its own event loop and its own connection."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], str]) -> None:
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, door: Door) -> None:
+        self._settings = door.settings
+        self._clock = door.clock if isinstance(door, Store) else None
         self.end, self._theirs = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
 
@@ -144,8 +147,9 @@ class PulseThread:
     async def _beat(self) -> None:
         link = await Link.over(self._theirs)
         try:
-            async with connected_store(self._settings) as store:
-                store.clock = self._clock
-                await Pulse(store, link).run()
+            async with connected_door(self._settings) as door:
+                if isinstance(door, Store) and self._clock:
+                    door.clock = self._clock
+                await Pulse(door, link).run()
         finally:
             await link.close()

@@ -130,7 +130,7 @@ class Runner:
 
     async def _outcome(self, run: Run) -> Report:
         try:
-            arguments = run.handler.parameters.checked(run.task.parameters)
+            arguments = run.handler.arguments(run.task)
             if run.handler.parameters.context:
                 arguments[run.handler.parameters.context] = run.context
             result = await self._call(run, arguments)

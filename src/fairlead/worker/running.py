@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from fairlead.cron import Cron
-from fairlead.store.store import Store
+from fairlead.door import Door
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import PulseThread
@@ -14,11 +14,11 @@ from fairlead.worker.worker import Worker, WorkerOptions
 
 @asynccontextmanager
 async def running_worker(
-    store: Store, handlers: Mapping[str, Handler], crons: Sequence[Cron], options: WorkerOptions
+    door: Door, handlers: Mapping[str, Handler], crons: Sequence[Cron], options: WorkerOptions
 ) -> AsyncIterator[Worker]:
     """It works while the block runs, then gives back what it has in hand."""
-    worker = Worker(store, handlers, crons, options)
-    pulse = PulseThread(store.settings, store.clock)
+    worker = Worker(door, handlers, crons, options)
+    pulse = PulseThread(door)
     pulse.start()
     link = await Link.over(pulse.end)
     running = asyncio.create_task(worker.run(link))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.clock import monotonic
+from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
 from fairlead.store.reports import MOST_CHUNKS, Grant, Progress
-from fairlead.store.store import Store
 from fairlead.worker.context import Said
 from fairlead.worker.runner import Run
 
@@ -44,8 +44,8 @@ class Saying:
 class Sayings:
     """`extended` is told of each run that got more time: its new deadline here, and in ms of the store."""
 
-    def __init__(self, store: Store, worker: str, extended: Callable[[Run, float, int], None]) -> None:
-        self._store = store
+    def __init__(self, door: Door, worker: str, extended: Callable[[Run, float, int], None]) -> None:
+        self._door = door
         self._worker = worker
         self._extended = extended
         self._waiting: dict[int, Saying] = {}
@@ -72,7 +72,7 @@ class Sayings:
                 if saying.extend_seconds:
                     await self._extend(saying)
             reports = [one.report() for one in waiting.values() if one.chunks or one.fraction is not None]
-            answers = await self._store.progress(self._worker, *reports) if reports else []
+            answers = await self._door.progress(self._worker, *reports) if reports else []
         except StoreFull:  # results find room where this does not, and must not wait for it
             log.warning("progress_dropped worker=%s the store is full", self._worker)
             return
@@ -98,7 +98,7 @@ class Sayings:
         task, sent = saying.run.task, monotonic()
         grant = Grant(task.task_id, task.fence)
         try:
-            deadline = await self._store.extend(self._worker, grant, round(seconds * 1000))
+            deadline = await self._door.extend(self._worker, grant, round(seconds * 1000))
         except StoreUnavailable:
             raise
         except FairleadError as problem:  # the next heartbeat says why

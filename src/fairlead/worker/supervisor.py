@@ -15,12 +15,12 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
+from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
+from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
-from fairlead.store.opening import connected_store
 from fairlead.store.reports import Failed, Grant
-from fairlead.store.store import Store
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import Pulse
 from fairlead.worker.worker import NOT_REACHABLE, STOP_SECONDS, Plan
@@ -73,11 +73,11 @@ class Child:
             lease=msgspec.convert(message["lease"], LeaseSettings),
         )
 
-    async def live(self, store: Store) -> None:
+    async def live(self, door: Door) -> None:
         """Until it has ended and its affairs are in order."""
-        self.pulse = Pulse(store, self._link, vouch=self.moves)
+        self.pulse = Pulse(door, self._link, vouch=self.moves)
         pulse = asyncio.create_task(self.pulse.run())
-        guard = asyncio.create_task(self._guard(self.pulse, store.settings.lease_ms / 1000))
+        guard = asyncio.create_task(self._guard(self.pulse))
         self._link.send({"go": True})
         try:
             await self.process.wait()
@@ -90,7 +90,7 @@ class Child:
             for task in (pulse, guard):
                 task.cancel()
             await asyncio.wait({pulse, guard})
-        await self._settle(store, self.pulse)
+        await self._settle(door, self.pulse)
 
     async def close(self) -> int:
         """Its exit code."""
@@ -112,14 +112,14 @@ class Child:
             if self.process.returncode is None:
                 os.kill(self.process.pid, signal.SIGTERM)
 
-    async def _guard(self, pulse: Pulse, lease: float) -> None:
+    async def _guard(self, pulse: Pulse) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
         heard, silent = 0.0, 0.0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             # counted in looks, not by the clock: who was stopped, alone or with us, gets its time to speak
             silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
-            now, held, heard = monotonic(), pulse.held, pulse.heard_at
+            now, held, heard, lease = monotonic(), pulse.held, pulse.heard_at, pulse.lease_seconds
             overdue = pulse.worker is not None and (
                 now > pulse.prolonged_at + lease  # what it claimed since is not among those held
                 or any(now > end for end in held.lease_ends.values())
@@ -130,29 +130,29 @@ class Child:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill()
 
-    async def _settle(self, store: Store, pulse: Pulse) -> None:
+    async def _settle(self, door: Door, pulse: Pulse) -> None:
         """It is dead for certain: what it held is free now, and not only when its lease would end."""
         if pulse.worker is None:
             return
         with contextlib.suppress(FairleadError):  # then the leases end by themselves
             if pulse.left_over is None:
                 log.error("worker_died worker=%s pid=%d", pulse.worker, self.process.pid)
-                await self._excuse(store, pulse.worker, pulse.apart)
-                await store.expire(pulse.worker)
+                await self._excuse(door, pulse.worker, pulse.apart)
+                await door.expire(pulse.worker)
                 return
             for task_id, fence, kind in pulse.left_over:
                 if kind == "Failed":
-                    await store.fail(
+                    await door.fail(
                         pulse.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
                     )
                 else:
-                    await store.release(pulse.worker, Grant(task_id, fence))
+                    await door.release(pulse.worker, Grant(task_id, fence))
             try:
-                await store.workers.leave(pulse.worker)
+                await door.workers.leave(pulse.worker)
             except InvalidInput:  # it left without knowing of some it held: an answer never reached it
-                await store.expire(pulse.worker)
+                await door.expire(pulse.worker)
 
-    async def _excuse(self, store: Store, worker: str, apart: list[tuple[str, int]]) -> None:
+    async def _excuse(self, door: Door, worker: str, apart: list[tuple[str, int]]) -> None:
         """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
 
         Not for ever: it may have found a way to.
@@ -160,7 +160,7 @@ class Child:
         innocent = [Grant(task_id, fence) for task_id, fence in apart if self._excused[task_id] < EXCUSES]
         self._excused.update(grant.id for grant in innocent)
         if innocent:
-            await store.release(worker, *innocent)
+            await door.release(worker, *innocent)
 
 
 class Supervisor:
@@ -169,7 +169,7 @@ class Supervisor:
         self._processes = processes
         self._children: set[Child] = set()
         self._excused: Counter[str] = Counter()
-        self._store: Store | None = None
+        self._door: Door | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._worked = False
@@ -232,9 +232,9 @@ class Supervisor:
         self._worked = self._worked or any(child.pulse and child.pulse.worker for child in self._children)
         return self._worked
 
-    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Store:
+    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Door:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
         async with self._opening:
-            if self._store is None:
-                self._store = await stack.enter_async_context(connected_store(settings))
-        return self._store
+            if self._door is None:
+                self._door = await stack.enter_async_context(connected_door(settings))
+        return self._door

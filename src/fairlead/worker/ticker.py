@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from fairlead.cron import Cron, due, next_tick, written
+from fairlead.door import Door
 from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
-from fairlead.store.store import Store
 
 LONGEST_SLEEP = 30.0  # seconds; this machine's idea of a second may drift from the store's
 PAUSE = 1.0  # seconds, after the store did not answer
@@ -16,8 +16,8 @@ log = logging.getLogger("fairlead.worker.ticker")
 
 
 class Ticker:
-    def __init__(self, store: Store, crons: Sequence[Cron], *, longest_sleep: float = LONGEST_SLEEP) -> None:
-        self._store = store
+    def __init__(self, door: Door, crons: Sequence[Cron], *, longest_sleep: float = LONGEST_SLEEP) -> None:
+        self._door = door
         self._crons = crons
         self._longest_sleep = longest_sleep
 
@@ -34,7 +34,7 @@ class Ticker:
             except StoreUnavailable as problem:
                 log.warning("store_unavailable cron=%s %s", cron.name, problem)
                 with contextlib.suppress(FairleadError):
-                    await self._store.reopen()
+                    await self._door.reopen()
                 seconds = PAUSE
             except FairleadError as problem:
                 log.error("store_fault cron=%s %s", cron.name, problem)
@@ -43,11 +43,11 @@ class Ticker:
 
     async def _look(self, cron: Cron) -> float:
         """Submits what is due; in how many seconds, by the store's clock, it is worth looking again."""
-        last, now = await self._store.crons.last(cron.name)
+        last, now = await self._door.crons.last(cron.name)
         ticks = due(cron, last, now)
         for tick in ticks:
             try:
-                submitted = await self._store.crons.tick(cron.name, last, tick, cron.new_task(tick))
+                submitted = await self._door.crons.tick(cron.name, last, tick, cron.new_task(tick))
             except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
                 log.error("tick_refused cron=%s tick=%s %s", cron.name, written(tick), refusal)

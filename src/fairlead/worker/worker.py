@@ -15,8 +15,8 @@ import uuid_utils
 from fairlead import __version__
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
+from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
-from fairlead.store.store import Store
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
@@ -49,12 +49,13 @@ class WorkerOptions:
 class Plan:
     """What a supervisor's children are to do: run this app, pointed at another store if one is given."""
 
-    target: str  # module:attribute
+    target: str  # module:attribute; empty: call the services of the settings
     options: WorkerOptions = field(default_factory=WorkerOptions)
     url: str | None = None
     data: str | None = None
     namespace: str | None = None
     config: str | None = None
+    key: str | None = None
 
 
 class Worker:
@@ -62,7 +63,7 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
+        door: Door,
         handlers: Mapping[str, Handler],
         crons: Sequence[Cron] = (),
         options: WorkerOptions | None = None,
@@ -71,19 +72,19 @@ class Worker:
     ) -> None:
         if not handlers:
             raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
-        self._store = store
+        self._door = door
         self._handlers = handlers
         self._crons = crons
         self._options = options or WorkerOptions()
         self._supervised = supervised
-        settings = store.settings.worker
+        settings = door.settings.worker
         self._capacity = self._options.capacity or settings.capacity
         self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
         self._name = self._options.name or re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:80]
         self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
-        self._lease_seconds = store.settings.lease_ms / 1000
+        self._lease_seconds = door.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._claimer = Claimer(store, self.id, self._capacity, handlers, self.register, self._show_life)
+        self._claimer = Claimer(door, self.id, self._capacity, handlers, self.register, self._show_life)
         self._link: Link | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
@@ -96,7 +97,7 @@ class Worker:
         return [run.task.task_id for run in self._claimer.running.values()]
 
     async def register(self) -> None:
-        await self._store.workers.register(
+        await self._door.workers.register(
             self.id,
             capabilities=self._options.capabilities,
             task_types=self._handlers,
@@ -110,12 +111,13 @@ class Worker:
         """Until it is drained. `link` leads to the pulse."""
         self._link = link
         await self._claimer.insist(self.register)
-        link.send({"worker": self.id})
+        seconds = self._door.settings.worker.heartbeat_seconds
+        link.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
         log.info("worker_started worker=%s capacity=%d", self.id, self._capacity)
         duties = [self._wait_for_calls(), self._listen(), self._watch()]
         if self._crons:
-            duties.append(Ticker(self._store, self._crons).run())
+            duties.append(Ticker(self._door, self._crons).run())
         background = [self._loop.create_task(duty) for duty in duties]
         work = self._loop.create_task(self._claimer.work())
         try:
@@ -152,11 +154,11 @@ class Worker:
         net = min(NET_SECONDS, self._lease_seconds / 2)
         while True:
             try:
-                called = await self._store.workers.wait(self.id, net)
+                called = await self._door.workers.wait(self.id, net)
             except StoreUnavailable:
                 await asyncio.sleep(0.2)
                 with contextlib.suppress(FairleadError):
-                    await self._store.reopen()
+                    await self._door.reopen()
                 called = None
             if called and called.startswith("cancel:"):
                 self._claimer.cancel(called.removeprefix("cancel:"))
@@ -232,7 +234,7 @@ class Worker:
         ]
         with contextlib.suppress(FairleadError):
             if not self._claimer.running:
-                await self._store.workers.leave(self.id)
+                await self._door.workers.leave(self.id)
         assert self._link
         self._link.send({"bye": left_over})
         await self._claimer.runner.close()

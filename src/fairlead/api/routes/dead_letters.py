@@ -53,7 +53,7 @@ async def replay_many(call: Call) -> View:
             try:
                 await store.replay(task.task_id)
                 replayed.append(task.task_id)
-            except (errors.NotReplayable, errors.UnknownTask):  # somebody else did it
+            except (errors.NotReplayable, errors.UnknownTask, errors.StepOfJob):  # somebody else did, or will
                 skip += 1
     after = {"replayed": replayed, "count": len(replayed)}
     await call.audit("replay", body.task_type or "all", None, after)
@@ -88,7 +88,7 @@ ROUTES = (
         scope="admin",
         handler=replay,
         answer=ReplayAnswer,
-        refusals=(errors.UnknownTask, errors.NotReplayable),
+        refusals=(errors.UnknownTask, errors.NotReplayable, errors.StepOfJob),
     ),
     Route(
         method="DELETE",
@@ -96,6 +96,6 @@ ROUTES = (
         scope="admin",
         handler=purge,
         answer=PurgeAnswer,
-        refusals=(errors.UnknownTask, errors.NotPurgeable),
+        refusals=(errors.UnknownTask, errors.NotPurgeable, errors.StepOfJob),
     ),
 )

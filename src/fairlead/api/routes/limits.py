@@ -31,7 +31,7 @@ async def get(call: Call) -> View:
 
 async def put(call: Call) -> View:
     """Define or change a limit; takes effect at once. 0 pauses."""
-    name, limits, wanted = call.path["name"], call.gateway.store.limits, _wanted(call.body)
+    name, limits, wanted = call.path["name"], call.gateway.store.limits, wanted_limit(call.body)
     try:
         before = limit_view(await limits.get(name))
     except errors.UnknownLimit:
@@ -42,7 +42,7 @@ async def put(call: Call) -> View:
     return limit_and_slots_view(after)
 
 
-def _wanted(body: LimitBody) -> Slots | Rate:
+def wanted_limit(body: LimitBody) -> Slots | Rate:
     if (body.limit is None) == (body.rate is None):
         raise InvalidBody([("limit", "give `limit` (slots) or `rate` (such as 60/min), one of them")])
     if body.rate is None:

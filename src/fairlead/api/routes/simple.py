@@ -13,6 +13,7 @@ TASK_TYPE = "task"  # what `GET /task` submits
 
 async def submit(call: Call) -> View:
     """Queue a task of the type `task` with this priority."""
+    await call.gateway.spend(call.who, 1)
     wanted = NewTask(task_type=TASK_TYPE, priority=call.query.priority, tenant=call.who.tenant)
     submitted = await call.gateway.gatherer.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
@@ -48,7 +49,7 @@ ROUTES = (
         handler=submit,
         query=SimpleQuery,
         answer=SimpleAnswer,
-        refusals=(errors.QueueFull,),
+        refusals=(errors.QueueFull, errors.RateLimited),
     ),
     Route(
         method="GET",

@@ -12,12 +12,13 @@ from fairlead.api.answers import (
     BatchAnswer,
     CancelAnswer,
     ExplainAnswer,
+    OutputsAnswer,
     StatsAnswer,
     SubmitAnswer,
     TaskAnswer,
     TasksAnswer,
 )
-from fairlead.api.bodies import BatchBody, SubmitBody, TaskQuery
+from fairlead.api.bodies import BatchBody, EventsQuery, SubmitBody, TaskQuery
 from fairlead.api.call import BATCH_BODY, Call, where_and_what
 from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.table import Route
@@ -32,8 +33,9 @@ TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z
 async def submit(call: Call) -> View:
     """Queue a task."""
     body: SubmitBody = call.body
+    await call.gateway.spend(call.who, 1)
     priorities = await _priorities(call, [body])
-    wanted = _new_task(call, body, priorities, call.headers.get("idempotency-key"))
+    wanted = new_task(call, body, priorities, key_of(call, body.idempotency_key))
     submitted = await call.gateway.gatherer.submit(wanted)
     if submitted.repeated:
         call.status = 200
@@ -66,18 +68,19 @@ async def _as_it_is(call: Call, task_id: str) -> View:
 
 async def submit_batch(call: Call) -> View:
     """Queue up to 1,000 tasks; each is accepted or refused on its own."""
+    await call.gateway.spend(call.who, len(call.body.tasks))
     items = [_read(item) for item in call.body.tasks]
     priorities = await _priorities(call, [item for item in items if isinstance(item, SubmitBody)])
     wanted: list[NewTask | errors.FairleadError] = []
     for item in items:
         try:
-            wanted.append(_new_task(call, item, priorities) if isinstance(item, SubmitBody) else item)
+            wanted.append(new_task(call, item, priorities) if isinstance(item, SubmitBody) else item)
         except errors.FairleadError as problem:
             wanted.append(problem)
     new = [one for one in wanted if isinstance(one, NewTask)]
     submitted = iter(await call.gateway.store.submit(*new) if new else [])
     answers = [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
-    return {"tasks": [_accepted(answer) for answer in answers]}
+    return {"tasks": [accepted(answer) for answer in answers]}
 
 
 def _read(item: object) -> SubmitBody | InvalidBody:
@@ -87,10 +90,16 @@ def _read(item: object) -> SubmitBody | InvalidBody:
         return InvalidBody([where_and_what(problem)])
 
 
-def _accepted(answer: Submitted | errors.FairleadError) -> View:
+def accepted(answer: Submitted | errors.FairleadError) -> View:
     if isinstance(answer, errors.FairleadError):
         return {"error": problem_of(answer).body}
-    return {"task_id": answer.task_id, "status": answer.status}
+    return {
+        "task_id": answer.task_id,
+        "status": answer.status,
+        "queue_position": answer.queue_position,
+        "blocked_by": answer.blocked_by,
+        "repeated": answer.repeated,
+    }
 
 
 async def _priorities(call: Call, bodies: Sequence[SubmitBody]) -> dict[str, str]:
@@ -104,11 +113,9 @@ async def _priorities(call: Call, bodies: Sequence[SubmitBody]) -> dict[str, str
     return found
 
 
-def _new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: str | None = None) -> NewTask:
+def new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: str | None = None) -> NewTask:
     if body.duration is not None:
         raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
-    if key is not None and body.idempotency_key not in (None, key):
-        raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
     given: dict[str, Any] = {
         name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not None
     }
@@ -120,9 +127,22 @@ def _new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: 
         given["run_at"] = read_time("run_at", body.run_at)
     if key is not None:
         given["idempotency_key"] = key
-    if body.trace_id is None and (trace := TRACEPARENT.match(call.headers.get("traceparent", ""))):
-        given["trace_id"] = trace[1]
+    if body.trace_id is None and (trace := trace_of(call)):
+        given["trace_id"] = trace
     return NewTask(**given)
+
+
+def key_of(call: Call, given: str | None) -> str | None:
+    """The idempotency key, of the body or of the header."""
+    key = call.headers.get("idempotency-key")
+    if key is not None and given not in (None, key):
+        raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
+    return given if key is None else key
+
+
+def trace_of(call: Call) -> str | None:
+    trace = TRACEPARENT.match(call.headers.get("traceparent", ""))
+    return trace[1] if trace else None
 
 
 async def get(call: Call) -> View:
@@ -155,8 +175,16 @@ async def find(call: Call) -> View:
 async def cancel(call: Call) -> View:
     """End a task, also while it runs."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
-    await call.gateway.store.cancel(task.task_id)
-    return {"task_id": task.task_id, "status": "cancelled"}
+    worker = await call.gateway.store.cancel(task.task_id)
+    return {"task_id": task.task_id, "status": "cancelled", "worker_id": worker}
+
+
+async def outputs(call: Call) -> View:
+    """The chunks of output that are kept, the latest 1,000, after the message with this seq."""
+    query: EventsQuery = call.query
+    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    kept = await call.gateway.store.outputs(task.task_id, after_event=query.after or 0)
+    return {"outputs": [{"seq": one.event_seq, "fence": one.fence, "chunk": one.chunk} for one in kept]}
 
 
 async def explain(call: Call) -> View:
@@ -173,7 +201,7 @@ async def stats(call: Call) -> View:
 
 TASKS = "/api/v1/tasks"
 TASK = f"{TASKS}/{{task_id}}"
-REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull)
+REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull, errors.RateLimited)
 
 ROUTES = (
     Route(
@@ -195,6 +223,7 @@ ROUTES = (
         answer=BatchAnswer,
         status=201,
         most_body=BATCH_BODY,
+        refusals=(errors.RateLimited,),
     ),
     Route(method="GET", path=TASKS, scope="read", handler=find, query=TaskQuery, answer=TasksAnswer),
     Route(
@@ -219,6 +248,15 @@ ROUTES = (
         scope="read",
         handler=explain,
         answer=ExplainAnswer,
+        refusals=(errors.UnknownTask,),
+    ),
+    Route(
+        method="GET",
+        path=f"{TASK}/outputs",
+        scope="read",
+        handler=outputs,
+        query=EventsQuery,
+        answer=OutputsAnswer,
         refusals=(errors.UnknownTask,),
     ),
     Route(method="GET", path="/api/v1/queue/stats", scope="read", handler=stats, answer=StatsAnswer),

@@ -3,7 +3,7 @@
 import uuid_utils
 
 from fairlead import errors
-from fairlead.api.answers import (
+from fairlead.api.answers_workers import (
     DrainAnswer,
     HeartbeatAnswer,
     PollAnswer,
@@ -22,10 +22,10 @@ from fairlead.api.bodies import (
 )
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.polling import poll_tasks
-from fairlead.api.problems import InvalidBody
+from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.table import Route
 from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Progress
+from fairlead.store.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.task import NAME, Task
 from fairlead.views import View, time_view, worker_view
 
@@ -43,7 +43,7 @@ async def register(call: Call) -> View:
     """Make a worker known; it gets an id to poll with."""
     body: RegisterBody = call.body
     store = call.gateway.store
-    usual, worker = store.settings.worker, str(uuid_utils.uuid7())
+    usual, worker = store.settings.worker, body.worker_id or str(uuid_utils.uuid7())
     capacity = usual.capacity if body.capacity is None else body.capacity
     await store.workers.register(
         worker,
@@ -64,8 +64,17 @@ async def register(call: Call) -> View:
 
 async def poll(call: Call) -> View:
     """Up to so many tasks that can start now; waits for one up to `wait_seconds`."""
-    claimed = await poll_tasks(call, worker_id(call), call.body)
-    return {"tasks": [_polled(task) for task in claimed.tasks], "draining": claimed.draining}
+    return _claimed(await poll_tasks(call, worker_id(call), call.body))
+
+
+def _claimed(claimed: Claimed) -> View:
+    return {
+        "tasks": [_polled(task) for task in claimed.tasks],
+        "draining": claimed.draining,
+        "again": claimed.again,
+        "now": time_view(claimed.now),
+        "next_alarm": time_view(claimed.next_alarm),
+    }
 
 
 def _polled(task: Task) -> View:
@@ -80,21 +89,39 @@ def _polled(task: Task) -> View:
         "deadline": time_view(task.deadline),
         "priority": task.priority.word,
         "job_id": task.job_id,
+        "effective_priority": task.effective_priority.word,
+        "user_id": task.user_id,
+        "tenant": task.tenant,
+        "created_at": time_view(task.created_at),
+        "started_at": time_view(task.started_at),
+        "max_retries": task.max_retries,
+        "retry_count": task.retry_count,
+        "crash_count": task.crash_count,
+        "step": task.step,
     }
 
 
 async def result(call: Call) -> View:
-    """How one run, or many, ended."""
+    """How one run, or many, ended; with `poll` also the next tasks, in one trip."""
     body: ResultBody = call.body
-    if body.results is None:
-        answers = await _report(call, [_one(body)])
-        if isinstance(answers[0], errors.FairleadError):
-            raise answers[0]
-        return {"accepted": True}
+    view = await (_report_one(call, body) if body.results is None else _report_many(call, body, body.results))
+    if body.poll:
+        view["polled"] = _claimed(await poll_tasks(call, worker_id(call), body.poll))
+    return view
+
+
+async def _report_one(call: Call, body: ResultBody) -> View:
+    (answer,) = await _report(call, [_one(body)])
+    if isinstance(answer, errors.FairleadError):
+        raise answer
+    return {"accepted": True}
+
+
+async def _report_many(call: Call, body: ResultBody, results: list[OneResult]) -> View:
     if body.task_id is not None:
         raise InvalidBody([("results", "give one result, or a list of them, not both")])
-    answers = await _report(call, body.results)
-    rows = [_accepted(one.task_id, answer) for one, answer in zip(body.results, answers, strict=True)]
+    answers = await _report(call, results)
+    rows = [accepted(one.task_id, answer) for one, answer in zip(results, answers, strict=True)]
     return {"accepted": all(row["accepted"] for row in rows), "results": rows}
 
 
@@ -128,12 +155,14 @@ def _failed(one: OneResult) -> Failed:
         error.message,
         error.retriable,
         round(error.retry_after_seconds * 1000),
+        crashed=error.crashed,
     )
 
 
-def _accepted(task_id: str, answer: State | errors.FairleadError) -> View:
+def accepted(task_id: str, answer: State | errors.FairleadError | None) -> View:
+    """One line of an answer to many; None: it was, and there is no more to say."""
     if isinstance(answer, errors.FairleadError):
-        return {"task_id": task_id, "accepted": False, "code": answer.code}
+        return {"task_id": task_id, "accepted": False, "code": answer.code, "error": problem_of(answer).body}
     return {"task_id": task_id, "accepted": True, "status": answer}
 
 
@@ -154,8 +183,16 @@ async def heartbeat(call: Call) -> View:
         "acknowledged": True,
         "status": beat.state,
         "cancel": list(dict.fromkeys(beat.cancelled + lost)),
-        "deadlines": {task: time_view(at) for task, at in beat.deadlines.items()},
+        "deadlines": _times(beat.deadlines),
+        "now": time_view(beat.now),
+        "leases": _times(beat.leases),
+        "stopping": _times(beat.stopping),
+        "lost": beat.lost,
     }
+
+
+def _times(by_task: dict[str, int]) -> View:
+    return {task: time_view(at) for task, at in by_task.items()}
 
 
 def _is_lost(problem: errors.FairleadError | None) -> bool:
@@ -168,10 +205,9 @@ def _is_lost(problem: errors.FairleadError | None) -> bool:
 async def release(call: Call) -> View:
     """Give tasks back unrun, without penalty."""
     body: ReleaseBody = call.body
-    answers = await call.gateway.store.release(
-        worker_id(call), *(Grant(task_id) for task_id in body.task_ids)
-    )
-    return {"results": [_accepted(*pair) for pair in zip(body.task_ids, answers, strict=True)]}
+    grants = [Grant(task_id, body.fences.get(task_id)) for task_id in body.task_ids]
+    answers = await call.gateway.store.release(worker_id(call), *grants)
+    return {"results": [accepted(*pair) for pair in zip(body.task_ids, answers, strict=True)]}
 
 
 async def find(call: Call) -> View:

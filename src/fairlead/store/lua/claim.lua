@@ -19,6 +19,8 @@ local function answer(ids, again)
     for field, value in pairs(whole(task_key(id)).known) do
       if value then record[field] = value end
     end
+    local job = job_of(whole(task_key(id)))
+    if job then record.parameters = step_parameters(job) end
     list[i] = {id, record}
   end
   -- packed: one string instead of some forty for each task, for the server to send and the client to read
@@ -70,6 +72,7 @@ local function start(sub)
   if get(t, "progress") then put(t, "progress", nil) end -- of an earlier run
   if get(t, "emitted") then put(t, "emitted_before", get(t, "emitted")) end
   add(ordered(running_key(worker)), id, native_high and 0 or 1)
+  step_started(t, now)
   event(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"),
     looked_at = 64 + tonumber(want) - steps.left,
@@ -95,6 +98,8 @@ me.ttl = 3600000 + setting("worker_ttl")
 add(workers, worker, now)
 local has_room = #ids < tonumber(want) and free > 0
 if has_room and steps.left > 0 and wait == "1" then set_idle(me, open > 0, now) end
+local full = free <= 0 and #ids == 0 and wait == "1" -- it asks before the result is in that makes room for it
+if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 settle()
 if has_room then tell_time = false end -- this one learns of it
 wake_idle_workers()

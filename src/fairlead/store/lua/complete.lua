@@ -1,26 +1,29 @@
--- Accept results, each with the tasks that follow from it: both happen or neither.
+-- Accept results, each with the tasks that follow from it, or the next stage of its job: both happen or neither.
 --
 -- KEYS     meta
 -- ARGV     worker reports clock
 -- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict
 --          | invalid <field> <code> <message> }... | uninitialised
 -- FLAGS    allow-oom
--- USES     submitting workers
+-- USES     stages workers
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
 local function complete(t, report)
-  local problem = refusal_of_all(report.follow or {})
+  local job = job_of(t)
+  local problem = refusal_of_all(report.follow or {}) or job and check_context(job, report.result)
   if problem then return problem end
   drop_lease(t)
   book_run(t, now, true)
   put(t, "reported", get(t, "fence"))
   put(t, "result", report.result)
   put(t, "error", nil)
+  local following = job and step_completed(job, t, report.result, now)
   finish(t, "complete", "completed", now, {ran = now - number(t, "started"), worker = get(t, "worker")})
   local followers = {}
   for i, spec in ipairs(report.follow or {}) do followers[i] = submit_task(spec, now, true) end
+  if following then queue_steps(job, following, now) end
   return {"ok", "completed", followers}
 end
 

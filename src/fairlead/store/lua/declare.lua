@@ -1,8 +1,8 @@
--- Declare task types and limits, as the code of an application or a configuration file (`origin`) has them. A limit is set
+-- Declare task types, limits and pipelines, as the code of an application or a configuration file (`origin`) has them. A limit is set
 -- only when its origin declares it otherwise than the last time: what an operator has set since stands.
 --
 -- KEYS     meta
--- ARGV     origin types limits clock
+-- ARGV     origin types limits pipelines clock
 -- RETURNS  ok | invalid <field> <code> <message> | uninitialised
 -- USES     defining workers
 
@@ -41,16 +41,21 @@ for _, name in ipairs(origin == "file" and members(ordered(limits_key)) or NONE)
   end
 end
 
-local known, stated = whole(types_key) or hash(types_key), {}
-for _, one in ipairs(new_types) do
-  local field = origin .. ":" .. one.name
-  stated[field] = true
-  if get(known, field) ~= one.text then put(known, field, one.text) end
+-- A file is declared as a whole, code by whoever has a part of it.
+local function keep(key, list)
+  local known, stated = whole(key) or hash(key), {}
+  for _, one in ipairs(list) do
+    local field = origin .. ":" .. one.name
+    stated[field] = true
+    if get(known, field) ~= one.text then put(known, field, one.text) end
+  end
+  for field in pairs(origin == "file" and known.known or NONE) do
+    if string.sub(field, 1, 5) == "file:" and not stated[field] then put(known, field, nil) end
+  end
 end
--- a file is declared as a whole, code by whoever has a part of it
-for field in pairs(origin == "file" and known.known or NONE) do
-  if string.sub(field, 1, 5) == "file:" and not stated[field] then put(known, field, nil) end
-end
+
+keep(types_key, new_types)
+keep(pipelines_key, cmsgpack.unpack(pipelines))
 wake_idle_workers()
 commit()
 return {"ok"}

@@ -1,13 +1,20 @@
--- The chunks of output that are kept of a task, after one that is known.
+-- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
 --
 -- KEYS     meta
--- ARGV     id known clock
--- RETURNS  ok { <json of seq, fence and chunk> }... | unknown_task | uninitialised
+-- ARGV     id known told most clock
+-- RETURNS  ok { <json of seq, fence, chunk, seq of the event and time> }... | unknown_task | uninitialised
 -- FLAGS    allow-oom
 -- USES     begin
 
 if not begin(clock) then return {"uninitialised"} end
 local t = hash(task_key(id))
 if not get(t, "state") then return {"unknown_task"} end
-local first_kept = (number(t, "emitted") or 0) - call("LLEN", output_key(id)) + 1
-return {"ok", call("LRANGE", output_key(id), math.max(0, tonumber(known) + 1 - first_kept), -1)}
+local kept = call("LLEN", output_key(id))
+local first_kept = (number(t, "emitted") or 0) - kept + 1
+local from, to = math.max(0, tonumber(known) + 1 - first_kept), kept
+while tonumber(told) > 0 and from < to do -- both numbers grow from chunk to chunk
+  local middle = math.floor((from + to) / 2)
+  local seq = string.match(call("LINDEX", output_key(id), middle), ",(%d+),%d+%]$")
+  if tonumber(seq) > tonumber(told) then to = middle else from = middle + 1 end
+end
+return {"ok", call("LRANGE", output_key(id), from, from + tonumber(most) - 1)}

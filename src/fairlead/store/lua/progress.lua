@@ -16,8 +16,8 @@ local function keep_output(t, chunks, first)
   local of_this_run = seq - (number(t, "emitted_before") or 0)
   for i = first and math.max(1, of_this_run - first + 2) or 1, #chunks do
     seq = seq + 1
-    kept[#kept + 1] = "[" .. int(seq) .. "," .. get(t, "fence") .. "," .. chunks[i] .. "]"
-    tell(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
+    local told_as = tell(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
+    kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")
   end
   if #kept == 0 then return end
   put(t, "emitted", seq)

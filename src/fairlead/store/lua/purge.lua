@@ -2,7 +2,7 @@
 --
 -- KEYS     meta
 -- ARGV     id clock
--- RETURNS  ok | not_purgeable <state> | unknown_task | uninitialised
+-- RETURNS  ok | not_purgeable <state> | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
 -- USES     ordered begin
 
@@ -11,6 +11,7 @@ local t = hash(task_key(id))
 local state = get(t, "state")
 if not state then return {"unknown_task"} end
 if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
+if get(t, "step") then return {"step_of_job"} end
 
 remove(ordered(dead_key), id)
 write({"UNLINK", task_key(id), output_key(id)})

@@ -14,10 +14,7 @@ local function give_back(t)
   drop_lease(t)
   put(t, "state", "queued")
   enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
-  if get(t, "wait_until") then
-    add(waits, t.id, number(t, "wait_until"))
-    alarm_at(number(t, "wait_until"))
-  end
+  if get(t, "wait_until") then wait_at_most_until(t, number(t, "wait_until")) end
   event(t, "release", "executing", "queued", now)
 end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS     meta
 -- ARGV     id clock
--- RETURNS  ok | not_replayable <state> | unknown_task | uninitialised
+-- RETURNS  ok | not_replayable <state> | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
 -- USES     endings workers
 
@@ -13,14 +13,12 @@ if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
 
-for _, field in ipairs({"retries", "crashes", "error", "finished", "worker", "started", "deadline", "progress"}) do put(t, field, nil) end
+if get(t, "step") then return {"step_of_job"} end
+
 if get(t, "timeout_given") then
   put(t, "timeout", number(t, "timeout_given"))
   put(t, "timeout_given", nil)
 end
-t.persist = true
-t.beside = get(t, "emitted") and output_key(id)
-remove(dead, id)
-requeue(t, "replay", now, now)
+revive(t, now, {"retries", "crashes", "error", "finished", "worker", "started", "deadline", "progress"})
 settle_and_commit()
 return {"ok"}

@@ -18,7 +18,7 @@ put(before, "expires", ends)
 key_ends(old, ends)
 local made = issue(id, {
   digest = digest, replaces = old, name = get(before, "name"), scopes = get(before, "scopes"), tenant = get(before, "tenant"),
-  lifetime = number(before, "lifetime"),
+  lifetime = number(before, "lifetime"), interval = get(before, "interval"), burst = get(before, "burst"),
 }, now)
 commit()
 return {"ok", int(now), key_fields(made)}

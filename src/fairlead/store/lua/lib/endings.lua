@@ -1,6 +1,6 @@
 -- How a run ends: finished, retried, counted as a crash, given back.
 --
--- USES     leases events
+-- USES     leases events jobs
 
 local dead = ordered(dead_key)
 local ended, ended_key = {}, nil -- state -> tasks that ended in this act
@@ -14,6 +14,8 @@ local function finish(t, act, state, now, detail)
   if replayable then add(dead, t.id, now) end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = get(t, "emitted") and output_key(t.id)
+  local job = state ~= "completed" and job_of(t)
+  if job then step_failed(job, t, state, now, detail and detail.crashes) end
   event(t, act, from, state, now, detail)
   ended_key = recent_key(int(math.floor(now / 10000)))
   ended[state] = (ended[state] or 0) + 1
@@ -36,6 +38,15 @@ local function requeue(t, act, arrival, now, detail)
   put(t, "run_at", nil)
   enter(t, get(t, "priority") .. "n")
   event(t, act, from, "queued", now, detail)
+end
+
+-- A failed or dead-lettered task is to be tried again: these fields are of its last runs.
+local function revive(t, now, forgotten)
+  for _, field in ipairs(forgotten) do put(t, field, nil) end
+  t.persist = true
+  t.beside = get(t, "emitted") and output_key(t.id)
+  remove(dead, t.id)
+  requeue(t, "replay", now, now)
 end
 
 -- Seconds before minutes: doubles up to a most, the upper half random.

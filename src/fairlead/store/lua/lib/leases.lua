@@ -9,7 +9,7 @@ local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in
 -- who want it.
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
-  "cost", "weight", "emitted", "tenant", "user_id",
+  "cost", "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "ahead",
 }
 
 local function task_record(id)
@@ -25,6 +25,13 @@ local function lease_until(holder, instant)
   local freed_at = instant + setting("grace")
   add(leases, holder, freed_at)
   alarm_at(freed_at)
+end
+
+-- It fails when nobody has started it by then.
+local function wait_at_most_until(t, instant)
+  put(t, "wait_until", instant)
+  add(waits, t.id, instant)
+  alarm_at(instant)
 end
 
 -- May the caller with this fence (or, without one, this worker) speak for the run of `t`?

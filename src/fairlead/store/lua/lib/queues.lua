@@ -4,6 +4,7 @@
 
 local lanes, signatures, holds = hash(lanes_key), hash(signatures_key), hash(holds_key)
 local patience = ordered(patience_key)
+local AHEAD = -1 -- the tag of those that go ahead of all others of their place
 local touched_subs = {}
 local entered_subs = {} -- sub-queue -> tasks that entered it in this act
 
@@ -80,6 +81,7 @@ local function enter(t, place)
   local cost = cost_of(get(t, "type"))
   put(t, "cost", cost)
   local tag = next_tag(place, get(t, "fair") or "", cost, number(t, "weight") or 1)
+  if get(t, "ahead") then tag = AHEAD end -- charged like any other
   return enqueue(t, place, tag, next_number("seq"))
 end
 

@@ -62,7 +62,8 @@ end
 local function given_before(spec)
   local t = hash(task_key(spec.id))
   if get(t, "state") then
-    if get(t, "type") ~= spec.type or get(t, "parameters") ~= spec.parameters then return {"conflict"} end
+    local same = get(t, "type") == spec.type and get(t, "parameters") == spec.parameters
+    if not same or get(t, "tenant") ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
     return {"exists", spec.id, get(t, "state")}
   end
   if not spec.key then return nil end
@@ -87,9 +88,7 @@ local function refusal_of_all(specs)
   end
 end
 
-local function given(text)
-  return text ~= "" and text or nil
-end
+local function given(text) return text ~= "" and text or nil end
 
 local function make_record(spec, now)
   local t = new_hash(task_key(spec.id), {
@@ -125,17 +124,13 @@ local function submit_task(spec, now, follows)
   local t = make_record(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
-  if spec.max_wait then
-    put(t, "wait_until", eligible + spec.max_wait)
-    add(waits, t.id, eligible + spec.max_wait)
-    alarm_at(eligible + spec.max_wait)
-  end
+  if spec.max_wait then wait_at_most_until(t, eligible + spec.max_wait) end
   local state, position, blocked_by = eligible > now and "delayed" or "queued", nil, nil
   if state == "delayed" then
     delay_until(t, eligible)
   else
     put(t, "state", state)
-    put(t, "arrival", now)
+    put(t, "arrival", spec.arrival or now)
     position, blocked_by = next_position(spec.priority), without_room(spec)
     enter(t, int(spec.priority) .. "n")
   end

@@ -68,6 +68,7 @@ local function age_out_of(place, now)
     local t = task_record(id)
     dequeue(t)
     enter(t, to)
+    step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
     event(t, "promote", "queued", "queued", now, {from = place, to = to})
   end
   return #due

@@ -1,9 +1,8 @@
 -- Workers: what they can serve, and waking exactly as many idle ones as there is new work for.
 --
--- USES     queues
+-- USES     queues leases
 
-local idle = hash(idle_key)
-local workers = ordered(workers_key)
+local idle, workers = hash(idle_key), ordered(workers_key)
 
 local function worker_record(id)
   local worker = whole(worker_key(id))
@@ -58,10 +57,7 @@ local function next_idler(profile)
   local idlers = ordered(idlers_key(profile))
   while true do
     local id = first(idlers)
-    if not id then
-      put(idle, profile, nil)
-      return nil
-    end
+    if not id then return put(idle, profile, nil) end
     local worker = worker_record(id)
     local stands_here = worker and get(worker, "idle") == profile
     if stands_here and instant - number(worker, "seen") <= setting("worker_ttl") then return worker end
@@ -105,8 +101,8 @@ local function wake_for(sub, count, promised)
   return woken
 end
 
--- One idle worker for each lease that ended in this act, if a task that needs its limit can start now. All sub-queues are
--- looked at, not only the parked ones: nobody may have looked at one since the limit got full.
+-- One idle worker for each lease that ended in this act, if a task that needs its limit can start now: of all sub-queues, for
+-- nobody may have looked at one since the limit got full.
 local function wake_for_freed(name, count, promised)
   for sub, home in pairs(whole(home_key) and homes.known or NONE) do
     if count <= 0 then return end
@@ -129,9 +125,24 @@ local function wake_idle_workers()
   if tell_time and woken == 0 then wake_one() end
 end
 
+-- Who was full, or waits for high alone, looks again when a place of it is free: what waits was announced before, to others.
+local function wake_the_freed()
+  for id, freed in pairs(dropped) do
+    local worker = load_fields(hash(worker_key(id)), {"idle", "full"})
+    local profile = freed.not_high > 0 and get(worker, "idle")
+    if get(worker, "full") or profile and string.sub(get(idle, profile) or "", 1, 1) == "r" then
+      worker.id = id
+      not_idle(worker)
+      put(worker, "full", nil)
+      call_worker(id, "room")
+    end
+  end
+end
+
 -- The end of an act that queues or frees.
 local function settle_and_commit()
   settle()
+  wake_the_freed()
   wake_idle_workers()
   commit()
 end

@@ -1,0 +1,67 @@
+"""Connections that stay: how many a key may have, and when they are to end."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+
+from fairlead.api.problems import TooManyConnections
+from fairlead.errors import FairleadError
+
+LOOK_SECONDS = 2.0  # between two looks whether the keys of those who are connected may still be used
+
+NORMAL = 1000
+FAULT = 1011
+SERVER_STOPS = 1012
+TOO_SLOW = 1013
+KEY_ENDED = 4401
+GONE = 4404
+
+
+class Connection:
+    """One of them. `ended` is the code it is to be closed with, once that is known."""
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def end(self, code: int) -> None:
+        if not self.ended.done():
+            self.ended.set_result(code)
+
+
+class Connections:
+    """Those of this process, by the id of the key they were opened with (None: without one)."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: dict[str | None, set[Connection]] = {}
+
+    @contextlib.contextmanager
+    def admitted(self, key_id: str | None) -> Iterator[Connection]:
+        mine = self._open.setdefault(key_id, set())
+        if len(mine) >= self._most:
+            raise TooManyConnections(self._most)
+        connection = Connection()
+        mine.add(connection)
+        try:
+            yield connection
+        finally:
+            mine.discard(connection)
+            if not mine:
+                self._open.pop(key_id, None)
+
+    async def watch_keys(self, may_stay: Callable[[str | None], Awaitable[bool]]) -> None:
+        """Ends those whose key has ended; one look for all of the same key."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for key_id in list(self._open):
+                with contextlib.suppress(FairleadError):  # the next look tells
+                    if not await may_stay(key_id):
+                        self._end(key_id, KEY_ENDED)
+
+    def end_all(self) -> None:
+        for key_id in self._open:
+            self._end(key_id, SERVER_STOPS)
+
+    def _end(self, key_id: str | None, code: int) -> None:
+        for connection in self._open.get(key_id, ()):
+            connection.end(code)

@@ -1,0 +1,110 @@
+"""What clients hear of a task: an event, or the state it is in, as the messages of the contract."""
+
+from typing import Any
+
+from fairlead.priority import Priority
+from fairlead.states import State
+from fairlead.store.live import Event
+from fairlead.store.observe import Explanation
+from fairlead.store.reports import Output
+from fairlead.task import Task
+from fairlead.views import explanation_view, time_view
+
+Message = dict[str, Any]
+
+FROM_STATE = {
+    State.QUEUED: "QUEUED",
+    State.DELAYED: "QUEUED",
+    State.EXECUTING: "STEP_START",
+    State.COMPLETED: "JOB_COMPLETE",
+    State.FAILED: "JOB_FAILED",
+    State.DEAD_LETTER: "JOB_FAILED",
+    State.CANCELLED: "CANCELLED",
+}
+
+
+def event_message(event: Event, explanation: Explanation | None = None) -> Message:
+    """Of an event that does not end the task: how it ended is in its state. `explanation`: of one queued."""
+    kind, facts = _read(event)
+    message = _message(kind, event.seq, event.task_id, event.at)
+    if kind in ("QUEUED", "RETRY"):
+        facts = {"status": event.after, **facts, **_queue_facts(explanation)}
+    return message | facts
+
+
+def _read(event: Event) -> tuple[str, Message]:
+    """Its type, and what it says of itself."""
+    detail = event.detail
+    match event.act:
+        case "claim":
+            return "STEP_START", {"worker_id": detail["worker"], "fence": event.fence}
+        case "progress":
+            return "PROGRESS", {"fraction": detail["fraction"], "message": detail["message"]}
+        case "output":
+            return "OUTPUT", {"chunk": detail["chunk"], "fence": event.fence}
+        case "extend":
+            return "EXTENDED", {"deadline": time_view(detail["deadline"])}
+        case "promote" if "from" in detail:
+            return "JOB_PROMOTED", {"old": _class(detail["from"]), "new": _class(detail["to"])}
+        case "fail" | "expire" if "retries" in detail:
+            delay = detail["delay"] / 1000
+            return "RETRY", {"code": detail["code"], "delay_seconds": delay, "retries": detail["retries"]}
+        case "fail" | "expire" if event.after is State.QUEUED:
+            return "QUEUED", {"code": detail["code"], "crashes": detail["crashes"]}
+    return FROM_STATE[event.after], {}
+
+
+def state_messages(task: Task, explanation: Explanation | None = None) -> list[Message]:
+    """How it is now. All of them carry the number of the last event, which they include."""
+    at = task.completed_at or task.started_at or task.created_at
+    first = _message(FROM_STATE[task.status], task.seq, task.task_id, at)
+    if task.status in (State.QUEUED, State.DELAYED):
+        first |= {"status": task.status, "run_at": time_view(task.run_at), **_queue_facts(explanation)}
+        return [first, *waiting_messages(task.seq, at, explanation)]
+    if task.status is State.EXECUTING:
+        return [first | {"worker_id": task.assigned_worker_id, "fence": task.fence}, *_progress(task, at)]
+    if task.status is State.COMPLETED:
+        return [first | {"result": task.result}]
+    if task.error and task.status is not State.CANCELLED:
+        error = task.error
+        return [first | {"code": error.code, "message": error.message, "retryable": error.retriable}]
+    return [first]
+
+
+def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list[Message]:
+    """For which limits it waits, if for any."""
+    if not explanation or not explanation.blocked_by:
+        return []
+    limits = explanation_view(explanation)["blocked_by"]
+    return [_message("WAITING", seq, explanation.task_id, at) | {"limits": limits}]
+
+
+def output_message(task_id: str, output: Output) -> Message:
+    """Of a chunk that was kept: the same as when it was told."""
+    facts = {"chunk": output.chunk, "fence": output.fence}
+    return _message("OUTPUT", output.event_seq, task_id, output.at) | facts
+
+
+def _message(kind: str, seq: int, task_id: str, at: int) -> Message:
+    return {"type": kind, "seq": seq, "task_id": task_id, "at": time_view(at)}
+
+
+def _queue_facts(explanation: Explanation | None) -> Message:
+    if explanation is None or explanation.effective_priority is None:  # by now it may be elsewhere
+        return {}
+    return {
+        "queue_position": explanation.queue_position,
+        "effective_priority": explanation.effective_priority.word,
+    }
+
+
+def _progress(task: Task, at: int) -> list[Message]:
+    told = task.progress
+    if told is None:
+        return []
+    facts = {"fraction": told.fraction, "message": told.message}
+    return [_message("PROGRESS", task.seq, task.task_id, at) | facts]
+
+
+def _class(place: str) -> str:
+    return Priority(int(place[0])).word

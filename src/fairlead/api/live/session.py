@@ -1,0 +1,116 @@
+"""A client that submits over its socket, hears of its tasks there, and may take them with it when it goes."""
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.api.bodies import CancelMessage, SubmitBody
+from fairlead.api.call import Call, where_and_what
+from fairlead.api.gateway import check_scope
+from fairlead.api.live.feed import TaskFeed, insist
+from fairlead.api.live.socket import Socket
+from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
+from fairlead.api.routes import tasks
+from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
+
+MOST_WATCHED = 100
+
+B = TypeVar("B")
+
+
+class Session:
+    def __init__(self, call: Call, socket: Socket) -> None:
+        self._call = call
+        self._socket = socket
+        self._telling: dict[str, asyncio.Task[None]] = {}  # by task, as long as it has not ended
+        self._to_cancel: set[str] = set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                # one after the other: while a submit is under way nothing else is heard, so that no task is
+                # accepted of which nobody knows when the client goes
+                await self._answer(await self._socket.hear())
+        finally:
+            await self._leave()
+
+    async def _answer(self, said: str | bytes) -> None:
+        ref: Any = None
+        try:
+            wanted = _read(said)
+            ref = wanted.pop("ref", None)
+            await (self._cancel(wanted, ref) if "cancel" in wanted else self._submit(wanted, ref))
+        except FairleadError as error:
+            await self._socket.send({"type": "ERROR", "ref": ref, "problem": problem_of(error).body})
+
+    async def _submit(self, wanted: dict[str, Any], ref: Any) -> None:
+        follows = _flag(wanted, "cancel_on_disconnect")
+        if follows:
+            check_scope(self._call.who, "cancel")
+        if len(self._telling) >= MOST_WATCHED:
+            raise TooManyWatched(MOST_WATCHED)
+        call = self._make_call()
+        call.body = _as(SubmitBody, wanted)
+        answer = await tasks.submit(call)
+        task_id: str = answer["task_id"]
+        if follows:
+            self._to_cancel.add(task_id)
+        repeated = call.status == 200
+        await self._socket.send({"type": "SUBMITTED", "ref": ref, **answer, "repeated": repeated})
+        if task_id not in self._telling:
+            self._telling[task_id] = asyncio.create_task(self._tell(task_id))
+
+    async def _cancel(self, wanted: dict[str, Any], ref: Any) -> None:
+        check_scope(self._call.who, "cancel")
+        call = self._make_call()
+        call.path = {"task_id": _as(CancelMessage, wanted).cancel}
+        await self._socket.send({"type": "ACCEPTED", "ref": ref, **await tasks.cancel(call)})
+
+    def _make_call(self) -> Call:
+        """As if it came by HTTP; the headers of the handshake say nothing of it."""
+        return Call(self._call.gateway, self._call.who, {}, {}, self._call.receive)
+
+    async def _tell(self, task_id: str) -> None:
+        if await self._socket.tell(TaskFeed(self._call.gateway.store, task_id)):
+            del self._telling[task_id]
+            self._to_cancel.discard(task_id)
+
+    async def _leave(self) -> None:
+        telling = list(self._telling.values())
+        for task in telling:
+            task.cancel()
+        await asyncio.gather(*telling, return_exceptions=True)
+        await asyncio.gather(*map(self._abort, self._to_cancel))
+
+    async def _abort(self, task_id: str) -> None:
+        """Also when the store is back only later: nobody else knows that this task is wanted no more."""
+        store = self._call.gateway.store
+        with contextlib.suppress(AlreadyFinished, UnknownTask):
+            await insist(store, partial(store.cancel, task_id))
+
+
+def _read(said: str | bytes) -> dict[str, Any]:
+    try:
+        wanted = msgspec.json.decode(said)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise MalformedJson(f"The message is not JSON ({problem}): send one object, in UTF-8.") from None
+    if not isinstance(wanted, dict):
+        raise InvalidBody([("message", 'is no object: send a task such as {"task_type": "echo"}')])
+    return wanted
+
+
+def _flag(wanted: dict[str, Any], name: str) -> bool:
+    value = wanted.pop(name, False)
+    if not isinstance(value, bool):
+        raise InvalidBody([(name, "is neither true nor false")])
+    return value
+
+
+def _as(kind: type[B], wanted: dict[str, Any]) -> B:
+    try:
+        return msgspec.convert(wanted, kind)
+    except msgspec.ValidationError as problem:
+        raise InvalidBody([where_and_what(problem)]) from None

@@ -1,0 +1,142 @@
+"""A WebSocket: who opens it, may they; then what a route does with it, until somebody ends it."""
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import Any
+
+from starlette.types import Message as AsgiMessage
+from starlette.types import Receive, Scope, Send
+
+from fairlead.api.call import Call, ClientGone, address_of, headers_of, read_query
+from fairlead.api.endpoint import encode, send_problem
+from fairlead.api.gateway import Gateway, Identity, check_scope
+from fairlead.api.live.connections import FAULT, GONE, Connection
+from fairlead.api.live.feed import Feed
+from fairlead.api.problems import problem_of
+from fairlead.api.table import SocketRoute
+from fairlead.errors import StoreUnavailable, UnknownJob, UnknownTask
+
+log = logging.getLogger("fairlead.api")
+
+
+class Ended(Exception):
+    """The connection is to be closed with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Socket:
+    def __init__(self, connection: Connection, receive: Receive, send: Send) -> None:
+        self.connection = connection
+        self.accepted = False
+        self._receive = receive
+        self._send = send
+
+    async def accept(self) -> None:
+        await self._send({"type": "websocket.accept"})
+        self.accepted = True
+
+    async def send(self, message: Any) -> None:
+        """Waits for a slow reader, until the protocol gives it up."""
+        await self._send({"type": "websocket.send", "text": encode(message).decode()})
+
+    async def hear(self) -> str | bytes:
+        """What the client says next. Raises ClientGone, or Ended when there is nothing more to say."""
+        saying, ended = asyncio.ensure_future(self._receive()), self.connection.ended
+        ends: tuple[asyncio.Future[Any], ...] = (saying, ended)
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not saying.done():
+                saying.cancel()
+        if ended.done():
+            raise Ended(ended.result())
+        said = saying.result()
+        if said["type"] == "websocket.disconnect":
+            raise ClientGone
+        text: str | bytes | None = said.get("text")
+        return said["bytes"] if text is None else text
+
+    async def tell(self, feed: Feed, after: int | None = None) -> bool:
+        """All of it: whether it came to its end. What goes wrong with it ends the connection."""
+        try:
+            async with aclosing(feed.messages(after)) as messages:
+                async for message in messages:
+                    await self.send(message)
+            return True
+        except OSError:  # the client has gone, as is heard too
+            return False
+        except Exception as error:
+            log_fault(error, "feed")
+            self.connection.end(code_of(error))
+            return False
+
+    async def close(self, code: int) -> None:
+        await self._send({"type": "websocket.close", "code": code})
+
+
+class SocketEndpoint:
+    def __init__(self, route: SocketRoute, gateway: Gateway) -> None:
+        self._route = route
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # that somebody wants to connect
+        try:
+            await self._open(scope, receive, send)
+        except (ClientGone, OSError):
+            return
+        except Exception as error:
+            log_fault(error, self._route.path)
+            await refuse(send, error)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Until it is accepted, what goes wrong is answered as to any other request."""
+        headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
+        who = await self._who(headers, query.ticket, address_of(scope))
+        with self._gateway.connections.admitted(who.key_id) as connection:
+            call = Call(self._gateway, who, scope["path_params"], headers, receive, query=query)
+            socket = Socket(connection, receive, send)
+            try:
+                await self._route.handler(call, socket)
+            except Ended as end:
+                await socket.close(end.code)
+            except (ClientGone, OSError):
+                return
+            except Exception as error:
+                if not socket.accepted:
+                    raise
+                log_fault(error, self._route.path)
+                await socket.close(code_of(error))
+
+    async def _who(self, headers: dict[str, str], ticket: str | None, address: str) -> Identity:
+        gateway = self._gateway
+        gateway.check_caller(headers)
+        if ticket is None:
+            who = await gateway.identify(headers.get("authorization"), address)
+        else:
+            who = await gateway.identify_by_ticket(ticket, address)
+        for scope in self._route.scopes:
+            check_scope(who, scope)
+        return who
+
+
+def log_fault(error: Exception, what: str) -> None:
+    if not isinstance(error, StoreUnavailable) and problem_of(error).status >= 500:
+        log.error("socket_failed what=%s", what, exc_info=error)
+
+
+async def refuse(send: Send, error: Exception) -> None:
+    """Instead of the upgrade: the server sends an answer to a handshake under names of its own."""
+
+    async def send_answer(message: AsgiMessage) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    await send_problem(send_answer, problem_of(error))
+
+
+def code_of(error: Exception) -> int:
+    return GONE if isinstance(error, UnknownTask | UnknownJob) else FAULT

@@ -1,0 +1,72 @@
+"""Live updates as Server-Sent Events: for whoever can read HTTP, line by line."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from fairlead.api.call import Call
+from fairlead.api.endpoint import SECURITY, Headers, encode
+from fairlead.api.live.connections import NORMAL, Connection
+from fairlead.api.live.feed import Feed
+from fairlead.api.live.messages import Message
+from fairlead.api.live.socket import log_fault
+
+HEARTBEAT_SECONDS = 15.0
+HEARTBEAT = b": still here\n\n"
+HEADERS: Headers = [(b"content-type", b"text/event-stream"), *SECURITY]
+
+
+class EventStream:
+    def __init__(self, call: Call, feed: Feed, after: int) -> None:
+        self._call = call
+        self._feed = feed
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._call.gateway.connections.admitted(self._call.who.key_id) as connection:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            if scope["method"] != "HEAD":
+                await self._run(send, connection)
+            await send({"type": "http.response.body"})
+
+    async def _run(self, send: Send, connection: Connection) -> None:
+        telling = asyncio.create_task(self._tell(send, connection))
+        gone = asyncio.create_task(self._call.gone())
+        try:
+            while not await _one_of(gone, connection.ended):
+                await _send(send, HEARTBEAT)
+        finally:
+            for task in (telling, gone):
+                task.cancel()
+            await asyncio.gather(telling, gone, return_exceptions=True)
+
+    async def _tell(self, send: Send, connection: Connection) -> None:
+        try:
+            async with aclosing(self._feed.messages(self._after)) as messages:
+                async for message in messages:
+                    await _send(send, as_event(message))
+        except Exception as error:  # the client comes back, and is told then
+            log_fault(error, "stream")
+        connection.end(NORMAL)
+
+
+def as_event(message: Message) -> bytes:
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (message["seq"], message["type"].encode(), encode(message))
+
+
+async def nothing_new(scope: Scope, receive: Receive, send: Send) -> None:
+    """It has ended, and the client knows: an event source that is told so does not come back."""
+    await send({"type": "http.response.start", "status": 204, "headers": SECURITY})
+    await send({"type": "http.response.body"})
+
+
+async def _send(send: Send, text: bytes) -> None:
+    await send({"type": "http.response.body", "body": text, "more_body": True})
+
+
+async def _one_of(*ends: asyncio.Future[Any]) -> bool:
+    """Whether one of them has come; waits for it as long as a client may be left without a word."""
+    done, _ = await asyncio.wait(ends, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)

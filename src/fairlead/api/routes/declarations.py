@@ -1,0 +1,98 @@
+"""What the code of a worker declares: its types, limits and pipelines, and its periodic tasks."""
+
+from typing import Any
+
+from fairlead import errors
+from fairlead.api.answers_workers import CronAnswer, DeclareAnswer, TickAnswer
+from fairlead.api.bodies import DeclareBody, LimitBody, TickBody, TypeBody
+from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.problems import InvalidBody
+from fairlead.api.routes.limits import wanted_limit
+from fairlead.api.routes.tasks import REFUSED, accepted, new_task
+from fairlead.api.table import Route
+from fairlead.settings import LimitSettings, TaskSettings
+from fairlead.settings_pipelines import Stages, read_stages
+from fairlead.views import View, read_time, time_view
+
+
+async def declare(call: Call) -> View:
+    """Say what tasks of these types get, and which limits they need; what an operator has set stands."""
+    body: DeclareBody = call.body
+    store = call.gateway.store
+    types = {name: _settings_of(one) for name, one in body.types.items()}
+    limits = {name: _limit(name, one) for name, one in body.limits.items()}
+    pipelines = {name: _stages(name, steps) for name, steps in body.pipelines.items()}
+    await store.declare("code", types, limits, pipelines)
+    return {
+        "heartbeat_seconds": store.settings.worker.heartbeat_seconds,
+        "lease_seconds": store.settings.lease_ms / 1000,
+    }
+
+
+def _settings_of(one: TypeBody) -> TaskSettings:
+    return TaskSettings(**{name: getattr(one, name) for name in one.__struct_fields__})
+
+
+def _limit(name: str, body: LimitBody) -> LimitSettings:
+    try:
+        return wanted_limit(body)
+    except InvalidBody as problem:
+        raise InvalidBody([(f"limits.{name}.{field}", words) for field, words in problem.fields]) from None
+
+
+def _stages(name: str, steps: list[Any]) -> Stages:
+    try:
+        return read_stages(steps)
+    except ValueError as problem:
+        raise InvalidBody([(f"pipelines.{name}", str(problem))]) from None
+
+
+async def last_tick(call: Call) -> View:
+    """When a periodic task last ticked; one seen for the first time begins now."""
+    last, now = await call.gateway.store.crons.last(call.path["name"])
+    return {"name": call.path["name"], "last": time_view(last), "now": time_view(now)}
+
+
+async def tick(call: Call) -> View:
+    """Submit the task of a tick, unless another process was first: then `submitted` is null."""
+    body: TickBody = call.body
+    previous, at = read_time("previous", body.previous), read_time("tick", body.tick)
+    task = new_task(call, body.task, {})
+    submitted = await call.gateway.store.crons.tick(call.path["name"], previous, at, task)
+    return {"submitted": None if submitted is None else accepted(submitted)}
+
+
+CRON = "/internal/crons/{name}"
+
+ROUTES = (
+    Route(
+        method="PUT",
+        path="/internal/declarations",
+        scope="worker",
+        for_all_tenants=True,
+        handler=declare,
+        body=DeclareBody,
+        answer=DeclareAnswer,
+        most_body=BATCH_BODY,
+        refusals=(errors.InvalidInput,),
+    ),
+    Route(
+        method="POST",
+        path=CRON,
+        scope="worker",
+        for_all_tenants=True,
+        handler=last_tick,
+        answer=CronAnswer,
+        refusals=(errors.InvalidInput,),
+    ),
+    Route(
+        method="POST",
+        path=f"{CRON}/tick",
+        scope="worker",
+        for_all_tenants=True,
+        handler=tick,
+        body=TickBody,
+        answer=TickAnswer,
+        refusals=REFUSED,
+    ),
+)

@@ -1,0 +1,157 @@
+"""Jobs: runs of pipelines. Submit, look, resume, cancel; and what can be run."""
+
+import contextlib
+
+from starlette.types import ASGIApp
+
+from fairlead import errors
+from fairlead.api.bodies import EventsQuery
+from fairlead.api.call import Call
+from fairlead.api.job_shapes import (
+    CancelJobAnswer,
+    JobAnswer,
+    JobBody,
+    PipelinesAnswer,
+    ResumeAnswer,
+    ServicesAnswer,
+    SubmittedJobAnswer,
+)
+from fairlead.api.live.job_feed import JobFeed
+from fairlead.api.live.stream import EventStream, nothing_new
+from fairlead.api.problems import TooManyConnections
+from fairlead.api.routes.live import last_seen
+from fairlead.api.routes.tasks import key_of, trace_of
+from fairlead.api.table import Route
+from fairlead.job import ENDED, NewJob
+from fairlead.job_views import job_view, pipelines_view, services_view
+from fairlead.pipeline.submitting import submit_job
+from fairlead.views import View
+
+
+async def submit(call: Call) -> View:
+    """Run a pipeline: its first step is queued."""
+    body: JobBody = call.body
+    await call.gateway.spend(call.who, 1)
+    priority = body.priority or await _priority_of(call, body.user_id)
+    chosen: View = {"job_id": body.job_id} if body.job_id else {}
+    new = NewJob(
+        feature_name=body.feature_name,
+        input_data=body.input_data,
+        priority=priority,
+        priority_asked=body.priority is not None,
+        user_id=body.user_id,
+        tenant=call.who.tenant,
+        max_wait_seconds=body.max_wait_seconds,
+        idempotency_key=key_of(call, body.idempotency_key),
+        trace_id=body.trace_id or trace_of(call),
+        **chosen,
+    )
+    submitted = await submit_job(call.gateway.store.jobs, new)
+    if submitted.repeated:
+        call.status = 200
+        with contextlib.suppress(errors.UnknownJob):  # a key may be remembered for longer than its job
+            priority = (await call.gateway.store.jobs.get(submitted.job_id)).original_priority.word
+    return {
+        "job_id": submitted.job_id,
+        "priority": priority,
+        "status": submitted.status,
+        "repeated": submitted.repeated,
+    }
+
+
+async def _priority_of(call: Call, user_id: str | None) -> str:
+    service = call.gateway.priorities
+    return await service.priority_of(user_id) if service and user_id else "medium"
+
+
+async def get(call: Call) -> View:
+    """One job, with the results of its steps so far."""
+    return job_view(await call.gateway.own_job(call.who, call.path["job_id"]))
+
+
+async def resume(call: Call) -> View:
+    """Go on at the step that failed, with all results so far."""
+    job = await call.gateway.own_job(call.who, call.path["job_id"])
+    skipped = await call.gateway.store.jobs.resume(job.job_id)
+    status = (await call.gateway.store.jobs.get(job.job_id)).status
+    return {"job_id": job.job_id, "status": status, "skipped": skipped}
+
+
+async def cancel(call: Call) -> View:
+    """End a job, with what waits and runs of it."""
+    job = await call.gateway.own_job(call.who, call.path["job_id"])
+    await call.gateway.store.jobs.cancel(job.job_id)
+    return {"job_id": job.job_id, "status": "CANCELLED"}
+
+
+async def events(call: Call) -> ASGIApp:
+    """What happened to a job and is kept, how it is, and then what happens, as Server-Sent Events."""
+    job = await call.gateway.own_job(call.who, call.path["job_id"])
+    after = last_seen(call)
+    if after == job.seq and job.status in ENDED:
+        return nothing_new
+    return EventStream(call, JobFeed(call.gateway.store, job), after)
+
+
+async def pipelines(call: Call) -> View:
+    """The pipelines that can be run, each with its stages."""
+    return pipelines_view((await call.gateway.store.jobs.known()).pipelines)
+
+
+async def services(call: Call) -> View:
+    """The services that steps may call, each with its limit and its use."""
+    store = call.gateway.store
+    return services_view(await store.limits.all(), store.settings.services)
+
+
+JOBS = "/api/v1/jobs"
+JOB = f"{JOBS}/{{job_id}}"
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=JOBS,
+        scope="submit",
+        handler=submit,
+        body=JobBody,
+        answer=SubmittedJobAnswer,
+        status=201,
+        refusals=(
+            errors.InvalidInput,
+            errors.UnknownPipeline,
+            errors.IdempotencyConflict,
+            errors.QueueFull,
+            errors.RateLimited,
+        ),
+    ),
+    Route(method="GET", path=JOB, scope="read", handler=get, answer=JobAnswer, refusals=(errors.UnknownJob,)),
+    Route(
+        method="POST",
+        path=f"{JOB}/resume",
+        scope="submit",
+        handler=resume,
+        answer=ResumeAnswer,
+        refusals=(errors.UnknownJob, errors.NotResumable, errors.InvalidInput),
+    ),
+    Route(
+        method="DELETE",
+        path=JOB,
+        scope="cancel",
+        handler=cancel,
+        answer=CancelJobAnswer,
+        refusals=(errors.UnknownJob, errors.AlreadyFinished),
+    ),
+    Route(
+        method="GET",
+        path=f"{JOB}/events",
+        scope="read",
+        handler=events,
+        query=EventsQuery,
+        answer=str,
+        streams=True,
+        media="text/event-stream",
+        refusals=(errors.UnknownJob, TooManyConnections),
+    ),
+    Route(method="GET", path="/api/v1/pipelines", scope="read", handler=pipelines, answer=PipelinesAnswer),
+    Route(method="GET", path="/api/v1/services", scope="read", handler=services, answer=ServicesAnswer),
+)

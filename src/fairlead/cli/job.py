@@ -1,0 +1,166 @@
+"""`fairlead job`: runs of pipelines. Submit one, see how it stands and goes on, go on with it, end it."""
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from fairlead.cli.job_screen import checked_context, follow_job
+from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.output import print_facts, print_json, print_table, say, shown
+from fairlead.cli.submit import Repeated, given_parameters
+from fairlead.function import new_job
+from fairlead.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
+from fairlead.job_door import jobs_of
+from fairlead.job_handle import JobHandle
+from fairlead.job_views import job_view
+from fairlead.settings import PriorityName
+
+app = App(name="job", help="Submit, show, watch, resume and cancel jobs, which are runs of pipelines.")
+
+JobId = Annotated[str, Parameter(help="The id that job submit printed.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the job is given, and how it wants to be treated."""
+
+    input: Annotated[
+        str | None,
+        Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
+    ] = None
+    param: Annotated[
+        tuple[str, ...],
+        Repeated,
+        Parameter(help="name=value of the input: JSON if it reads as JSON, else text; repeatable."),
+    ] = ()
+    priority: Annotated[
+        PriorityName | None, Parameter(help="Who goes first; else medium, or what the gateway finds.")
+    ] = None
+    user_id: Annotated[str | None, Parameter(help="Whose work it is; shares are fair between users.")] = None
+    max_wait: Annotated[
+        float | None, Parameter(help="Seconds after which a step gives up waiting to start.")
+    ] = None
+    idempotency_key: Annotated[
+        str | None, Parameter(help="The same key again is the same job: safe to repeat.")
+    ] = None
+
+    def job(self, feature_name: str) -> NewJob:
+        options = {
+            "priority": self.priority,
+            "user_id": self.user_id,
+            "max_wait_seconds": self.max_wait,
+            "idempotency_key": self.idempotency_key,
+        }
+        return new_job(feature_name, given_parameters(self.input, self.param, "--input"), options)
+
+
+@app.command
+async def submit(
+    pipeline: Annotated[str, Parameter(help="The name of the pipeline.")],
+    /,
+    *,
+    wishes: Wishes | None = None,
+    wait: Annotated[bool, Parameter(help="Show how it goes, then print its context.", negative=())] = False,
+    options: DoorOptions | None = None,
+    output: Output = "table",
+) -> None:
+    """Submit a job: one run of a pipeline. Exit code 1 when --wait sees it fail."""
+    new = (wishes or Wishes()).job(pipeline)
+    async with open_door(options, join=True) as door:
+        jobs = jobs_of(door)
+        submitted = await jobs.submit(new)
+        if wait:
+            say(_sentence(submitted))
+            job = await follow_job(JobHandle(jobs, submitted), sys.stderr, "table")
+    if wait:
+        _print_end(job, output)
+    elif output == "json":
+        print_json({"job_id": submitted.job_id, "status": submitted.status, "repeated": submitted.repeated})
+    else:
+        print(_sentence(submitted))
+
+
+@app.command
+async def show(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+    """Show a job and its steps; as JSON also what each has answered."""
+    async with open_door(options) as door:
+        job = await jobs_of(door).get(job_id)
+    view = job_view(job)
+    if output == "json":
+        print_json(view)
+        return
+    facts = {name: value for name, value in view.items() if name not in ("steps", "context")}
+    print_facts({name: shown(value) for name, value in facts.items() if value not in (None, {})})
+    print()
+    columns = ("step", "name", "status", "attempts", "ms", "task")
+    print_table(columns, [_row(job, step) for step in job.steps])
+
+
+@app.command
+async def watch(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+    """Show how a job goes on until it has ended. Exit code 1 when it failed or was cancelled."""
+    async with open_door(options) as door:
+        job = await follow_job(await JobHandle.of(jobs_of(door), job_id), sys.stdout, output)
+    context = checked_context(job)
+    if output == "table":
+        print_json(context)
+
+
+@app.command
+async def resume(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+    """Go on at the step that failed, with all results so far."""
+    async with open_door(options) as door:
+        jobs = jobs_of(door)
+        skipped = await jobs.resume(job_id)
+        status = (await jobs.get(job_id)).status
+    if output == "json":
+        print_json({"job_id": job_id, "status": status, "skipped": skipped})
+    else:
+        print(f"{job_id} resumed" + (f"; not run again: {', '.join(skipped)}" if skipped else ""))
+
+
+@app.command
+async def cancel(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+    """End a job, with what waits and runs of it."""
+    async with open_door(options) as door:
+        await jobs_of(door).cancel(job_id)
+    if output == "json":
+        print_json({"job_id": job_id, "status": JobStatus.CANCELLED})
+    else:
+        print(f"{job_id} {JobStatus.CANCELLED}")
+
+
+def _print_end(job: Job, output: Output) -> None:
+    if output == "json":
+        print_json(job_view(job))
+    context = checked_context(job)
+    if output == "table":
+        print_json(context)
+
+
+def _sentence(submitted: SubmittedJob) -> str:
+    return f"{submitted.job_id} {submitted.status}" + " (accepted before)" * submitted.repeated
+
+
+def _row(job: Job, step: JobStep) -> tuple[str, ...]:
+    took = step.result["metrics"].get("execution_time_ms") if step.result else None
+    return (
+        str(step.index),
+        step.name,
+        _standing(job, step),
+        str(step.attempts),
+        "-" if took is None else shown(took),
+        step.task_id,
+    )
+
+
+def _standing(job: Job, step: JobStep) -> str:
+    """As far as the job tells: how the task of a step is in detail, `fairlead task show` says."""
+    if step.result:
+        return "completed"
+    if job.error and job.error.step == step.index:
+        return "failed"
+    return "started" if step.attempts else "waiting"

@@ -1,0 +1,163 @@
+"""One call of a gateway: bounded in time and size, and its answer as a value or an error."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NoReturn
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+
+from fairlead import __version__
+from fairlead.client.problems import AWAY, error_of
+from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
+
+ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
+BYTES_PER_SECOND = 1 << 20  # so much more time has a call that sends much
+CONNECT_WITHIN = 3.0
+MOST_ANSWER = 64 * 1024 * 1024  # bytes
+ATTEMPTS = 3  # of a call that may be repeated
+PAUSE = 0.1  # seconds after the first of them, then longer
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+def path(*parts: str) -> str:
+    """`path("api", "v1", "tasks", task_id)`"""
+    return "/" + "/".join(_segment(part) for part in parts)
+
+
+def _segment(part: str) -> str:
+    if part in (".", ".."):  # else it would be a way to another place
+        return part.replace(".", "%2E")
+    return quote(part, safe=":", errors="replace")
+
+
+class Answered(dict[str, Any]):
+    """What a gateway answered. Who lacks something in it has asked somebody else, or another version."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidSettings(f"the answer has no {name}: check that the URL is of a gateway of this version")
+
+
+class Caller:
+    """Asks one gateway. Nothing is sent before the first call."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        self.url = checked_url(url)
+        headers = {"user-agent": f"fairlead/{__version__}"}
+        if key:
+            headers["authorization"] = f"Bearer {checked_key(key)}"
+        # Each call is timed as a whole: a server that sends a byte now and then must not hold it up.
+        self.http = httpx.AsyncClient(
+            base_url=self.url,
+            headers=headers,
+            timeout=httpx.Timeout(None, connect=CONNECT_WITHIN),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+    async def get(self, address: str, **query: Any) -> dict[str, Any]:
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return await self.ask("GET", address, query=given, repeat=True)
+
+    async def post(
+        self, address: str, body: Any = None, *, repeat: bool = False, **bounds: Any
+    ) -> dict[str, Any]:
+        return await self.ask("POST", address, body, repeat=repeat, **bounds)
+
+    async def ask(
+        self,
+        method: str,
+        address: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        repeat: bool = False,
+        within: float = ANSWER_WITHIN,
+        most: int = MOST_ANSWER,
+    ) -> dict[str, Any]:
+        """`repeat`: it is the same however often it is sent, so a lost answer is asked for again."""
+        content = None if body is None else body if isinstance(body, bytes) else encode(body)
+        headers = {} if content is None else {"content-type": "application/json"}
+        within += len(content or b"") / BYTES_PER_SECOND
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with asyncio.timeout(within):
+                    return await self._once(
+                        method, address, most, content=content, headers=headers, params=query
+                    )
+            except (httpx.TransportError, TimeoutError) as problem:
+                if not repeat or attempt == ATTEMPTS or isinstance(problem, TimeoutError):
+                    raise self._away(problem) from problem
+            await asyncio.sleep(PAUSE * 4 ** (attempt - 1))
+        raise AssertionError("every attempt returns or raises")
+
+    async def _once(self, method: str, address: str, most: int, **request: Any) -> dict[str, Any]:
+        async with self.http.stream(method, address, **request) as answer:
+            return self._read(answer, await read_capped(answer, most))
+
+    async def refuse(self, answer: httpx.Response) -> None:
+        """Raises what an answer says that is not what was asked for."""
+        self._read(answer, await read_capped(answer, MOST_ANSWER))
+        raise InvalidSettings(f"{self.url} answered, but not as a gateway does: check the URL.")
+
+    def _read(self, answer: httpx.Response, content: bytes) -> dict[str, Any]:
+        value = _value(content)
+        if answer.is_success and isinstance(value, dict):
+            return Answered(value)
+        if isinstance(value, dict) and "code" in value:
+            raise error_of({"status": answer.status_code, **value}, _retry_after(answer))
+        if answer.status_code in AWAY:
+            raise StoreUnavailable(f"{self.url} answered {answer.status_code}: nobody is behind it now.")
+        raise InvalidSettings(
+            f"{self.url} answered {answer.status_code}, and not as a gateway does: check the URL."
+        )
+
+    def _away(self, problem: Exception) -> StoreUnavailable:
+        words = str(problem) or type(problem).__name__
+        return StoreUnavailable(f"The gateway at {self.url} did not answer ({words}): does it run there?")
+
+
+async def read_capped(answer: httpx.Response, most: int) -> bytes:
+    chunks, size = [], 0
+    async for chunk in answer.aiter_bytes():
+        size += len(chunk)
+        if size > most:
+            raise FairleadError(f"The answer is larger than {most >> 20} MiB: ask for less at once.")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _value(content: bytes) -> Any:
+    try:
+        return decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    said = answer.headers.get("retry-after", "")
+    return float(said) if said.isdigit() else None
+
+
+def checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.query or parts.fragment or parts.username:
+        raise InvalidSettings("the URL of a gateway is like http://127.0.0.1:8000, and a key is given apart")
+    return url.rstrip("/")
+
+
+def checked_key(key: str) -> str:
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InvalidSettings("the key is not one: it is like flk_..., as `fairlead key create` prints it")
+    return key

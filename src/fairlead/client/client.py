@@ -1,0 +1,241 @@
+"""A gateway over HTTP, with the methods of the store that clients, the command line and workers use."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, Caller, path
+from fairlead.client.forms import (
+    Parcel,
+    completed_form,
+    failed_form,
+    grants_form,
+    limit_form,
+    none_or_error,
+    progress_form,
+    stages_form,
+    state_or_error,
+    task_form,
+    type_form,
+)
+from fairlead.client.jobs import Jobs
+from fairlead.client.live import Live
+from fairlead.client.parts import Crons, Limits, Workers, submitted_or_error
+from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
+from fairlead.readings import (
+    read_claimed,
+    read_explanation,
+    read_output,
+    read_stats,
+    read_task,
+    read_worker,
+)
+from fairlead.settings import LimitSettings, Settings, TaskSettings
+from fairlead.settings_pipelines import Stages
+from fairlead.states import State
+from fairlead.store.declaring import Origin, declared_limits, declared_types
+from fairlead.store.listing import TaskPage
+from fairlead.store.observe import Explanation, Stats
+from fairlead.store.reports import Claimed, Completed, Failed, Grant, Output, Progress, Submitted
+from fairlead.store.store import MOST_PER_CALL
+from fairlead.task import MOST_BYTES, NewTask, Task, check_ms, check_task_id
+from fairlead.views import View, read_time
+
+OF_A_TASK = 16 * 1024  # bytes besides its parameters
+SECONDS_PER_TASK = 0.1  # more time for an answer with many tasks in it
+
+log = logging.getLogger("fairlead.client")
+
+
+class Client:
+    """`async with Client(settings) as client:`; `settings.engine` says where, and with which key."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.engine.url is None or not settings.engine.is_gateway:
+            raise InvalidSettings("give the URL of a gateway, such as http://127.0.0.1:8000")
+        self.settings = settings
+        self.caller = Caller(settings.engine.url, settings.engine.key)
+        self.limits = Limits(self.caller)
+        self.workers = Workers(self.caller)
+        self.crons = Crons(self.caller)
+        self.jobs = Jobs(self.caller)
+        self.live = Live(self.caller)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.caller.close()
+
+    async def reopen(self) -> None:
+        """Nothing to do: the next call connects again."""
+
+    async def declare(
+        self,
+        origin: Origin,
+        types: Mapping[str, TaskSettings],
+        limits: Mapping[str, LimitSettings],
+        pipelines: Mapping[str, Stages] | None = None,
+    ) -> None:
+        """What the code has; a file is the gateway's. Also learns how a worker here is to beat."""
+        declared_types(types), declared_limits(limits)  # raises what the store would
+        body = {
+            "types": {name: type_form(wanted) for name, wanted in types.items()},
+            "limits": {name: limit_form(name, wanted) for name, wanted in limits.items()},
+            "pipelines": {name: stages_form(stages) for name, stages in (pipelines or {}).items()},
+        }
+        try:
+            rhythm = await self.caller.ask("PUT", path("internal", "declarations"), body, repeat=True)
+        except NotAllowed as problem:
+            # who only submits has no key for it, and need not: whoever runs the tasks has declared them
+            log.info("not_declared %s", problem)
+            return
+        worker = msgspec.structs.replace(self.settings.worker, heartbeat_seconds=rhythm["heartbeat_seconds"])
+        lease = msgspec.structs.replace(self.settings.lease, lease_seconds=rhythm["lease_seconds"])
+        self.settings = msgspec.structs.replace(self.settings, worker=worker, lease=lease)
+
+    async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]:
+        """Up to 1,000 at once. Every task has an id of its own, so a lost answer is asked for again."""
+        if len(tasks) > MOST_PER_CALL:
+            raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
+        parcel = Parcel(tasks, task_form)
+        rows: list[View] = []
+        for some in parcel.bodies():
+            batch = path("api", "v1", "tasks", "batch")
+            rows += (await self.caller.post(batch, {"tasks": some}, repeat=True))["tasks"]
+        return parcel.answers(map(submitted_or_error, rows))
+
+    async def submit_one(self, task: NewTask) -> Submitted:
+        answer = (await self.submit(task))[0]
+        if isinstance(answer, FairleadError):
+            raise answer
+        return answer
+
+    async def get(self, task_id: str) -> Task:
+        return read_task(await self.caller.get(_task(task_id)))
+
+    async def explain(self, task_id: str) -> Explanation:
+        return read_explanation(await self.caller.get(_task(task_id, "explain")))
+
+    async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
+        """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
+        answer = await self.caller.get(_task(task_id, "outputs"), after=after)
+        return [read_output(one) for one in answer["outputs"]]
+
+    async def cancel(self, task_id: str) -> str | None:
+        """Ends the task; the worker that runs it, if one does. To do it again changes nothing."""
+        worker: str | None = (await self.caller.ask("DELETE", _task(task_id), repeat=True))["worker_id"]
+        return worker
+
+    async def list_tasks(
+        self,
+        *,
+        status: str | None = None,
+        priority: str | None = None,
+        task_type: str | None = None,
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str = "",
+    ) -> TaskPage:
+        """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
+        page = await self.caller.get(
+            path("api", "v1", "tasks"),
+            status=status,
+            priority=priority,
+            task_type=task_type,
+            user_id=user_id,
+            limit=limit,
+            cursor=cursor,
+        )
+        return TaskPage([read_task(one) for one in page["tasks"]], page["next_cursor"] or "")
+
+    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
+        """Failed and dead-lettered tasks, the latest first; each can be replayed."""
+        page = await self.caller.get(path("api", "v1", "dlq"), limit=count, cursor=str(skip))
+        return [read_task(one) for one in page["tasks"]]
+
+    async def replay(self, task_id: str) -> None:
+        await self.caller.post(path("api", "v1", "dlq", check_task_id(task_id), "replay"))
+
+    async def purge(self, task_id: str) -> None:
+        """Forgets a failed or dead-lettered task for good."""
+        await self.caller.ask("DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
+
+    async def stats(self) -> Stats:
+        workers = (await self.caller.get(path("api", "v1", "workers")))["workers"]
+        stats = await self.caller.get(path("api", "v1", "queue", "stats"))
+        return read_stats(stats, [read_worker(one) for one in workers])
+
+    async def report(
+        self,
+        worker: str,
+        completed: Sequence[Completed] = (),
+        failed: Sequence[Failed] = (),
+        *,
+        claim: int = 0,
+        idle: bool = False,
+        request: str = "",
+    ) -> tuple[list[State | FairleadError], Claimed]:
+        """Results, failures and the next claim, in one round trip unless they are very large."""
+        reports: list[Completed | Failed] = [*completed, *failed]
+        parcel = Parcel(reports, _report_form)
+        poll = {"available_capacity": claim, "idle": idle} | ({"request_id": request} if request else {})
+        rows: list[View] = []
+        polled: View | None = None
+        bodies = parcel.bodies()
+        for i, some in enumerate(bodies):
+            last = claim and i == len(bodies) - 1
+            body = {"results": some} | ({"poll": poll} if last else {})
+            answer = await self._of_worker(worker, "result", body, claim if last else 0)
+            rows += answer["results"]
+            polled = answer.get("polled")
+        if claim and not bodies:
+            polled = await self._of_worker(worker, "poll", poll, claim)
+        claimed = read_claimed(polled) if polled else Claimed()
+        return parcel.answers(map(state_or_error, rows)), claimed
+
+    async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]:
+        return (await self.report(worker, failed=reports))[0]
+
+    async def release(self, worker: str, *grants: Grant) -> list[State | FairleadError]:
+        """Gives tasks back unrun, to the place they had."""
+        if not grants:
+            return []
+        answer = await self._of_worker(worker, "release", grants_form(grants))
+        return [state_or_error(row) for row in answer["results"]]
+
+    async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
+        """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
+        parcel = Parcel(reports, progress_form)
+        rows: list[View] = []
+        for some in parcel.bodies():
+            rows += (await self._of_worker(worker, "progress", {"reports": some}))["results"]
+        return parcel.answers(map(none_or_error, rows))
+
+    async def extend(self, worker: str, grant: Grant, ms: int) -> int:
+        """Gives a running task `ms` from now, unless it has more; its deadline."""
+        check_ms("ms", ms)
+        body = {"task_id": grant.id, "seconds": ms / 1000}
+        if grant.fence is not None:
+            body["fence"] = grant.fence
+        return read_time("deadline", (await self._of_worker(worker, "extend", body))["deadline"])
+
+    async def expire(self, worker: str) -> int:
+        """Ends the leases of a worker that is known to be dead; how many."""
+        return int((await self._of_worker(worker, "expire", None))["expired"])
+
+    async def _of_worker(self, worker: str, act: str, body: Any, claim: int = 0) -> View:
+        most = MOST_ANSWER + claim * (MOST_BYTES + OF_A_TASK)
+        address = path("internal", "workers", worker, act)
+        within = ANSWER_WITHIN + claim * SECONDS_PER_TASK
+        return await self.caller.post(address, body, within=within, most=most)
+
+
+def _task(task_id: str, *parts: str) -> str:
+    return path("api", "v1", "tasks", check_task_id(task_id), *parts)
+
+
+def _report_form(report: Completed | Failed) -> View:
+    return completed_form(report) if isinstance(report, Completed) else failed_form(report)

@@ -1,0 +1,161 @@
+"""Values of the store as a gateway takes them, and many of them in bodies that it accepts."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead.client.calling import encode
+from fairlead.client.problems import error_of
+from fairlead.errors import FairleadError, InvalidInput
+from fairlead.job import NewJob
+from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
+from fairlead.settings_pipelines import Stages
+from fairlead.states import State
+from fairlead.store.limits import limit_arguments
+from fairlead.store.reports import Completed, Failed, Grant, Progress, readable
+from fairlead.task import NewTask, check, to_json
+from fairlead.views import View, rate_text, time_view
+
+MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much
+MOST_ITEMS = 1000
+
+OF_THE_KEY = "is that of the key: leave it out, and use a key of this tenant"
+
+T = TypeVar("T")
+U = TypeVar("U")
+#: Fields of a task that are sent as they are, if they are given.
+PLAIN = {one.name for one in fields(NewTask)} - {"parameters", "priority", "priority_asked", "run_at"}
+
+
+def task_form(task: NewTask) -> View:
+    """Raises what the store would, before anything is sent."""
+    check(task)
+    if task.tenant is not None:
+        raise InvalidInput("tenant", OF_THE_KEY)
+    form = {name: value for name in PLAIN if (value := getattr(task, name))}
+    for name in ("delay_seconds", "max_retries"):  # here 0 says something
+        if getattr(task, name) is not None:
+            form[name] = getattr(task, name)
+    form["parameters"] = raw("parameters", task.parameters)
+    if task.priority_asked:  # else the gateway finds it
+        form["priority"] = task.priority
+    if task.run_at is not None:
+        form["run_at"] = time_view(task.run_at)
+    return form
+
+
+def job_form(job: NewJob) -> View:
+    """Its stages are left out: the gateway knows its pipeline."""
+    if job.tenant is not None:
+        raise InvalidInput("tenant", OF_THE_KEY)
+    optional = ("user_id", "max_wait_seconds", "idempotency_key", "trace_id")
+    form: View = {name: value for name in optional if (value := getattr(job, name)) is not None}
+    form |= {"feature_name": job.feature_name, "job_id": job.job_id}
+    form["input_data"] = raw("input_data", job.input_data)
+    if job.priority_asked:  # else the gateway finds it
+        form["priority"] = job.priority
+    return form
+
+
+def raw(field: str, value: object) -> msgspec.Raw:
+    return msgspec.Raw(to_json(field, value).encode())
+
+
+def completed_form(report: Completed) -> View:
+    if report.follow:
+        raise InvalidInput("follow", "tasks that follow a result cannot go through a gateway")
+    form = {"task_id": report.task_id, "status": "completed", "result": raw("result", report.result)}
+    return form | _fence(report.fence)
+
+
+def failed_form(report: Failed) -> View:
+    error = {
+        "code": readable(report.code)[:200] or "error",
+        "message": readable(report.message)[:4000],
+        "retriable": report.retriable,
+        "retry_after_seconds": report.retry_after_ms / 1000,
+        "crashed": report.crashed,
+    }
+    return {"task_id": report.task_id, "status": "failed", "error": error} | _fence(report.fence)
+
+
+def progress_form(report: Progress) -> View:
+    report.packed()  # raises what the store would
+    form: View = {"task_id": report.task_id, "message": readable(report.message)[:4000]}
+    if report.fraction is not None:
+        form["fraction"] = report.fraction
+    if report.chunks:
+        form["output"] = list(report.chunks)
+    if report.first is not None:
+        form["first"] = report.first
+    return form | _fence(report.fence)
+
+
+def grants_form(grants: Sequence[Grant]) -> View:
+    fences = {grant.id: grant.fence for grant in grants if grant.fence is not None}
+    return {"task_ids": [grant.id for grant in grants], "fences": fences}
+
+
+def limit_form(name: str, wanted: LimitSettings) -> View:
+    limit_arguments(name, wanted)  # raises what the store would
+    if isinstance(wanted, Slots):
+        return {"limit": wanted.limit}
+    assert isinstance(wanted, Rate)
+    return {"rate": rate_text(wanted.interval_us), "burst": wanted.burst}
+
+
+def type_form(wanted: TaskSettings) -> View:
+    return {name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name)) is not None}
+
+
+def stages_form(stages: Stages) -> list[Any]:
+    """As they are written: a step by its name, several beside each other as `parallel`."""
+    return [stage[0] if len(stage) == 1 else {"parallel": list(stage)} for stage in stages]
+
+
+def _fence(fence: int | None) -> View:
+    return {} if fence is None else {"fence": fence}
+
+
+class Parcel:
+    """Things to send, each as JSON, in as few bodies as the gateway accepts.
+
+    What cannot be sent is answered with its error, and does not spoil the rest.
+    """
+
+    def __init__(self, things: Iterable[T], form: Callable[[T], View]) -> None:
+        self._accepted: list[msgspec.Raw] = []
+        self._problems: list[InvalidInput | None] = []
+        for thing in things:
+            try:
+                self._accepted.append(msgspec.Raw(encode(form(thing))))
+                self._problems.append(None)
+            except InvalidInput as problem:
+                self._problems.append(problem)
+
+    def bodies(self) -> list[list[msgspec.Raw]]:
+        bodies: list[list[msgspec.Raw]] = []
+        size = 0
+        for item in self._accepted:
+            length = len(memoryview(item))
+            if not bodies or size + length > MOST_BYTES or len(bodies[-1]) == MOST_ITEMS:
+                bodies.append([])
+                size = 0
+            bodies[-1].append(item)
+            size += length
+        return bodies
+
+    def answers(self, replies: Iterable[U]) -> list[U | FairleadError]:
+        """In the order in which was asked."""
+        waiting = iter(replies)
+        return [next(waiting) if problem is None else problem for problem in self._problems]
+
+
+def state_or_error(row: View) -> State | FairleadError:
+    return State(row["status"]) if row["accepted"] else error_of(row["error"])
+
+
+def none_or_error(row: View) -> FairleadError | None:
+    return None if row["accepted"] else error_of(row["error"])

@@ -1,0 +1,60 @@
+"""Jobs of a gateway: their pipelines are known there, so a job is asked for by the name of its own."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+import httpx
+
+from fairlead.client.calling import Caller, path
+from fairlead.client.forms import job_form
+from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
+from fairlead.errors import StoreUnavailable
+from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id
+from fairlead.readings import read_job
+from fairlead.views import View
+
+
+class Jobs:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def reopen(self) -> None:
+        """Nothing to do: the next call connects again."""
+
+    async def submit(self, job: NewJob) -> SubmittedJob:
+        """A job has an id of its own, so a lost answer is asked for again."""
+        answer = await self._caller.post(path("api", "v1", "jobs"), job_form(job), repeat=True)
+        return SubmittedJob(answer["job_id"], JobStatus(answer["status"]), answer["repeated"])
+
+    async def get(self, job_id: str) -> Job:
+        return read_job(await self._caller.get(_job(job_id)))
+
+    async def cancel(self, job_id: str) -> None:
+        """Ends it, with what waits and runs of it. Of one that is cancelled it is no news: ask again."""
+        await self._caller.ask("DELETE", _job(job_id), repeat=True)
+
+    async def resume(self, job_id: str) -> list[str]:
+        """Goes on at the stage that failed; the steps of it that are done already are not run again."""
+        skipped: list[str] = (await self._caller.post(_job(job_id, "resume")))["skipped"]
+        return skipped
+
+    async def watch(self, job: Job) -> AsyncGenerator[View]:
+        """What is told of it until it has ended; a line that breaks is taken up where it was."""
+        after, address = 0, _job(job.job_id, "events")
+        while True:
+            with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
+                try:
+                    async with contextlib.aclosing(messages_of(self._caller, address, after)) as messages:
+                        async for message in messages:
+                            after = message["seq"]
+                            yield message
+                            if message["type"] in ENDS:
+                                return
+                except NothingNew:
+                    return
+            await asyncio.sleep(PAUSE)
+
+
+def _job(job_id: str, *parts: str) -> str:
+    return path("api", "v1", "jobs", check_job_id(job_id), *parts)

@@ -1,0 +1,136 @@
+"""What happens to a task, as it happens: the gateway's stream of events, with the words of the store."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import httpx
+import msgspec
+
+from fairlead.client.calling import ANSWER_WITHIN, Caller, decode, path
+from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.readings import read_task
+from fairlead.states import State
+from fairlead.steady import Steady
+from fairlead.store.live import Event
+from fairlead.task import check_task_id
+from fairlead.views import View, read_time
+
+SILENT_SECONDS = 45.0  # after which nobody is there: the gateway gives a sign of life every 15
+PAUSE = 0.5  # seconds before it is asked again
+NOTHING_KEPT = 999_999_999  # no message has this number: so the state comes first, and no old output
+MOST_MESSAGE = 4 * 1024 * 1024  # bytes; results and chunks are far smaller
+
+NO_CONTENT = 204
+
+#: How a task ended: which state it is in exactly is read from the task itself.
+ENDS = {"JOB_COMPLETE": "complete", "JOB_FAILED": "fail", "CANCELLED": "cancel"}
+
+
+class NothingNew(Exception):
+    """What is watched has ended, and all of it was told."""
+
+
+class Live:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    @contextlib.asynccontextmanager
+    async def watch(self, task_id: str) -> AsyncIterator[AsyncIterator[Event | None]]:
+        """The events of a task from now on.
+
+        `None` comes first, when nothing can be missed any more, and whenever the line was lost for a while:
+        what happened before it is in the state alone.
+        """
+        async with Steady(self._events(check_task_id(task_id))) as events:
+            yield events
+
+    async def _events(self, task_id: str) -> AsyncGenerator[Event | None]:
+        while True:
+            known: int | None = None
+            with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
+                address = path("api", "v1", "tasks", task_id, "events")
+                async with contextlib.aclosing(messages_of(self._caller, address, NOTHING_KEPT)) as messages:
+                    async for message in messages:
+                        if known is None:  # how it was when the line was there: now look yourself
+                            known = message["seq"]
+                            yield None
+                        elif message["seq"] > known and (event := await self._event(message)):
+                            yield event
+            if known is not None:
+                yield None  # the line has ended, perhaps because the task has
+            await asyncio.sleep(PAUSE)
+
+    async def _event(self, message: View) -> Event | None:
+        kind = message["type"]
+        if kind in ENDS:
+            task = read_task(await self._caller.get(path("api", "v1", "tasks", message["task_id"])))
+            detail = {"code": task.error.code} if task.error else {}
+            at = task.completed_at or task.created_at
+            return Event(task.task_id, ENDS[kind], None, task.status, at, task.fence, detail, message["seq"])
+        return event_of(message)
+
+
+async def messages_of(caller: Caller, address: str, after: int) -> AsyncGenerator[View]:
+    """What a stream of events tells until it ends."""
+    async with contextlib.AsyncExitStack() as stack:
+        async with asyncio.timeout(ANSWER_WITHIN):
+            stream = caller.http.stream("GET", address, params={"after": after})
+            answer = await stack.enter_async_context(stream)
+        if answer.status_code == NO_CONTENT:
+            raise NothingNew
+        if answer.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
+            await caller.refuse(answer)
+        pieces, rest = answer.aiter_bytes(), b""
+        while True:
+            async with asyncio.timeout(SILENT_SECONDS):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            *whole, rest = (rest + piece).split(b"\n\n")
+            if len(rest) > MOST_MESSAGE:
+                raise FairleadError("The gateway sends a message that does not end.")
+            for text in whole:
+                if message := _read(text):
+                    yield message
+
+
+def _read(text: bytes) -> View | None:
+    """The data of one event; None of a sign of life."""
+    data = b"\n".join(line[5:].lstrip() for line in text.split(b"\n") if line.startswith(b"data:"))
+    try:
+        value = decode(data) if data else None
+    except msgspec.DecodeError:
+        return None
+    return value if isinstance(value, dict) and "seq" in value and "type" in value else None
+
+
+def event_of(message: View) -> Event | None:
+    """Of a message that does not end the task; None of what is no act, such as for which limits it waits."""
+    match message["type"]:
+        case "QUEUED":
+            return _event("queue", State(message["status"]), message, {})
+        case "STEP_START":
+            return _event("claim", State.EXECUTING, message, {"worker": message["worker_id"]})
+        case "PROGRESS":
+            told = {name: message[name] for name in ("fraction", "message")}
+            return _event("progress", State.EXECUTING, message, told)
+        case "OUTPUT":
+            return _event(
+                "output", State.EXECUTING, message, {"seq": message["seq"], "chunk": message["chunk"]}
+            )
+        case "RETRY":
+            delay = round(message["delay_seconds"] * 1000)
+            told = {"code": message["code"], "delay": delay, "retries": message["retries"]}
+            return _event("fail", State(message["status"]), message, told)
+        case "JOB_PROMOTED":
+            return _event("promote", State.QUEUED, message, {"old": message["old"], "new": message["new"]})
+        case "EXTENDED":
+            told = {"deadline": read_time("deadline", message["deadline"])}
+            return _event("extend", State.EXECUTING, message, told)
+    return None
+
+
+def _event(act: str, after: State, message: View, detail: View) -> Event:
+    at, fence = read_time("at", message["at"]), message.get("fence", 0)
+    return Event(message["task_id"], act, None, after, at, fence, detail, message["seq"])

@@ -1,0 +1,162 @@
+"""Limits, workers and periodic tasks of a gateway, as the store has them."""
+
+from collections.abc import Iterable
+
+import uuid_utils
+
+from fairlead.client.calling import ANSWER_WITHIN, Caller, path
+from fairlead.client.forms import limit_form, task_form
+from fairlead.client.problems import error_of
+from fairlead.errors import FairleadError
+from fairlead.readings import read_beat, read_lease, read_limit, read_submitted
+from fairlead.settings import Rate, Slots
+from fairlead.store.limits import Lease, Limit
+from fairlead.store.reports import Submitted
+from fairlead.store.workers import Beat
+from fairlead.task import NewTask, check_ms, check_name, check_short, check_units
+from fairlead.views import View, read_time, time_view
+
+BEAT_WITHIN = 5.0  # seconds; a beat that is late is better made anew, while the lease lasts
+
+
+class Limits:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def set(self, name: str, wanted: Slots | Rate) -> None:
+        """Defines or changes it; takes effect at once. 0 slots pauses."""
+        await self._caller.ask("PUT", _limit(name), limit_form(name, wanted), repeat=True)
+
+    async def all(self) -> list[Limit]:
+        answer = await self._caller.get(path("api", "v1", "limits"))
+        return [read_limit(one) for one in answer["limits"]]
+
+    async def get(self, name: str) -> Limit:
+        return read_limit(await self._caller.get(_limit(name)))
+
+    async def acquire(
+        self,
+        name: str,
+        *,
+        units: int = 1,
+        lease_ms: int = 30_000,
+        holder: str = "",
+        lease_id: str | None = None,
+    ) -> Lease:
+        """Units without a task, if they are free now. The lease has an id of its own: a lost answer is
+        asked for again."""
+        check_units("units", units)
+        check_ms("lease_ms", lease_ms)
+        check_short("holder", holder or None)
+        if lease_id is not None:
+            check_name("lease_id", lease_id)
+        body: View = {
+            "units": units,
+            "lease_seconds": lease_ms / 1000,
+            "lease_id": lease_id or str(uuid_utils.uuid7()),
+        }
+        if holder:
+            body["holder"] = holder
+        return read_lease(name, await self._caller.post(_limit(name, "leases"), body, repeat=True))
+
+    async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
+        """The lease with its new end; raises Fenced when it is over."""
+        check_ms("lease_ms", lease_ms)
+        body = {"lease_seconds": lease_ms / 1000, "fence": lease.fence}
+        address = _limit(lease.limit, "leases", lease.lease_id, "renew")
+        return read_lease(lease.limit, await self._caller.post(address, body, repeat=True))
+
+    async def release(self, lease: Lease) -> None:
+        """Gives the units back; raises Fenced when the lease was over before."""
+        address = _limit(lease.limit, "leases", lease.lease_id)
+        await self._caller.ask("DELETE", address, query={"fence": lease.fence})
+
+    async def force_release(self, name: str, lease_id: str) -> None:
+        """Frees a stuck lease of this limit. What it protects may still be going on."""
+        await self._caller.ask("DELETE", _limit(name, "leases", lease_id), query={"force": "true"})
+
+
+def _limit(name: str, *parts: str) -> str:
+    check_name("name", name)
+    return path("api", "v1", "limits", name, *parts)
+
+
+class Workers:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def register(
+        self,
+        worker: str,
+        *,
+        capabilities: Iterable[str] = (),
+        task_types: Iterable[str] | None = None,
+        capacity: int = 1,
+        reserve: int = 0,
+        name: str = "",
+        version: str = "",
+    ) -> None:
+        """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
+        body: View = {
+            "worker_id": worker,
+            "capabilities": list(capabilities),
+            "capacity": capacity,
+            "reserve": reserve,
+        }
+        if task_types is not None:
+            body["task_types"] = list(task_types)
+        body |= {field: words for field, words in (("name", name), ("version", version)) if words}
+        await self._caller.post(path("internal", "workers", "register"), body)
+
+    async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat:
+        """Prolongs the leases of everything the worker holds, for as long as the gateway says."""
+        body = {"status": "draining" if draining else "active"}
+        within = min(BEAT_WITHIN, max(1.0, lease_ms / 3000))
+        return read_beat(await self._caller.post(_worker(worker, "heartbeat"), body, within=within))
+
+    async def wait(self, worker: str, seconds: float) -> str | None:
+        """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.
+
+        A hint: claim in any case.
+        """
+        body = {"wait_seconds": seconds}
+        answer = await self._caller.post(_worker(worker, "wait"), body, within=seconds + ANSWER_WITHIN)
+        called: str | None = answer["called"]
+        return called
+
+    async def drain(self, worker: str) -> None:
+        """It is given nothing more."""
+        await self._caller.post(path("api", "v1", "workers", worker, "drain"), repeat=True)
+
+    async def leave(self, worker: str) -> None:
+        """It has stopped and holds nothing."""
+        await self._caller.ask("DELETE", _worker(worker))
+
+
+def _worker(worker: str, *parts: str) -> str:
+    return path("internal", "workers", worker, *parts)
+
+
+class Crons:
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def last(self, name: str) -> tuple[int, int]:
+        """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
+        answer = await self._caller.post(_cron(name))
+        return read_time("last", answer["last"]), read_time("now", answer["now"])
+
+    async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
+        """Submits the task and moves the cron on; None when `previous` is no longer its last tick."""
+        body = {"previous": time_view(previous), "tick": time_view(tick), "task": task_form(task)}
+        submitted = (await self._caller.post(_cron(name, "tick"), body))["submitted"]
+        return None if submitted is None else read_submitted(submitted)
+
+
+def _cron(name: str, *parts: str) -> str:
+    check_name("name", name)
+    return path("internal", "crons", name, *parts)
+
+
+def submitted_or_error(row: View) -> Submitted | FairleadError:
+    return error_of(row["error"]) if "error" in row else read_submitted(row)

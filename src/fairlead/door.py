@@ -1,0 +1,156 @@
+"""The way in, as the front, the command line and workers use it: the store itself, or a gateway over HTTP."""
+
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from fairlead.errors import FairleadError
+from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
+from fairlead.settings_pipelines import Stages
+from fairlead.states import State
+from fairlead.store.declaring import Origin
+from fairlead.store.limits import Lease, Limit
+from fairlead.store.listing import TaskPage
+from fairlead.store.live import Event
+from fairlead.store.observe import Explanation, Stats
+from fairlead.store.reports import Claimed, Completed, Failed, Grant, Output, Progress, Submitted
+from fairlead.store.workers import Beat
+from fairlead.task import NewTask, Task
+
+
+class Reopens(Protocol):
+    def reopen(self) -> Awaitable[None]:
+        """A way back after StoreUnavailable."""
+
+
+class LimitsDoor(Protocol):
+    async def set(self, name: str, wanted: Slots | Rate) -> None: ...
+
+    async def all(self) -> list[Limit]: ...
+
+    async def get(self, name: str) -> Limit: ...
+
+    async def acquire(
+        self,
+        name: str,
+        *,
+        units: int = 1,
+        lease_ms: int = 30_000,
+        holder: str = "",
+        lease_id: str | None = None,
+    ) -> Lease: ...
+
+    async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease: ...
+
+    async def release(self, lease: Lease) -> None: ...
+
+    async def force_release(self, name: str, lease_id: str) -> None: ...
+
+
+class WorkersDoor(Protocol):
+    async def register(
+        self,
+        worker: str,
+        *,
+        capabilities: Iterable[str] = (),
+        task_types: Iterable[str] | None = None,
+        capacity: int = 1,
+        reserve: int = 0,
+        name: str = "",
+        version: str = "",
+    ) -> None: ...
+
+    async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat: ...
+
+    async def wait(self, worker: str, seconds: float) -> str | None: ...
+
+    async def drain(self, worker: str) -> None: ...
+
+    async def leave(self, worker: str) -> None: ...
+
+
+class CronsDoor(Protocol):
+    async def last(self, name: str) -> tuple[int, int]: ...
+
+    async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None: ...
+
+
+class LiveDoor(Protocol):
+    def watch(self, task_id: str) -> AbstractAsyncContextManager[AsyncIterator[Event | None]]: ...
+
+
+class Door(Reopens, Protocol):
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def limits(self) -> LimitsDoor: ...
+
+    @property
+    def workers(self) -> WorkersDoor: ...
+
+    @property
+    def crons(self) -> CronsDoor: ...
+
+    @property
+    def live(self) -> LiveDoor: ...
+
+    async def declare(
+        self,
+        origin: Origin,
+        types: Mapping[str, TaskSettings],
+        limits: Mapping[str, LimitSettings],
+        pipelines: Mapping[str, Stages] | None = None,
+    ) -> None: ...
+
+    async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]: ...
+
+    async def submit_one(self, task: NewTask) -> Submitted: ...
+
+    async def get(self, task_id: str) -> Task: ...
+
+    async def explain(self, task_id: str) -> Explanation: ...
+
+    async def outputs(self, task_id: str, after: int = 0) -> list[Output]: ...
+
+    async def cancel(self, task_id: str) -> str | None: ...
+
+    async def list_tasks(
+        self,
+        *,
+        status: str | None = None,
+        priority: str | None = None,
+        task_type: str | None = None,
+        user_id: str | None = None,
+        limit: int = 50,
+        cursor: str = "",
+    ) -> TaskPage: ...
+
+    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]: ...
+
+    async def replay(self, task_id: str) -> None: ...
+
+    async def purge(self, task_id: str) -> None: ...
+
+    async def stats(self) -> Stats: ...
+
+    async def report(
+        self,
+        worker: str,
+        completed: Sequence[Completed] = (),
+        failed: Sequence[Failed] = (),
+        *,
+        claim: int = 0,
+        idle: bool = False,
+        request: str = "",
+    ) -> tuple[list[State | FairleadError], Claimed]: ...
+
+    async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]: ...
+
+    async def release(self, worker: str, *grants: Grant) -> list[State | FairleadError]: ...
+
+    async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]: ...
+
+    async def extend(self, worker: str, grant: Grant, ms: int) -> int: ...
+
+    async def expire(self, worker: str) -> int: ...

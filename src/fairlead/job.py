@@ -1,0 +1,177 @@
+"""What a job is: one run of a pipeline, as a client asks for it and as the store knows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import uuid_utils
+
+from fairlead.errors import InvalidInput, UnknownJob
+from fairlead.priority import Priority
+from fairlead.task import PRIORITIES, UUID
+
+MOST_STEPS = 32
+
+
+class JobStatus(StrEnum):
+    PENDING = "PENDING"  #: no step has started yet
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step by the name it has in the pipeline, and the type of the task that does it."""
+
+    name: str
+    task_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job as a client asks for it. The steps of a stage run side by side, the stages one after another."""
+
+    feature_name: str
+    stages: Sequence[Sequence[NewStep]] = ()  # none: those of its pipeline, which are looked up
+    input_data: Mapping[str, Any] = field(default_factory=dict)
+    priority: str = "medium"
+    priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
+    user_id: str | None = None
+    tenant: str | None = None
+    max_wait_seconds: float | None = None  # that a step may wait before it starts
+    idempotency_key: str | None = None
+    trace_id: str | None = None
+    job_id: str = field(default_factory=lambda: str(uuid_utils.uuid7()))
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    job_id: str
+    status: JobStatus
+    repeated: bool = False  # the same id or idempotency key was accepted before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobError:
+    code: str
+    message: str
+    retryable: bool  # the job can be resumed
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStep:
+    index: int
+    name: str
+    task_id: str
+    stage: int
+    attempts: int = 0
+    result: dict[str, Any] | None = None  # {status, data, metrics}
+    seq: int = 0  # of the live message that told of its result
+
+    @property
+    def key(self) -> str:
+        """Under which its result is found in the job's context."""
+        return f"step_{self.index}_{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as the store knows it. Times are ms of the store's clock."""
+
+    job_id: str
+    feature_name: str
+    status: JobStatus
+    input_data: dict[str, Any]
+    steps: tuple[JobStep, ...]
+    current_step_index: (
+        int  # the first step of the stage that is being worked on; after the last: their number
+    )
+    priority: Priority  # by age too
+    original_priority: Priority
+    user_id: str | None
+    tenant: str | None
+    queued_at: int
+    last_progress_at: int
+    promoted_at: int | None = None
+    completed_at: int | None = None
+    error: JobError | None = None
+    seq: int = 0  # of its last live message
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The result of every step that has one, and how often each was tried."""
+        known: dict[str, Any] = {}
+        for step in self.steps:
+            if step.result is not None:
+                known[step.key] = step.result
+            if step.attempts:
+                known[f"{step.key}__attempts"] = step.attempts
+        return known
+
+    @classmethod
+    def from_record(cls, job_id: str, record: Mapping[str, Any]) -> "Job":
+        def number(name: str) -> int | None:
+            return int(record[name]) if name in record else None
+
+        error = record.get("error")
+        return cls(
+            job_id=job_id,
+            feature_name=record["feature"],
+            status=JobStatus(record["status"]),
+            input_data=msgspec.json.decode(record["input"]),
+            steps=tuple(_steps(record)),
+            current_step_index=int(record["step"]),
+            priority=PRIORITIES[str(record["effective"])],
+            original_priority=PRIORITIES[str(record["priority"])],
+            user_id=record.get("user_id"),
+            tenant=record.get("tenant"),
+            queued_at=int(record["created"]),
+            last_progress_at=int(record["progressed"]),
+            promoted_at=number("promoted"),
+            completed_at=number("finished"),
+            error=JobError(**msgspec.json.decode(error)) if error else None,
+            seq=number("told") or 0,
+        )
+
+
+def _steps(record: Mapping[str, Any]) -> list[JobStep]:
+    steps: list[JobStep] = []
+    for stage, specs in enumerate(msgspec.msgpack.decode(record["plan"])):
+        for spec in specs:
+            index = len(steps)
+            result = record.get(f"result:{index}")
+            steps.append(
+                JobStep(
+                    index=index,
+                    name=spec["step_name"],
+                    task_id=spec["id"],
+                    stage=stage,
+                    attempts=int(record.get(f"attempts:{index}", 0)),
+                    seq=int(record.get(f"done:{index}", 0)),
+                    result=None if result is None else msgspec.json.decode(result),
+                )
+            )
+    return steps
+
+
+def check_job_id(job_id: str) -> str:
+    """What cannot be an id is the id of no job."""
+    if not UUID.fullmatch(job_id):
+        raise UnknownJob()
+    return job_id
+
+
+def check_stages(stages: Sequence[Sequence[NewStep]]) -> None:
+    count = sum(map(len, stages))
+    if not count or not all(stages):
+        raise InvalidInput("stages", "a pipeline and each of its stages has at least one step")
+    if count > MOST_STEPS:
+        raise InvalidInput("stages", f"are {count} steps, at most {MOST_STEPS} are accepted")

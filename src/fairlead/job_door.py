@@ -1,0 +1,52 @@
+"""The way to jobs, as the front and the command line use it: to the store, or to a gateway over HTTP."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+from fairlead.api.live.job_feed import JobFeed
+from fairlead.door import Door, Reopens
+from fairlead.job import Job, NewJob, SubmittedJob
+from fairlead.pipeline.submitting import submit_job
+from fairlead.store.store import Store
+
+Message = dict[str, Any]
+
+
+class JobsDoor(Reopens, Protocol):
+    async def submit(self, job: NewJob) -> SubmittedJob: ...
+
+    async def get(self, job_id: str) -> Job: ...
+
+    async def cancel(self, job_id: str) -> None: ...
+
+    async def resume(self, job_id: str) -> list[str]: ...
+
+    def watch(self, job: Job) -> AsyncGenerator[Message]: ...
+
+
+class StoreJobs:
+    """What a gateway does for its clients, done here: the plan of a job, and what is told of it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.get = store.jobs.get
+        self.cancel = store.jobs.cancel
+        self.resume = store.jobs.resume
+
+    async def reopen(self) -> None:
+        await self._store.reopen()
+
+    async def submit(self, job: NewJob) -> SubmittedJob:
+        return await submit_job(self._store.jobs, job)
+
+    def watch(self, job: Job) -> AsyncGenerator[Message]:
+        return JobFeed(self._store, job).messages(0)
+
+
+def jobs_of(door: Door) -> JobsDoor:
+    if isinstance(door, Store):
+        return StoreJobs(door)
+    from fairlead.client.client import Client  # a command on the engine itself need not load it
+
+    assert isinstance(door, Client)
+    return door.jobs

@@ -1,0 +1,60 @@
+"""How jobs, pipelines and services look as JSON: the same from the command line and over HTTP."""
+
+from collections.abc import Iterable, Mapping
+
+from fairlead.job import Job
+from fairlead.settings import ServiceSettings
+from fairlead.settings_pipelines import SERVICE, Stages
+from fairlead.store.limits import Limit
+from fairlead.views import View, time_view
+
+
+def job_view(job: Job) -> View:
+    error = job.error
+    return {
+        "id": job.job_id,
+        "feature_name": job.feature_name,
+        "status": job.status,
+        "current_step_index": job.current_step_index,
+        "total_steps": len(job.steps),
+        "steps": [
+            {"index": s.index, "name": s.name, "task_id": s.task_id, "stage": s.stage} for s in job.steps
+        ],
+        "input_data": job.input_data,
+        "context": job.context,
+        "priority": job.priority.word,
+        "original_priority": job.original_priority.word,
+        "user_id": job.user_id,
+        "queued_at": time_view(job.queued_at),
+        "promoted_at": time_view(job.promoted_at),
+        "last_progress_at": time_view(job.last_progress_at),
+        "completed_at": time_view(job.completed_at),
+        "error": error
+        and {"code": error.code, "message": error.message, "retryable": error.retryable, "step": error.step},
+    }
+
+
+def pipelines_view(pipelines: Mapping[str, Stages]) -> View:
+    """The steps of a stage run side by side."""
+    return {"pipelines": [{"name": name, "stages": pipelines[name]} for name in sorted(pipelines)]}
+
+
+def services_view(limits: Iterable[Limit], settings: Mapping[str, ServiceSettings]) -> View:
+    """Every service that is declared, with its use; where it is, if these settings say."""
+    services = []
+    for limit in sorted(limits, key=lambda one: one.name):
+        if limit.name.startswith(SERVICE):
+            name = limit.name.removeprefix(SERVICE)
+            known = settings.get(name)
+            services.append(
+                {
+                    "name": name,
+                    "limit": limit.limit,
+                    "active": limit.active,
+                    "waiting": limit.waiting,
+                    "url": known and known.url,
+                    "timeout_seconds": known and known.timeout_seconds,
+                    "max_attempts": known and known.max_attempts,
+                }
+            )
+    return {"services": services}

@@ -1,0 +1,123 @@
+"""What a service answered, or why it did not: a pure function from what came to what becomes of the step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from fairlead.errors import InvalidInput, PermanentError, RetriableError
+from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
+from fairlead.task import MOST_BYTES, to_json
+
+MOST_RETRY_AFTER = 3600.0  # seconds; who asks for more is asked again after this
+MOST_QUOTED = 300  # characters of an answer that says what went wrong
+PLAIN = ("", "identity")
+TOO_LARGE = (
+    f"the service answered with more than {MOST_BYTES} bytes: let it answer with an address of the data"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came: with a body of more than is accepted, one that was cut off after that."""
+
+    status: int
+    headers: Mapping[str, str]  # by names in small letters
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    data: Any
+    metrics: dict[str, Any]
+
+    def as_result(self) -> dict[str, Any]:
+        return {"data": self.data, "metrics": self.metrics}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    code: str
+    message: str
+    retriable: bool = False
+    retry_after: float = 0.0  # seconds, at least
+
+    def as_error(self) -> RetriableError | PermanentError:
+        error = (
+            RetriableError(self.message, retry_after=self.retry_after)
+            if self.retriable
+            else PermanentError(self.message)
+        )
+        error.code = self.code
+        return error
+
+
+def classify(heard: Heard | Exception, took_ms: int) -> Answer | Failure:
+    """`took_ms`: how long the call took, for a service that does not say it itself."""
+    if isinstance(heard, Exception):
+        return _broken(heard)
+    if 200 <= heard.status < 300:
+        return _read(heard, took_ms)
+    if 300 <= heard.status < 400:
+        message = f"the service answered {heard.status}: redirects are not followed, give its own address"
+        return Failure(f"service_status_{heard.status}", message)
+    return Failure(
+        f"service_status_{heard.status}",
+        f"the service answered {heard.status}{_quoted(heard)}",
+        heard.status in RETRIABLE_STATUS,
+        min(retry_after_seconds(heard.headers), MOST_RETRY_AFTER),
+    )
+
+
+def _broken(problem: Exception) -> Failure:
+    said = f": {problem}" if str(problem) else ""
+    if isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout):
+        return Failure("service_unreachable", f"the service cannot be reached{said}", retriable=True)
+    if isinstance(problem, TimeoutError | httpx.TimeoutException):
+        return Failure("service_timeout", "the service did not answer in time", retriable=True)
+    if isinstance(problem, httpx.TransportError | OSError):
+        message = f"the connection broke before the service had answered{said}"
+        return Failure("service_connection_lost", message, retriable=True)
+    return Failure("service_bad_url", f"the service cannot be called{said}")
+
+
+def _read(heard: Heard, took_ms: int) -> Answer | Failure:
+    kind = heard.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        return _bad(f"its Content-Type is {kind or 'missing'}, not application/json")
+    if (encoding := heard.headers.get("content-encoding", "").lower()) not in PLAIN:
+        return _bad(f"its Content-Encoding is {encoding}, which was not asked for")
+    if len(heard.body) > MOST_BYTES:
+        return Failure("service_answer_too_large", TOO_LARGE)
+    try:
+        said = msgspec.json.decode(heard.body)
+    except (ValueError, RecursionError) as problem:
+        return _bad(f"it is not JSON: {problem}")
+    if not isinstance(said, dict) or "data" not in said:
+        return _bad("it is not an object with `data`")
+    metrics = {} if said.get("metrics") is None else said["metrics"]
+    if not isinstance(metrics, dict):
+        return _bad("its `metrics` are not an object")
+    answer = Answer(said["data"], {"execution_time_ms": took_ms, **metrics})
+    try:
+        to_json("answer", answer.as_result())
+    except InvalidInput as problem:  # what the store would refuse is better said here
+        if problem.code == "too_large":
+            return Failure("service_answer_too_large", TOO_LARGE)
+        return _bad(problem.message)
+    return answer
+
+
+def _bad(why: str) -> Failure:
+    return Failure(
+        "service_bad_answer", f'expected {{"data": ..., "metrics": {{...}}}} from the service, but {why}'
+    )
+
+
+def _quoted(heard: Heard) -> str:
+    """What the service says of it, if that is text."""
+    words = " ".join(heard.body[: 4 * MOST_QUOTED].decode(errors="replace").split())
+    readable = "".join(letter for letter in words if letter.isprintable())[:MOST_QUOTED]
+    return f": {readable}" if readable else ""

@@ -1,0 +1,78 @@
+"""What may be written of services and pipelines: an address, and the stages of steps."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from fairlead.job import MOST_STEPS
+
+#: Stages run one after the other; the steps of one stage run beside each other.
+Stages = tuple[tuple[str, ...], ...]
+
+MOST_NAME = 100  # characters: a task type and a key of the job's context are made of it
+NAME = re.compile(rf"[A-Za-z0-9_.:-]{{1,{MOST_NAME}}}")
+SERVICE = "service:"  # begins the task type, and the limit, of a service
+A_STEP = 'a step is a name, or { parallel = ["a", "b"] } for steps beside each other'
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with the name of a service, a pipeline or a step, if anything."""
+    if not NAME.fullmatch(name):
+        return f"use 1 to {MOST_NAME} of A-Z a-z 0-9 _ . : -"
+    if name.startswith(SERVICE):
+        return f"leave out {SERVICE!r}: a step names the service itself"
+    return None
+
+
+def url_problem(url: str) -> str | None:
+    """What is wrong with the address of a service, if anything. Passwords in it would be shown and logged."""
+    if not url:
+        return 'url is missing: say where it answers, as in url = "http://127.0.0.1:9000/v1/execute"'
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return "url has characters that no address has: write them as %XX, a name as xn--..."
+    if not url.startswith(("http://", "https://")):
+        return "url must begin with http:// or https://"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as problem:
+        return f"url is no address: {problem}"
+    if "@" in parts.netloc:
+        return "url must not hold a user or a password: let the service know its callers otherwise"
+    if not host or port == 0 or parts.netloc.endswith(":"):
+        return "url names no host and port to call"
+    if parts.fragment or "#" in url:
+        return "url must not have a #fragment: it is never sent"
+    return None
+
+
+def read_stages(written: object) -> Stages:
+    """A list of steps as it was written; a ValueError says what is wrong with it."""
+    if not isinstance(written, Sequence) or isinstance(written, str):
+        raise ValueError(f'expected a list of steps, as in ["first", "second"], not {written!r}')
+    if not written:
+        raise ValueError("has no steps: name at least one")
+    stages = tuple(_read_stage(entry, number) for number, entry in enumerate(written, 1))
+    count = sum(map(len, stages))
+    if count > MOST_STEPS:
+        raise ValueError(f"has {count} steps, at most {MOST_STEPS} are accepted")
+    return stages
+
+
+def _read_stage(entry: Any, number: int) -> tuple[str, ...]:
+    if isinstance(entry, dict):
+        if entry.keys() != {"parallel"}:
+            raise ValueError(f"entry {number}: {A_STEP}")
+        entry = entry["parallel"]
+        if not isinstance(entry, list | tuple):
+            raise ValueError(f"entry {number}: {A_STEP}")
+    names = tuple(entry) if isinstance(entry, list | tuple) else (entry,)
+    if not names:
+        raise ValueError(f"entry {number}: parallel has no steps: name at least one")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"entry {number}: {A_STEP}, not {name!r}")
+        if problem := name_problem(name):
+            raise ValueError(f"entry {number}: {name!r} is no name of a step: {problem}")
+    return names

@@ -1,0 +1,37 @@
+"""News that can be waited for with patience of any length."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Steady(Generic[T]):
+    """What a generator gives; whoever stops waiting may come back, where the generator itself would be over.
+
+    `async with Steady(generator) as news:` closes it at the end.
+    """
+
+    def __init__(self, source: AsyncGenerator[T]) -> None:
+        self._source = source
+        self._coming: asyncio.Future[T] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._coming:
+            self._coming.cancel()
+            await asyncio.gather(self._coming, return_exceptions=True)
+        await self._source.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        if self._coming is None:
+            self._coming = asyncio.ensure_future(anext(self._source))
+        await asyncio.wait({self._coming})  # which leaves it alone when the one who waits is cancelled
+        came, self._coming = self._coming, None
+        return came.result()

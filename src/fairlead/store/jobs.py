@@ -1,0 +1,148 @@
+"""Jobs in the store: submitting a pipeline's run, looking at it, ending it, going on with it."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from fairlead import errors
+from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
+from fairlead.settings import Settings
+from fairlead.settings_pipelines import Stages
+from fairlead.store.api_keys import Connected
+from fairlead.store.connection import Answer, pack, text
+from fairlead.store.crons import Submits
+from fairlead.store.reports import expect_ok, submitted_or_error
+from fairlead.store.specs import spec_of
+from fairlead.task import NewTask, check_name, check_short, priority_named, to_json, write_key
+
+as_stages = msgspec.json.Decoder(Stages).decode
+OPTIONAL = ("user_id", "tenant", "trace_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    pipelines: dict[str, Stages]
+    task_types: frozenset[str]
+
+
+class Keeps(Connected, Submits, Protocol):
+    """The store, as far as jobs need it."""
+
+
+class Jobs:
+    def __init__(self, store: Keeps) -> None:
+        self._store = store
+
+    async def submit(self, job: NewJob) -> SubmittedJob:
+        """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
+        answer = await self._run("submit_job", pack(_request(job, self._store.settings)))
+        word = text(answer[0])
+        if word in ("conflict", "invalid", "queue_full"):
+            refused = submitted_or_error(answer)
+            assert isinstance(refused, errors.FairleadError)
+            raise refused
+        repeated = word == "exists"
+        _, job_id, status = answer if repeated else expect_ok(answer)
+        return SubmittedJob(text(job_id), JobStatus(text(status)), repeated)
+
+    async def known(self) -> Known:
+        """The pipelines that can be run, and the types of task their steps may be."""
+        connection = self._store.connection
+        pipe = connection.client.pipeline(transaction=False)
+        pipe.hgetall(connection.keys.key("pipelines"))
+        pipe.hkeys(connection.keys.key("types"))
+        pipelines, types = await connection.guard(pipe.execute())
+        written = sorted((text(field), stages) for field, stages in pipelines.items())  # a file's over code's
+        return Known(
+            {name.partition(":")[2]: as_stages(stages) for name, stages in written},
+            frozenset(text(field).partition(":")[2] for field in types),
+        )
+
+    async def get(self, job_id: str) -> Job:
+        connection = self._store.connection
+        client: Any = connection.client
+        fields = await connection.guard(client.hgetall(connection.keys.key("job", check_job_id(job_id))))
+        if not fields:
+            raise errors.UnknownJob()
+        record = {text(name): value if name == b"plan" else text(value) for name, value in fields.items()}
+        return Job.from_record(job_id, record)
+
+    async def cancel(self, job_id: str) -> None:
+        """Ends it, with what waits and runs of it."""
+        answer = await self._run("cancel_job", check_job_id(job_id))
+        if text(answer[0]) == "already_finished":
+            raise errors.AlreadyFinished(f"The job is {text(answer[1])} already: nothing was changed.")
+        expect_ok(answer)
+
+    async def resume(self, job_id: str) -> list[str]:
+        """Goes on at the stage that failed; the steps of it that are done already are not run again."""
+        answer = await self._run("resume_job", check_job_id(job_id))
+        word = text(answer[0])
+        if word == "invalid":
+            raise errors.InvalidInput(text(answer[1]), text(answer[3]), text(answer[2]))
+        if word == "not_resumable":
+            raise errors.NotResumable(_why_not(text(answer[1]), text(answer[2])))
+        return [text(step) for step in expect_ok(answer)[1]]
+
+    async def _run(self, act: str, argument: Any) -> Answer:
+        return await self._store.connection.run(act, argument, self._store.clock())
+
+
+def _request(job: NewJob, settings: Settings) -> dict[str, Any]:
+    check_name("feature_name", job.feature_name)
+    check_stages(job.stages)
+    check_job_id(job.job_id)
+    for name in ("user_id", "tenant", "trace_id", "idempotency_key"):
+        check_short(name, getattr(job, name))
+    fields = {
+        "feature": job.feature_name,
+        "input": to_json("input_data", job.input_data),
+        "priority": int(priority_named(job.priority)),
+    } | {name: value for name in OPTIONAL if (value := getattr(job, name)) is not None}
+    request: dict[str, Any] = {"id": job.job_id, "fields": fields, "stages": _plan(job, settings)}
+    request["digest"] = _digest(job, fields)
+    if job.idempotency_key is not None:
+        # a letter before it: a task may have the same key
+        request["key"] = "j" + write_key(job.tenant or "", job.idempotency_key)
+    return request
+
+
+def _plan(job: NewJob, settings: Settings) -> list[list[dict[str, Any]]]:
+    plan: list[list[dict[str, Any]]] = []
+    index = 0
+    for stage in job.stages:
+        plan.append([])
+        for step in stage:
+            check_name("step", step.name)
+            task = NewTask(
+                task_type=step.task_type,
+                priority=job.priority,
+                user_id=job.user_id,
+                tenant=job.tenant,
+                max_wait_seconds=job.max_wait_seconds,
+                trace_id=job.trace_id,
+                job_id=job.job_id,
+            )
+            spec = spec_of(task, settings)
+            spec["step_name"] = step.name
+            spec["facts"]["step"] = str(index)
+            plan[-1].append(spec)
+            index += 1
+    return plan
+
+
+def _digest(job: NewJob, fields: dict[str, Any]) -> str:
+    """The same job asked for again gives the same digest, whatever its id and its trace."""
+    left_out = {"trace_id"} if job.priority_asked else {"trace_id", "priority"}
+    content = sorted((name, repr(value)) for name, value in fields.items() if name not in left_out)
+    return hashlib.sha256(repr([*content, repr(job.max_wait_seconds)]).encode()).hexdigest()[:32]
+
+
+def _why_not(status: str, error: str) -> str:
+    if status != JobStatus.FAILED:
+        return f"The job is {status}: only a failed one can be resumed."
+    problem = msgspec.json.decode(error)
+    why = f"step {problem['step']} failed for good ({problem['code']}: {problem['message']})"
+    return f"The job cannot be resumed: {why}. Submit a new one."

@@ -1,0 +1,46 @@
+-- Go on with a job that failed through no fault of its steps: at the stage that failed, with all results so far. A step keeps
+-- the attempts it has used; one that has its result is not run again.
+--
+-- KEYS     meta
+-- ARGV     id clock
+-- RETURNS  ok { <step already done>... } | not_resumable <status> <error or ""> | invalid <field> <code> <message> | unknown_job
+--          | uninitialised
+-- FLAGS    allow-oom
+-- USES     stages workers
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+local job = job_record(id)
+if not job then return {"unknown_job"} end
+local failed = get(job, "status") == "FAILED" and cjson.decode(get(job, "error"))
+if not failed or not failed.retryable then return {"not_resumable", get(job, "status"), get(job, "error") or ""} end
+
+local stage = stages_of(job)[number(job, "stage")]
+local missing, problem = missing_steps(job, stage)
+if problem then return problem end
+
+local anew, open, done, started = {}, 0, {}, number(job, "stage") > 1
+for _, spec in ipairs(stage) do
+  started = started or get(job, "attempts:" .. spec.facts.step) -- any of them: the first may be the one that found no room
+  if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
+end
+for _, spec in ipairs(missing) do
+  local t = task_record(spec.id)
+  if t then
+    revive(t, now, {"error", "finished", "worker", "started", "deadline", "progress"})
+    if spec.max_wait then wait_at_most_until(t, now + spec.max_wait) end
+    open = open + 1
+  else
+    anew[#anew + 1] = spec -- it could not be queued before, or its record has run out
+  end
+end
+queue_steps(job, anew, now)
+put(job, "open", open + #anew)
+put(job, "error", nil)
+put(job, "finished", nil)
+put(job, "effective", number(job, "priority"))
+put(job, "progressed", now)
+put(job, "status", started and "RUNNING" or "PENDING")
+job.persist = true
+settle_and_commit()
+return {"ok", done}

@@ -1,0 +1,23 @@
+-- Take from the rate of an API key, or from the usual one if it has none: all that is asked for, or nothing.
+--
+-- KEYS     meta
+-- ARGV     id tasks usual_interval usual_burst clock
+-- RETURNS  ok | rate_limited <ms until there is room> | over_burst <burst> | key_unknown | uninitialised
+-- USES     begin
+
+local now = begin(clock)
+if not now then return {"uninitialised"} end
+local record = whole(key_key(id))
+if not record then return {"key_unknown"} end
+local interval = number(record, "interval") or tonumber(usual_interval)
+local burst = number(record, "burst") or tonumber(usual_burst)
+if not interval then return {"ok"} end
+if tonumber(tasks) > burst then return {"over_burst", int(burst)} end -- it would be refused for ever
+
+local now_us = now * 1000
+local tat = math.max(number(record, "tat") or 0, now_us) + tasks * interval
+local early = tat - burst * interval - now_us
+if early > 0 then return {"rate_limited", int(math.ceil(early / 1000))} end
+put(record, "tat", tat)
+commit()
+return {"ok"}

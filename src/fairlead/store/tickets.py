@@ -1,0 +1,45 @@
+"""Tickets: each lets somebody in once, without a key. A page that opens a socket can send no header."""
+
+import secrets
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from fairlead.store.api_keys import digest_of
+from fairlead.store.connection import Connection
+
+SECONDS = 30
+MOST_LETTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """For whom a ticket was made."""
+
+    key_id: str | None  # None: no key was asked for
+    name: str
+    scopes: tuple[str, ...]
+    tenant: str | None = None
+    has_rate: bool = False
+
+
+class Tickets:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def make(self, holder: Holder) -> str:
+        """A ticket for 30 seconds; the store knows only its digest."""
+        ticket = "flt_" + secrets.token_urlsafe(32)
+        content = msgspec.json.encode(asdict(holder))
+        await self._connection.guard(self._connection.client.set(self._key(ticket), content, ex=SECONDS))
+        return ticket
+
+    async def take(self, ticket: str) -> Holder | None:
+        """For whom it was made, once: of two who bring the same one, one is too late."""
+        if len(ticket) > MOST_LETTERS:
+            return None
+        content = await self._connection.guard(self._connection.client.getdel(self._key(ticket)))
+        return msgspec.json.decode(content, type=Holder) if content else None
+
+    def _key(self, ticket: str) -> str:
+        return self._connection.keys.key("ticket", digest_of(ticket))

@@ -1,0 +1,65 @@
+"""Services as handlers of an ordinary worker: it claims, keeps the lease, times, cancels and drains."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from fairlead.door import Door
+from fairlead.errors import InvalidInput
+from fairlead.pipeline.calling import Call, ServiceClient
+from fairlead.pipeline.services import Service, services_of
+from fairlead.settings import Settings
+from fairlead.worker.context import Context
+from fairlead.worker.handler import Handler
+from fairlead.worker.running import running_worker
+from fairlead.worker.worker import Worker, WorkerOptions
+
+MOST_CALLS = 1000  # at once, of one worker process
+
+
+@asynccontextmanager
+async def service_handlers(services: Mapping[str, Service]) -> AsyncIterator[dict[str, Handler]]:
+    """One for each service; their connections are closed at the end."""
+    if not services:
+        raise InvalidInput("services", "there are none to call: add [services.NAME] to the settings")
+    async with AsyncExitStack() as stack:
+        handlers = {}
+        for service in services.values():
+            client = ServiceClient(service)
+            stack.push_async_callback(client.close)
+            handlers[service.task_type] = Handler(service.task_type, _calling(client), "loop")
+        yield handlers
+
+
+@asynccontextmanager
+async def running_services(door: Door, settings: Settings, name: str = "services") -> AsyncIterator[Worker]:
+    """A worker in this process that calls the services of the settings, while the block runs."""
+    services = services_of(settings)
+    async with service_handlers(services) as handlers:
+        options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name)
+        async with running_worker(door, handlers, (), options) as worker:
+            yield worker
+
+
+def calls_at_once(services: Mapping[str, Service]) -> int:
+    """The limits say how many calls there are; a worker has room for all of them."""
+    return min(MOST_CALLS, sum(service.limit for service in services.values()))
+
+
+def _calling(client: ServiceClient) -> Callable[..., Any]:
+    async def call(ctx: Context, **given: Any) -> dict[str, Any]:
+        job = ctx.job  # a task of this type may also be submitted by itself: then its parameters are all
+        return await client.call(
+            Call(
+                task_id=ctx.task_id,
+                fence=ctx.fence,
+                attempt=ctx.attempt,
+                trace_id=ctx.trace_id,
+                job_id=job.job_id if job else None,
+                step=job.step if job else 0,
+                params=job.params if job else given,
+                context=job.context if job else {},
+            )
+        )
+
+    return call

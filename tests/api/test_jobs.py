@@ -1,0 +1,280 @@
+"""Jobs over HTTP: what is asked for is what runs, and what cannot be is refused with what there is."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.settings import Slots, TaskSettings
+from fairlead.settings_pipelines import Stages
+from fairlead.store.reports import Completed, Failed
+from fairlead.store.store import Store
+from fairlead.task import Task
+from tests.api.asking import NO_TASK, TASKS, good, refused
+from tests.store.looking import claim_one, raw
+
+JOBS = "/api/v1/jobs"
+STORY: Stages = (("outline",), ("draw", "narrate"), ("bind",))
+TYPES = {name: TaskSettings() for stage in STORY for name in stage}
+
+
+@pytest.fixture
+async def store(store: Store) -> Store:
+    await store.declare("code", TYPES, {}, {"story": STORY, "note": (("outline",),)})
+    await store.workers.register("w", capacity=9)
+    return store
+
+
+async def submit(api: httpx.AsyncClient, feature_name: str = "story", **wishes: Any) -> dict[str, Any]:
+    return good(await api.post(JOBS, json={"feature_name": feature_name, **wishes}), 201)
+
+
+async def job(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+    return good(await api.get(f"{JOBS}/{job_id}"))
+
+
+async def complete(store: Store, task: Task, result: Any = None) -> None:
+    await store.complete("w", Completed(task.task_id, task.fence, result))
+
+
+async def fail(store: Store, task: Task, retriable: bool = False) -> None:
+    await store.fail("w", Failed(task.task_id, task.fence, "no_ink", "the pen is dry", retriable))
+
+
+async def stuck(api: httpx.AsyncClient, store: Store) -> str:
+    """A job that found no room in time."""
+    submitted = await submit(api, "note", max_wait_seconds=0.001)
+    job_id: str = submitted["job_id"]
+    async with asyncio.timeout(30):
+        while (await job(api, job_id))["status"] != "FAILED":
+            await store.promote()
+    return job_id
+
+
+# Submitting
+
+
+async def test_what_is_asked_for_is_what_runs(api: httpx.AsyncClient, store: Store) -> None:
+    wishes: dict[str, Any] = {
+        "input_data": {"topic": "a cat"},
+        "user_id": "ann",
+        "priority": "high",
+        "trace_id": "t-1",
+    }
+    submitted = await submit(api, **wishes)
+    assert (submitted["status"], submitted["priority"], submitted["repeated"]) == ("PENDING", "high", False)
+    task = await claim_one(store)
+    assert (task.task_type, task.job_id, task.step, task.user_id) == (
+        "outline",
+        submitted["job_id"],
+        0,
+        "ann",
+    )
+    assert (task.priority.word, task.trace_id) == ("high", "t-1")
+    assert task.parameters == {"params": {"topic": "a cat"}, "context": {}}
+
+
+async def test_a_job_is_looked_at_while_it_goes_on(api: httpx.AsyncClient, store: Store) -> None:
+    job_id = (await submit(api, input_data={"topic": "a cat"}))["job_id"]
+    first = await job(api, job_id)
+    assert (first["status"], first["current_step_index"], first["total_steps"]) == ("PENDING", 0, 4)
+    assert (first["context"], first["error"], first["completed_at"]) == ({}, None, None)
+    assert (first["priority"], first["original_priority"], first["user_id"]) == ("medium", "medium", None)
+    assert [(step["name"], step["stage"]) for step in first["steps"]] == [
+        ("outline", 0),
+        ("draw", 1),
+        ("narrate", 1),
+        ("bind", 2),
+    ]
+
+    await complete(store, await claim_one(store), {"chapters": 2})
+    half_way = await job(api, job_id)
+    assert (half_way["status"], half_way["current_step_index"]) == ("RUNNING", 1)
+    outline = half_way["context"]["step_0_outline"]
+    assert (outline["status"], outline["data"]) == ("SUCCESS", {"chapters": 2})
+    assert outline["metrics"]["execution_time_ms"] >= 0
+    assert half_way["context"]["step_0_outline__attempts"] == 1
+
+    for _ in range(3):
+        await complete(store, await claim_one(store))
+    done = await job(api, job_id)
+    assert (done["status"], done["current_step_index"]) == ("COMPLETED", 4)
+    assert done["completed_at"] >= done["queued_at"]
+
+
+async def test_the_tasks_of_its_steps_can_be_looked_at(api: httpx.AsyncClient, store: Store) -> None:
+    submitted = await submit(api)
+    step = (await job(api, submitted["job_id"]))["steps"][0]
+    task = good(await api.get(f"{TASKS}/{step['task_id']}"))
+    assert (task["job_id"], task["task_type"]) == (submitted["job_id"], "outline")
+
+
+@pytest.mark.parametrize("way", ["body", "header"])
+async def test_the_same_key_is_the_same_job(api: httpx.AsyncClient, store: Store, way: str) -> None:
+    async def ask(topic: str) -> httpx.Response:
+        body: dict[str, Any] = {"feature_name": "story", "input_data": {"topic": topic}}
+        if way == "body":
+            return await api.post(JOBS, json={**body, "idempotency_key": "order-7"})
+        return await api.post(JOBS, json=body, headers={"idempotency-key": "order-7"})
+
+    first = good(await ask("a"), 201)
+    again = good(await ask("a"), 200)
+    assert again == {**first, "repeated": True}
+    refused(await ask("b"), 409, "idempotency_conflict")
+    assert len((await store.list_tasks()).tasks) == 1
+
+
+async def test_a_job_may_bring_its_own_id(api: httpx.AsyncClient, store: Store) -> None:
+    assert (await submit(api, job_id=NO_TASK))["job_id"] == NO_TASK
+    again = good(await api.post(JOBS, json={"feature_name": "story", "job_id": NO_TASK}), 200)
+    assert (again["job_id"], again["repeated"]) == (NO_TASK, True)
+    other = {"feature_name": "story", "job_id": NO_TASK, "priority": "high"}
+    refused(await api.post(JOBS, json=other), 409, "idempotency_conflict")
+
+
+async def test_a_pipeline_that_is_not_there_is_refused_with_those_there_are(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    problem = refused(
+        await api.post(JOBS, json={"feature_name": "storry"}), 422, "unknown_pipeline", "feature_name"
+    )
+    assert "there are note, story" in problem["detail"]
+
+
+async def test_without_any_pipeline_it_is_said_how_to_make_one(api: httpx.AsyncClient, store: Store) -> None:
+    await raw(store).delete(store.connection.keys.key("pipelines"))
+    problem = (await api.post(JOBS, json={"feature_name": "story"})).json()
+    assert "none: add [pipelines], or call fl.pipeline" in problem["detail"]
+
+
+async def test_a_step_that_nobody_does_is_named_with_the_nearest_there_is(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    await store.declare("code", TYPES, {}, {"story": (("outlin",),)})
+    answer = await api.post(JOBS, json={"feature_name": "story"})
+    problem = refused(answer, 422, "invalid_input", "pipelines.story")
+    assert "did you mean 'outline'?" in problem["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "feature_name"),
+        ({"feature_name": "a b"}, "feature_name"),
+        ({"feature_name": "story", "input_data": [1]}, "input_data"),
+        ({"feature_name": "story", "priority": "urgent"}, "priority"),
+        ({"feature_name": "story", "max_wait_seconds": -1}, "max_wait_seconds"),
+        ({"feature_name": "story", "user_id": "x" * 300}, "user_id"),
+        ({"feature_name": "story", "job_id": "7"}, "job_id"),
+        ({"feature_name": "story", "steps": ["outline"]}, "steps"),
+    ],
+)
+async def test_a_body_that_cannot_be_is_refused(
+    api: httpx.AsyncClient, store: Store, body: dict[str, Any], field: str
+) -> None:
+    answer = await api.post(JOBS, json=body)
+    assert answer.status_code == 422, answer.text
+    assert field in answer.json()["errors"][0]["field"] + answer.json()["errors"][0]["message"]
+    assert not (await store.list_tasks()).tasks
+
+
+async def test_the_declarations_of_a_worker_bring_pipelines(api: httpx.AsyncClient, store: Store) -> None:
+    new = {"types": {"a": {}, "b": {}}, "pipelines": {"pair": ["a", {"parallel": ["a", "b"]}]}}
+    good(await api.put("/internal/declarations", json=new))
+    await submit(api, "pair")
+    refused(
+        await api.put("/internal/declarations", json={"pipelines": {"pair": [[]]}}),
+        422,
+        "invalid_input",
+        "pipelines.pair",
+    )
+
+
+# Resuming and cancelling
+
+
+async def test_a_job_that_found_no_room_goes_on(api: httpx.AsyncClient, store: Store) -> None:
+    job_id = await stuck(api, store)
+    error = (await job(api, job_id))["error"]
+    assert (error["code"], error["retryable"], error["step"]) == ("RESOURCE_EXHAUSTED", True, 0)
+    resumed = good(await api.post(f"{JOBS}/{job_id}/resume"))
+    assert (resumed["job_id"], resumed["status"], resumed["skipped"]) == (job_id, "PENDING", [])
+    assert (await job(api, job_id))["error"] is None
+    refused(await api.post(f"{JOBS}/{job_id}/resume"), 409, "not_resumable")
+
+
+async def test_what_cannot_be_resumed_says_why(api: httpx.AsyncClient, store: Store) -> None:
+    job_id = (await submit(api, "note"))["job_id"]
+    problem = refused(await api.post(f"{JOBS}/{job_id}/resume"), 409, "not_resumable")
+    assert problem["detail"] == "The job is PENDING: only a failed one can be resumed."
+    await fail(store, await claim_one(store))
+    assert (await job(api, job_id))["error"] == {
+        "code": "no_ink",
+        "message": "the pen is dry",
+        "retryable": False,
+        "step": 0,
+    }
+    problem = refused(await api.post(f"{JOBS}/{job_id}/resume"), 409, "not_resumable")
+    assert "step 0 failed for good (no_ink: the pen is dry)" in problem["detail"]
+
+
+async def test_a_cancelled_job_ends_with_all_that_waits_and_runs_of_it(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    job_id = (await submit(api))["job_id"]
+    await complete(store, await claim_one(store))
+    running = await claim_one(store)
+    assert good(await api.delete(f"{JOBS}/{job_id}")) == {"job_id": job_id, "status": "CANCELLED"}
+    assert (await store.get(running.task_id)).status == "cancelled"
+    assert (await job(api, job_id))["status"] == "CANCELLED"
+    assert not (await store.claim("w", 5)).tasks
+    good(await api.delete(f"{JOBS}/{job_id}"))  # no news
+    await store.release("w")
+
+
+async def test_what_has_ended_is_not_cancelled(api: httpx.AsyncClient, store: Store) -> None:
+    job_id = (await submit(api, "note"))["job_id"]
+    await complete(store, await claim_one(store))
+    problem = refused(await api.delete(f"{JOBS}/{job_id}"), 409, "already_finished")
+    assert problem["detail"] == "The job is COMPLETED already: nothing was changed."
+
+
+@pytest.mark.parametrize("job_id", [NO_TASK, "nonsense"])
+async def test_an_unknown_job_is_unknown(api: httpx.AsyncClient, store: Store, job_id: str) -> None:
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/resume"), ("GET", "/events")):
+        refused(await api.request(method, f"{JOBS}/{job_id}{path}"), 404, "unknown_job")
+
+
+# What there is
+
+
+async def test_pipelines_are_listed_with_their_stages(api: httpx.AsyncClient, store: Store) -> None:
+    assert good(await api.get("/api/v1/pipelines")) == {
+        "pipelines": [
+            {"name": "note", "stages": [["outline"]]},
+            {"name": "story", "stages": [["outline"], ["draw", "narrate"], ["bind"]]},
+        ]
+    }
+
+
+async def test_services_are_listed_with_their_use(api: httpx.AsyncClient, store: Store) -> None:
+    llm = TaskSettings(limits={"service:llm": 1})
+    limits = {"service:llm": Slots(limit=2), "gpu": Slots(limit=1)}
+    await store.declare("code", {**TYPES, "service:llm": llm}, limits, {"chat": (("llm",), ("outline",))})
+    for _ in range(3):
+        await submit(api, "chat")
+    assert len((await store.claim("w", 5)).tasks) == 2
+    assert good(await api.get("/api/v1/services")) == {
+        "services": [
+            {
+                "name": "llm",
+                "limit": 2,
+                "active": 2,
+                "waiting": 1,
+                "url": None,  # this gateway only knows of it; where it is, its own settings would say
+                "timeout_seconds": None,
+                "max_attempts": None,
+            }
+        ]
+    }

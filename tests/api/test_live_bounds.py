@@ -1,0 +1,220 @@
+"""What live updates may cost: connections of a key, readers that do not read, and a server that stops."""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from fairlead.store.reports import Completed, Progress
+from fairlead.store.store import Store
+from fairlead.task import NewTask, Task
+from tests.api.asking import TASKS, good, refused
+from tests.api.listening import claim, hear_all, hear_one, refused_socket, socket, stream
+from tests.api.serving import Gateway, serving
+from tests.servers import Server
+from tests.waiting import wait_until
+
+MOST = 5
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server_env() -> Mapping[str, str]:
+    return {"FAIRLEAD_SERVER__WRITE_SECONDS": "1", "FAIRLEAD_SERVER__LIVE_PER_KEY": str(MOST)}
+
+
+async def running(store: Store) -> Task:
+    await store.submit_one(NewTask(task_type="echo"))
+    return await claim(store)
+
+
+def memory(pid: int) -> int:
+    """Bytes the process has in memory."""
+    said = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(said[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def emit_much(store: Store, task: Task) -> None:
+    """12 MiB in chunks of 60 KB: more than the lines to any reader hold."""
+    for _ in range(20):
+        assert await store.progress("w", Progress(task.task_id, task.fence, chunks=["x" * 60_000] * 10)) == [
+            None
+        ]
+
+
+async def there_is_room(gateway: Gateway, path: str) -> bool:
+    """For one more connection."""
+    with contextlib.suppress(InvalidStatus):
+        async with socket(gateway, path) as another:
+            return bool(await hear_one(another))
+    return False
+
+
+async def test_a_key_has_so_many_connections(gateway: Gateway, store: Store, api: httpx.AsyncClient) -> None:
+    task = await running(store)
+    path = f"/ws/{task.task_id}"
+    async with contextlib.AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(socket(gateway, path)) for _ in range(MOST - 1)]
+        await stack.enter_async_context(stream(gateway, task.task_id))
+        status, problem = await refused_socket(gateway, path)
+        assert (status, problem["code"]) == (429, "too_many_connections")
+        refused(await api.get(f"{TASKS}/{task.task_id}/events"), 429, "too_many_connections")
+        good(await api.get(f"{TASKS}/{task.task_id}"))  # others go on
+        await opened[0].close()
+        await wait_until(lambda: there_is_room(gateway, path))
+
+
+@pytest.fixture
+async def quiet(gateway: Gateway, store: Store) -> AsyncIterator[str]:
+    """The address of a task that waits, with so many who watch it that there is room for one more."""
+    submitted = await store.submit_one(NewTask(task_type="other", required_capabilities=("none",)))
+    path = f"/ws/{submitted.task_id}"
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(MOST - 1):
+            await stack.enter_async_context(socket(gateway, path))
+        yield path
+
+
+async def test_a_socket_that_is_not_read_is_cut_off(gateway: Gateway, store: Store, quiet: str) -> None:
+    task = await running(store)
+    async with socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
+        await hear_one(slow)
+        slow.transport.pause_reading()
+        await emit_much(store, task)
+        await wait_until(lambda: there_is_room(gateway, quiet), because="it is cut off")
+        slow.transport.resume_reading()
+        heard, code = await hear_all(slow)  # who reads after all is told why
+    assert code == 1013
+    last = heard[-1]["seq"]
+    async with socket(gateway, f"/ws/{task.task_id}?after={last}") as again:
+        assert (await hear_one(again))["seq"] == last + 1  # and goes on where it was
+
+
+async def test_what_a_reader_does_not_take_is_not_kept_for_it(
+    live_store: Store, server: Server, tmp_path: Path
+) -> None:
+    """As long as it is waited for: ten times as much as it may leave unread."""
+    env = {"FAIRLEAD_SERVER__WRITE_SECONDS": "60"}
+    with serving(server.url, live_store.connection.keys.namespace, tmp_path, env=env) as gateway:
+        task = await running(live_store)
+        async with socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
+            await hear_one(slow)
+            slow.transport.pause_reading()
+            await emit_much(live_store, task)  # until the line is full
+            before = memory(gateway.process.pid)
+            grown = 0
+            for _ in range(10):
+                await emit_much(live_store, task)
+                grown = max(grown, memory(gateway.process.pid) - before)
+            slow.transport.abort()
+    assert grown < 30 * MIB
+
+
+async def test_others_who_read_hear_all_of_it(gateway: Gateway, store: Store) -> None:
+    task = await running(store)
+    async with (
+        socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow,
+        socket(gateway, f"/ws/{task.task_id}") as quick,
+    ):
+        await asyncio.gather(hear_one(slow), hear_one(quick))
+        slow.transport.pause_reading()
+        reading = asyncio.create_task(hear_all(quick))
+        await emit_much(store, task)
+        await store.complete("w", Completed(task.task_id, task.fence))
+        heard, code = await reading
+        slow.transport.abort()
+    assert (heard[-1]["type"], code) == ("JOB_COMPLETE", 1000)
+    assert sum(message["type"] == "OUTPUT" for message in heard) == 200
+
+
+async def test_a_stream_that_is_not_read_is_cut_off(gateway: Gateway, store: Store) -> None:
+    task = await running(store)
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port, limit=1024)
+    writer.write(f"GET {TASKS}/{task.task_id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    assert b" 200 " in await reader.readline()
+    port = writer.get_extra_info("sockname")[1]
+    await emit_much(store, task)  # the reader takes no more than it may keep
+    await is_cut_off(gateway, port)
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def test_a_quiet_stream_shows_that_it_is_there(gateway: Gateway, store: Store) -> None:
+    submitted = await store.submit_one(NewTask(task_type="echo"))
+    path = f"{TASKS}/{submitted.task_id}/events"
+    async with (
+        httpx.AsyncClient(base_url=gateway.url, timeout=40) as client,
+        client.stream("GET", path) as answer,
+    ):
+        lines = [line async for line in until_a_comment(answer)]
+    assert [line for line in lines if line.startswith("event")] == ["event: QUEUED"]
+    assert lines[-1] == ": still here"
+
+
+async def until_a_comment(answer: httpx.Response) -> AsyncIterator[str]:
+    async for line in answer.aiter_lines():
+        yield line
+        if line.startswith(":"):
+            return
+
+
+async def is_cut_off(gateway: Gateway, port: int) -> None:
+    """The server has let go of the connection that comes from this port of ours."""
+    pattern = re.compile(rf"^ *\d+: \w+:{gateway.port:04X} \w+:{port:04X} 01 ", re.M)  # 01: established
+    await wait_until(lambda: not pattern.search(Path("/proc/net/tcp").read_text()), because="it is cut off")
+
+
+async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tmp_path: Path) -> None:
+    with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
+        task = await running(live_store)
+        async with (
+            socket(gateway, f"/ws/{task.task_id}") as one,
+            socket(gateway, "/ws/tasks") as two,
+            stream(gateway, task.task_id) as events,
+        ):
+            await hear_one(one)
+            await anext(events)
+            gateway.process.terminate()
+            assert [code for _, code in await asyncio.gather(hear_all(one), hear_all(two))] == [1012, 1012]
+            assert [message async for message in events] == []
+
+
+async def test_a_server_stops_also_when_nobody_reads(
+    live_store: Store, server: Server, tmp_path: Path
+) -> None:
+    with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
+        task = await running(live_store)
+        async with socket(gateway, f"/ws/{task.task_id}", max_queue=1, close_timeout=0.1) as slow:
+            await hear_one(slow)
+            slow.transport.pause_reading()
+            await emit_much(live_store, task)
+            gateway.process.terminate()
+            assert gateway.process.wait(timeout=30) == 0
+            slow.transport.abort()
+
+
+async def test_two_hundred_at_once(live_store: Store, server: Server, tmp_path: Path) -> None:
+    namespace = live_store.connection.keys.namespace
+    tasks = [NewTask(task_type="echo", parameters={"n": n}) for n in range(200)]
+    await live_store.submit(*tasks)
+    await live_store.workers.register("w", capacity=200)
+    with serving(server.url, namespace, tmp_path) as gateway:
+        async with contextlib.AsyncExitStack() as stack:
+            opened = await asyncio.gather(
+                *(stack.enter_async_context(socket(gateway, f"/ws/{task.task_id}")) for task in tasks)
+            )
+            await asyncio.gather(*map(hear_one, opened))
+            claimed = (await live_store.claim("w", 200)).tasks
+            done = [Completed(task.task_id, task.fence, task.parameters["n"]) for task in claimed]
+            await live_store.complete("w", *done)
+            ends = await asyncio.gather(*map(hear_all, opened))
+    assert [heard[-1]["result"] for heard, _ in ends] == list(range(200))
+    assert {code for _, code in ends} == {1000}
+    assert all([message["seq"] for message in heard] == [2, 3] for heard, _ in ends)

@@ -1,0 +1,88 @@
+"""What Prometheus scrapes is what the store says."""
+
+import httpx
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fairlead import __version__
+from fairlead.api.routes.metrics import Picture
+from fairlead.settings import Rate, Slots
+from fairlead.store.limits import Limit
+from fairlead.store.store import Store
+from tests.api.asking import HttpWorker, good, submit
+
+Samples = dict[tuple[str, str], float]  # by name without `fairlead_`, and by the value of the label
+
+
+def read(page: str) -> Samples:
+    return {
+        (sample.name.removeprefix("fairlead_"), ",".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+async def scrape(api: httpx.AsyncClient) -> Samples:
+    answer = await api.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        200,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )
+    return read(answer.text)
+
+
+async def test_a_namespace_at_rest_has_a_value_for_everything(api: httpx.AsyncClient) -> None:
+    found = await scrape(api)
+    assert found.pop(("build_info", __version__)) == 1
+    assert set(found.values()) == {0}
+    assert {name for name, _ in found} == {
+        *("queue_depth", "queue_oldest_age_seconds", "delayed_tasks", "workers", "capacity", "capacity_used"),
+        *("tasks_ended_last_minute", "lost_events"),
+    }
+
+
+async def test_the_page_counts_what_waits_runs_and_ended(api: httpx.AsyncClient, store: Store) -> None:
+    await store.limits.set("gpu", Slots(limit=2))
+    await store.limits.set("openai", Rate(count=1, period_seconds=3600, burst=5))
+    worker, leaving = [await HttpWorker.register(api, capacity=4) for _ in range(2)]
+    await leaving.heartbeat(status="draining")
+    for _ in range(4):
+        await submit(api, priority="high", limits={"gpu": 1})
+    await submit(api, priority="low", delay_seconds=3600)
+    done, _ = await worker.poll(4)
+    good(await worker.complete(done))
+    await worker.poll(1)
+    bad = await submit(api, priority="high", max_retries=0)
+    polled = await worker.poll_one()
+    assert polled["task_id"] == bad["task_id"]
+    good(await worker.fail(polled, message="no", retriable=False))
+    await submit(api, "nobody", priority="medium", required_capabilities=["none"])
+    found = await scrape(api)
+    expected: Samples = {
+        ("queue_depth", "high"): 1,
+        ("queue_depth", "medium"): 1,
+        ("queue_depth", "low"): 0,
+        ("delayed_tasks", ""): 1,
+        ("workers", "active"): 1,
+        ("workers", "draining"): 1,
+        ("workers", "dead"): 0,
+        ("capacity", ""): 4,
+        ("capacity_used", ""): 2,
+        ("limit", "gpu"): 2,
+        ("limit_active", "gpu"): 2,
+        ("limit_waiting", "gpu"): 1,
+        ("limit", "openai"): 5,
+        ("tasks_ended_last_minute", "completed"): 1,
+        ("tasks_ended_last_minute", "failed"): 1,
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert found["queue_oldest_age_seconds", "high"] >= 0
+
+
+async def test_whatever_a_limit_is_called_the_page_can_be_read(store: Store) -> None:
+    """Names are checked where limits are defined; this does not lean on it."""
+    odd = 'a"b\\c\nd{}=,\u202e'
+    limit = Limit(odd, "slots", 7, 1, 2, 6, False, None, None, ())
+    page = generate_latest(Picture(await store.stats(), [limit])).decode()
+    assert read(page)["limit", odd] == 7
+    assert 'limit="a\\"b\\\\c\\nd{}=,\u202e"' in page

@@ -1,0 +1,57 @@
+"""A real gateway for each module, and clients of it; the namespace is fresh for every test."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fairlead import Fairlead
+from fairlead.client.client import Client
+from fairlead.settings import EngineSettings, Settings
+from fairlead.store.store import Store
+from tests.api.conftest import gateway, store
+from tests.api.serving import Gateway
+from tests.workers import Yard
+
+__all__ = ["gateway", "store"]
+
+#: A lease of 3 s outlives the hiccups of a busy machine; retries come at once.
+QUICK = {
+    "FAIRLEAD_WORKER__HEARTBEAT_SECONDS": "0.5",
+    "FAIRLEAD_WORKER__MISSED_HEARTBEATS": "6",
+    "FAIRLEAD_LEASE__GRACE_SECONDS": "0.2",
+    "FAIRLEAD_RETRY__BASE_SECONDS": "0.001",
+    "FAIRLEAD_RETRY__MAX_SECONDS": "0.002",
+}
+
+
+@pytest.fixture(scope="module")
+def server_env() -> Mapping[str, str]:
+    return QUICK
+
+
+def client_of(url: str, key: str | None = None) -> Client:
+    return Client(Settings(engine=EngineSettings(url=url, key=key)))
+
+
+@pytest.fixture
+async def client(gateway: Gateway, store: Store) -> AsyncIterator[Client]:
+    async with client_of(gateway.url) as made:
+        yield made
+
+
+@pytest.fixture
+def new_app(gateway: Gateway, store: Store) -> Callable[[], Fairlead]:
+    """Makes apps of the gateway, as so many processes would have them."""
+    return lambda: Fairlead(gateway.url)
+
+
+@pytest.fixture
+def fl(new_app: Callable[[], Fairlead]) -> Fairlead:
+    return new_app()
+
+
+@pytest.fixture
+def yard(gateway: Gateway, store: Store, tmp_path: Path) -> Yard:
+    """Starts worker processes that know nothing but the URL."""
+    return Yard(tmp_path, lambda: ("--url", gateway.url))

@@ -1,0 +1,94 @@
+"""Clients and workers of a gateway that asks for keys."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead import errors
+from fairlead.client.client import Client
+from fairlead.settings import Slots
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.api.serving import Gateway
+from tests.client.conftest import client_of
+from tests.waiting import wait_until
+from tests.workers import Yard
+
+TARGET = "tests.apps.draining:fl"
+
+Keys = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+async def keys(client: Client, store: Store) -> AsyncIterator[Keys]:
+    """Makes keys; the gateway has noticed that there are some."""
+
+    async def make(*scopes: str, tenant: str | None = None) -> str:
+        return (await store.api_keys.create("somebody", scopes, tenant=tenant)).key_text
+
+    await make("read")
+
+    async def asks() -> bool:
+        try:
+            await client.list_tasks()
+        except errors.NotAllowed:
+            return True
+        return False
+
+    await wait_until(asks)
+    yield make
+
+
+async def test_a_key_opens_what_it_has_the_scope_for(gateway: Gateway, keys: Keys) -> None:
+    async with client_of(gateway.url, await keys("submit")) as client:
+        await client.submit_one(NewTask(task_type="a"))
+        with pytest.raises(errors.NotAllowed, match="'read'"):
+            await client.list_tasks()
+    async with client_of(gateway.url, "flk_wrong") as client:
+        with pytest.raises(errors.NotAllowed, match="unknown, expired or revoked"):
+            await client.submit_one(NewTask(task_type="a"))
+
+
+async def test_who_may_only_submit_need_not_declare(gateway: Gateway, keys: Keys) -> None:
+    async with client_of(gateway.url, await keys("submit", tenant="acme")) as client:
+        await client.declare("code", {}, {"gpu": Slots(limit=1)})
+        await client.submit_one(NewTask(task_type="a"))
+
+
+async def test_the_id_of_another_tenants_task_tells_nothing(
+    gateway: Gateway, store: Store, keys: Keys
+) -> None:
+    theirs = NewTask(task_type="a", tenant="acme")
+    await store.submit_one(theirs)
+    async with client_of(gateway.url, await keys("submit", tenant="other")) as client:
+        with pytest.raises(errors.IdempotencyConflict):
+            await client.submit_one(NewTask(task_type="a", task_id=theirs.task_id))
+        with pytest.raises(errors.IdempotencyConflict):
+            await client.submit_one(NewTask(task_type="b", task_id=theirs.task_id))
+
+
+async def test_a_worker_without_the_scope_says_so_and_ends(
+    gateway: Gateway, keys: Keys, tmp_path: Path
+) -> None:
+    key = await keys("read")
+    workers = await Yard(tmp_path, lambda: ("--url", gateway.url, "--key", key)).start(TARGET)
+    assert await workers.exit_code() == 2
+    assert "'worker'" in workers.said()
+    assert "--key" in workers.said()
+
+
+async def test_a_worker_with_the_scope_works(
+    gateway: Gateway, store: Store, keys: Keys, tmp_path: Path
+) -> None:
+    key = await keys("worker")
+    async with Yard(tmp_path, lambda: ("--url", gateway.url, "--key", key)).workers(TARGET) as workers:
+        task = NewTask(task_type="pid")
+        await store.submit_one(task)
+
+        async def has_ended() -> bool:
+            return (await store.get(task.task_id)).result is not None
+
+        await wait_until(has_ended)
+        assert await workers.end() == 0
+    assert key not in workers.said()

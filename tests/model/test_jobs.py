@@ -1,0 +1,23 @@
+"""Random histories of jobs: the store and the book say the same after every act."""
+
+import random
+from collections import Counter
+
+from tests.model.job_player import Player
+from tests.servers import running
+
+HISTORIES, ACTS = 110, 22
+SEEN = {"COMPLETED", "FAILED", "CANCELLED", "resumed after RESOURCE_EXHAUSTED"}
+
+
+async def test_jobs_in_the_store_go_as_the_book_says() -> None:
+    seen: Counter[str] = Counter()
+    with running("valkey") as server:
+        for _ in range(HISTORIES):
+            seed = random.randrange(1 << 32)
+            print("seed", seed)
+            async with Player(server.url, seed) as player:
+                await player.play(ACTS)
+            seen += player.seen
+    print(seen)
+    assert seen.keys() >= SEEN

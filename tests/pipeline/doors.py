@@ -1,0 +1,71 @@
+"""`fairlead server` with services to call: a real process, asked over HTTP, whose services the test plays."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uuid_utils
+
+from fairlead.store.doctor import examine
+from fairlead.store.store import Store
+from tests.api.serving import Gateway, serving
+from tests.waiting import wait_until
+
+JOBS = "/api/v1/jobs"
+ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+@contextlib.contextmanager
+def gateway_with(engine: str, folder: Path, settings: str) -> Iterator[Gateway]:
+    """On a namespace of its own, with these settings."""
+    path = folder / "fairlead.toml"
+    path.write_text(settings)
+    with serving(engine, f"doors-{uuid_utils.uuid7()}", folder, "--config", str(path)) as gateway:
+        yield gateway
+
+
+@dataclass(frozen=True)
+class Door:
+    """What tests ask of a gateway, and the store behind it."""
+
+    api: httpx.AsyncClient
+    store: Store
+    gateway: Gateway
+
+    async def submit(self, feature: str, **wishes: Any) -> dict[str, Any]:
+        body = {"feature_name": feature, "input_data": {"prompt": "a city"}, **wishes}
+        answer = await self.api.post(JOBS, json=body)
+        assert answer.status_code == 201, answer.text
+        submitted: dict[str, Any] = answer.json()
+        return submitted
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        answer = await self.api.get(f"{JOBS}/{job_id}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def ended(self, job_id: str) -> dict[str, Any]:
+        async def has_ended() -> bool:
+            return (await self.job(job_id))["status"] in ENDED
+
+        await wait_until(has_ended, 40, "the job has ended")
+        return await self.job(job_id)
+
+
+@contextlib.asynccontextmanager
+async def door_to(gateway: Gateway) -> AsyncIterator[Door]:
+    """The doctor comes at the end."""
+    store = Store.connect(
+        gateway.engine, gateway.namespace
+    )  # not opened: what the gateway has set there stands
+    try:
+        async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:
+            yield Door(api, store, gateway)
+        breaches = await examine(store.connection)
+        assert not breaches, breaches
+    finally:
+        await store.close()

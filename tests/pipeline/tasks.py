@@ -1,0 +1,54 @@
+"""Tasks as a worker claims them, run without a store."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.clock import monotonic
+from fairlead.priority import Priority
+from fairlead.states import State
+from fairlead.task import Task
+from fairlead.worker.handler import Handler
+from fairlead.worker.outcome import Report
+from fairlead.worker.runner import Runner
+from tests.waiting import wait_until
+
+JOB = "01900000-0000-7000-8000-00000000000a"
+
+
+def claimed(task_type: str, parameters: dict[str, Any], **facts: Any) -> Task:
+    usual: dict[str, Any] = {
+        "task_id": "01900000-0000-7000-8000-000000000001",
+        "status": State.EXECUTING,
+        "priority": Priority.MEDIUM,
+        "effective_priority": Priority.MEDIUM,
+        "created_at": 1,
+        "timeout_ms": 30_000,
+        "max_retries": 2,
+        "fence": 17,
+    }
+    return Task(task_type=task_type, parameters=parameters, **{**usual, **facts})
+
+
+def step(
+    task_type: str, params: dict[str, Any], context: dict[str, Any], index: int = 1, **facts: Any
+) -> Task:
+    """The task of a step of a job."""
+    given = {"params": params, "context": context}
+    return claimed(task_type, given, job_id=JOB, step=index, **facts)
+
+
+def success(data: Any) -> dict[str, Any]:
+    """A step that has ended well, as it stands in the context of its job."""
+    return {"status": "SUCCESS", "data": data, "metrics": {"execution_time_ms": 1}}
+
+
+async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
+    """How a run of it ends, as a worker would tell the store."""
+    ended: list[Report] = []
+    runner = Runner(handlers, lambda *_: None, lambda _, report: ended.append(report), lambda: None)
+    try:
+        runner.start(task, monotonic(), monotonic() + 60)
+        await wait_until(lambda: ended)
+    finally:
+        await runner.close()
+    return ended[0]

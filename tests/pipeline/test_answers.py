@@ -1,0 +1,188 @@
+"""What becomes of a step, from what its service answered: one table."""
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from fairlead.errors import PermanentError, RetriableError
+from fairlead.pipeline.answers import MOST_RETRY_AFTER, Answer, Failure, Heard, classify
+from fairlead.rules.http_retry import retry_after_seconds
+from fairlead.task import MOST_BYTES
+
+JSON = {"content-type": "application/json"}
+DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
+
+
+def heard(body: Any, status: int = 200, **headers: str) -> Heard:
+    content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return Heard(status, JSON | {name.replace("_", "-"): value for name, value in headers.items()}, content)
+
+
+def failure(what: Heard | Exception) -> Failure:
+    found = classify(what, 12)
+    assert isinstance(found, Failure)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (
+            {"data": {"a": 1}, "metrics": {"tokens": 3}},
+            Answer({"a": 1}, {"execution_time_ms": 12, "tokens": 3}),
+        ),
+        ({"data": 1, "metrics": {"execution_time_ms": 9}}, Answer(1, {"execution_time_ms": 9})),
+        ({"data": None}, Answer(None, {"execution_time_ms": 12})),
+        ({"data": [], "metrics": None}, Answer([], {"execution_time_ms": 12})),
+        ({"data": "x", "status": "SUCCESS", "more": 1}, Answer("x", {"execution_time_ms": 12})),
+    ],
+)
+def test_an_answer_is_data_and_metrics(body: Any, answer: Answer) -> None:
+    assert classify(heard(body), 12) == answer
+    assert answer.as_result() == {"data": answer.data, "metrics": answer.metrics}
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/x+json"]
+)
+def test_content_types_of_json(kind: str) -> None:
+    assert isinstance(classify(heard({"data": 1}, content_type=kind), 0), Answer)
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 502, 503, 504])
+def test_a_status_that_may_pass_is_worth_another_try(status: int) -> None:
+    found = failure(heard({}, status))
+    assert (found.code, found.retriable) == (f"service_status_{status}", True)
+    assert isinstance(found.as_error(), RetriableError)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        100,
+        199,
+        300,
+        301,
+        302,
+        304,
+        307,
+        308,
+        400,
+        401,
+        403,
+        404,
+        405,
+        409,
+        410,
+        413,
+        422,
+        451,
+        500,
+        501,
+        505,
+        507,
+        599,
+    ],
+)
+def test_every_other_status_fails_for_good(status: int) -> None:
+    found = failure(heard({}, status, retry_after="5"))
+    assert (found.code, found.retriable) == (f"service_status_{status}", False)
+    assert isinstance(found.as_error(), PermanentError)
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (httpx.ConnectError("refused"), "service_unreachable"),
+        (httpx.ConnectTimeout("slow"), "service_unreachable"),
+        (TimeoutError(), "service_timeout"),
+        (httpx.ReadTimeout("slow"), "service_timeout"),
+        (httpx.ReadError("reset"), "service_connection_lost"),
+        (httpx.WriteError("reset"), "service_connection_lost"),
+        (httpx.RemoteProtocolError("half"), "service_connection_lost"),
+        (ConnectionResetError("reset"), "service_connection_lost"),
+    ],
+)
+def test_trouble_on_the_way_is_worth_another_try(problem: Exception, code: str) -> None:
+    found = failure(problem)
+    assert (found.code, found.retriable) == (code, True)
+
+
+def test_an_address_that_cannot_be_called_fails_for_good() -> None:
+    assert failure(httpx.InvalidURL("no")) == Failure("service_bad_url", "the service cannot be called: no")
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        (heard(b""), "not JSON"),
+        (heard(b"{"), "not JSON"),
+        (heard(b'{"data": NaN}'), "not JSON"),
+        (heard(b'{"data": "\xff"}'), "not JSON"),
+        (heard(b"[" * 100_000), "not JSON"),
+        (heard(b'{"data": ' + b"[" * 40 + b"]" * 40 + b"}"), "nested more than 32 deep"),
+        (heard([]), "not an object with `data`"),
+        (heard("data"), "not an object with `data`"),
+        (heard({}), "not an object with `data`"),
+        (heard({"metrics": {}}), "not an object with `data`"),
+        (heard({"data": 1, "metrics": [1]}), "`metrics` are not an object"),
+        (heard({"data": 1}, content_type="text/plain"), "Content-Type is text/plain"),
+        (heard({"data": 1}, content_type=""), "Content-Type is missing"),
+        (heard({"data": 1}, content_encoding="gzip"), "Content-Encoding is gzip"),
+    ],
+)
+def test_what_is_no_answer_fails_for_good(what: Heard, says: str) -> None:
+    found = failure(what)
+    assert (found.code, found.retriable) == ("service_bad_answer", False)
+    assert says in found.message
+
+
+def test_an_answer_may_be_as_large_as_a_result() -> None:
+    room = MOST_BYTES - len(msgspec.json.encode({"data": "", "metrics": {"execution_time_ms": 12}}))
+    assert isinstance(classify(heard({"data": "x" * room}), 12), Answer)
+    for size in (room + 1, MOST_BYTES):  # the second one is larger by itself, the first with its metrics
+        found = failure(heard({"data": "x" * size}))
+        assert (found.code, found.retriable) == ("service_answer_too_large", False)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7),
+        ({"retry_after": "0.5"}, 0.5),
+        ({"retry_after": "-3"}, 0),
+        ({"retry_after": "soon"}, 0),
+        ({"retry_after": "nan"}, 0),
+        ({"retry_after": "999999999"}, MOST_RETRY_AFTER),
+        ({"retry_after": "inf"}, MOST_RETRY_AFTER),
+        ({"retry_after": "Sun, 15 Nov 2026 12:01:30 GMT", "date": DATE}, 90),
+        ({"retry_after": "Sun, 15 Nov 2026 11:00:00 GMT", "date": DATE}, 0),
+        ({"retry_after": "Sun, 15 Nov 2099 12:00:00 GMT", "date": DATE}, MOST_RETRY_AFTER),
+        ({"retry_after": "Sun, 15 Nov 2026 12:01:30 GMT"}, 0),
+        ({"retry_after": "Sun, 15 Nov 2026 12:01:30", "date": DATE}, 0),
+        ({}, 0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_has_a_bound(headers: dict[str, str], seconds: float) -> None:
+    found = failure(heard({}, 503, **headers))
+    assert found.retry_after == seconds
+    error = found.as_error()
+    assert isinstance(error, RetriableError)
+    assert error.retry_after == seconds
+
+
+def test_the_name_of_a_header_may_be_in_any_letters() -> None:
+    assert retry_after_seconds({"Retry-After": "3"}) == 3
+
+
+def test_of_an_error_only_the_beginning_is_quoted_and_on_one_line() -> None:
+    found = failure(heard(b"line one\r\n\x1b[31mline two\x00 " + b"x" * 9999, 500))
+    assert found.message.startswith("the service answered 500: line one [31mline two xxx")
+    assert len(found.message) < 400 and found.message.isprintable()
+
+
+def test_an_error_carries_the_code_of_the_failure() -> None:
+    assert Failure("service_status_503", "busy", retriable=True).as_error().code == "service_status_503"
+    assert (RetriableError.code, PermanentError.code) == ("retriable_error", "permanent_error")

@@ -1,0 +1,144 @@
+"""What may happen to a job between its steps and during one, over HTTP; and where its priority comes from."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.api.listening import hear, hear_all, socket, types
+from tests.api.serving import Gateway
+from tests.pipeline.doors import JOBS, Door, door_to, gateway_with
+from tests.pipeline.servers import GOOD, RawService, Request, hangs, raw_service, says
+from tests.servers import Server, free_port
+from tests.waiting import wait_until
+
+SETTINGS = """
+[promotion]
+low_to_medium_seconds = 2
+medium_to_high_seconds = 3600
+[services.first]
+url = "http://127.0.0.1:{port}/v1/execute"
+[services.second]
+url = "http://127.0.0.1:{port}/v1/execute"
+[pipelines]
+both = ["first", "second"]
+[priority_service]
+url = "http://127.0.0.1:{priorities}/users/{{user_id}}/priority"
+fallback = "low"
+"""
+
+
+@pytest.fixture(scope="module")
+def ports() -> dict[str, int]:
+    return {"port": free_port(), "priorities": free_port()}
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    start_server: Callable[[str], Server], tmp_path_factory: pytest.TempPathFactory, ports: dict[str, int]
+) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("between")
+    with gateway_with(start_server("valkey").url, folder, SETTINGS.format(**ports)) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def door(gateway: Gateway) -> AsyncIterator[Door]:
+    async with door_to(gateway) as door:
+        yield door
+
+
+@pytest.fixture
+async def service(ports: dict[str, int]) -> AsyncIterator[RawService]:
+    async with raw_service(says(GOOD), ports["port"]) as made:
+        yield made
+
+
+async def pause(door: Door, service: str, paused: bool) -> None:
+    answer = await door.api.put(f"/api/v1/limits/service:{service}", json={"limit": 0 if paused else 1})
+    assert answer.is_success, answer.text
+
+
+@pytest.fixture
+async def between_steps(door: Door, service: RawService) -> AsyncIterator[dict[str, Any]]:
+    """A job whose first step is done and whose second finds no room."""
+    await pause(door, "second", True)
+    submitted = await door.submit("both")
+
+    async def waits() -> bool:
+        return bool((await door.job(submitted["job_id"]))["current_step_index"] == 1)
+
+    await wait_until(waits)
+    yield submitted
+    await pause(door, "second", False)
+
+
+async def test_without_the_priority_service_jobs_are_accepted_with_the_fallback(
+    door: Door, service: RawService, ports: dict[str, int]
+) -> None:
+    submitted = await door.submit("both", user_id="ann")
+    assert submitted["priority"] == "low"
+    assert (await door.ended(submitted["job_id"]))["status"] == "COMPLETED"
+    async with raw_service(says({"priority": "high"}), ports["priorities"]) as asked:
+        assert (await door.submit("both", user_id="ann"))["priority"] == "high"
+        assert (await door.submit("both", user_id="ann", priority="medium"))["priority"] == "medium"
+    assert [request.line for request in asked.asked] == ["GET /users/ann/priority HTTP/1.1"]
+
+
+async def test_a_job_is_promoted_while_it_waits_between_two_steps(door: Door, service: RawService) -> None:
+    watched = asyncio.Event()
+
+    async def when_watched(request: Request, writer: asyncio.StreamWriter) -> None:
+        await watched.wait()
+        await says(GOOD)(request, writer)
+
+    service.reply = when_watched
+    await pause(door, "second", True)
+    job_id = (await door.submit("both", priority="low"))["job_id"]
+    await wait_until(lambda: service.asked)  # what runs is not promoted
+    async with socket(door.gateway, f"/ws/{job_id}") as opened:
+        messages = await hear(opened)
+        watched.set()
+        while messages[-1]["type"] != "JOB_PROMOTED":
+            messages += await hear(opened)
+        job = await door.job(job_id)
+        assert (job["status"], job["current_step_index"]) == ("RUNNING", 1)
+        assert (job["priority"], job["original_priority"]) == ("medium", "low")
+        assert job["promoted_at"] is not None
+        await pause(door, "second", False)
+        rest, _ = await hear_all(opened)
+    assert types(messages + rest) == [
+        *("STEP_START", "STEP_COMPLETE", "QUEUED", "WAITING", "JOB_PROMOTED"),
+        *("STEP_START", "STEP_COMPLETE", "JOB_COMPLETE"),
+    ]
+
+
+async def test_a_job_cancelled_between_two_steps_never_reaches_the_second(
+    door: Door, service: RawService, between_steps: dict[str, Any]
+) -> None:
+    job_id = between_steps["job_id"]
+    assert (await door.api.delete(f"{JOBS}/{job_id}")).json() == {"job_id": job_id, "status": "CANCELLED"}
+    await pause(door, "second", False)
+    after = await door.submit("both")
+    assert (await door.ended(after["job_id"]))["status"] == "COMPLETED"
+    job = await door.job(job_id)
+    assert (job["status"], job["context"]["step_0_first"]["data"]) == ("CANCELLED", GOOD["data"])
+    asked = [request.body["meta"] for request in service.asked]
+    assert [one["service_name"] for one in asked if one["job_id"] == job_id] == ["first"]
+
+
+async def test_a_job_cancelled_during_a_step_frees_its_slot_for_the_next(
+    door: Door, service: RawService
+) -> None:
+    service.reply = hangs
+    job_id = (await door.submit("both"))["job_id"]
+    await wait_until(lambda: service.asked)
+    async with socket(door.gateway, f"/ws/{job_id}") as opened:
+        assert (await door.api.delete(f"{JOBS}/{job_id}")).is_success
+        messages, _ = await hear_all(opened)
+    assert types(messages)[-1] == "CANCELLED"
+    await wait_until(lambda: service.gone == 1, because="the call is cut off")
+    service.reply = says(GOOD)
+    after = await door.submit("both")
+    assert (await door.ended(after["job_id"]))["status"] == "COMPLETED"

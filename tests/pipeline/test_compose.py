@@ -1,0 +1,143 @@
+"""The example as compose.yaml runs it: each program of ours is started by its command, without containers."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairlead.job import ENDED, JobStatus, NewJob
+from fairlead.pipeline.pipelines import Pipeline
+from fairlead.settings import Settings
+from fairlead.settings_file import load_settings
+from fairlead.store.store import Store
+from tests.servers import Server
+from tests.town import COMPOSE, ENDPOINTS, EXAMPLE, OURS, Town, answers, endpoints, get, make_town
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def town(server: Server, tmp_path: Path) -> Town:
+    return make_town(server.url, tmp_path)
+
+
+@pytest.fixture
+def settings(town: Town) -> Settings:
+    return load_settings(EXAMPLE / "fairlead.toml", town.environment)
+
+
+@pytest.fixture
+async def store(open_store: Callable[..., Store], settings: Settings) -> Store:
+    made = open_store(settings.engine.namespace)
+    await made.open()
+    return made
+
+
+def test_the_example_has_what_its_settings_name(settings: Settings) -> None:
+    assert tuple(settings.services) == ENDPOINTS
+    assert OURS.keys() == {"gateway", "caller", "priority_service", "submit", *ENDPOINTS}
+    assert COMPOSE["services"].keys() - OURS.keys() == {"redis", "postgres"}
+    assert OURS["caller"]["environment"] == OURS["gateway"]["environment"]
+
+
+def test_every_address_in_it_leads_to_a_program_in_it() -> None:
+    places = " ".join(OURS["gateway"]["environment"].values())
+    for name, port in re.findall(r"//(?:\w+:\w+@)?(\w+):(\d+)", places):
+        facts = COMPOSE["services"][name]
+        assert name in ("redis", "postgres") or f"--port {port}" in facts["command"], name
+
+
+def test_nothing_in_it_is_open_to_other_machines() -> None:
+    published = [port for facts in COMPOSE["services"].values() for port in facts.get("ports", [])]
+    assert published == ["127.0.0.1:8000:8000"]
+
+
+async def test_the_priority_service_knows_the_plans(town: Town) -> None:
+    async with town.running("priority_service"):
+        users = town.url("priority_service") + "/users"
+        assert await answers(f"{users}/user_enterprise_1/priority") == {
+            "priority": "high",
+            "plan": "enterprise",
+        }
+        assert await answers(f"{users}/user_pro_2/priority") == {"priority": "medium", "plan": "pro"}
+        assert await answers(f"{users}/user_free_3/priority") == {"priority": "low", "plan": "free"}
+        unknown = await get(f"{users}/nobody/priority")
+        assert unknown is not None and unknown.status_code == 404
+
+
+async def test_an_endpoint_refuses_what_is_over_its_limit_and_says_what_it_lacks(town: Town) -> None:
+    async with town.running("image_gen", "--faster", "1000"):
+        url = town.url("image_gen")
+        await answers(url + "/stats")
+        body = {"payload": {"params": {"prompt": "a city"}, "context": {}}}
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            both = await asyncio.gather(*(client.post("/v1/execute", json=body) for _ in range(2)))
+            lacking = await client.post("/v1/execute", json={"payload": {"params": {}, "context": {}}})
+        assert sorted(answer.status_code for answer in both) == [200, 503]
+        done = next(answer for answer in both if answer.is_success).json()
+        assert done["data"] == {"image_url": "https://images.example/a%20city.png"}
+        assert done["metrics"]["execution_time_ms"] >= 300
+        assert (lacking.status_code, lacking.json()) == (422, {"detail": "no prompt was given"})
+        assert await answers(url + "/stats") == {"now": 0, "most": 1, "calls": 2, "refused": 1}
+
+
+async def test_the_gateway_serves_the_limits_of_the_example(town: Town, store: Store) -> None:
+    async with town.running("gateway"):
+        assert await answers(town.url("gateway") + "/readyz")
+        limits = (await answers(town.url("gateway") + "/api/v1/limits"))["limits"]
+    assert {limit["name"]: limit["limit"] for limit in limits} == {
+        "service:prompt_enhancer": 5,
+        "service:fast_chat_llm": 4,
+        "service:image_gen": 1,
+        "service:model_3d_gen": 1,
+    }
+
+
+async def test_jobs_of_every_pipeline_run_and_no_endpoint_is_asked_too_much(
+    town: Town, store: Store, settings: Settings
+) -> None:
+    plans = {
+        name: Pipeline(name, stages).plan(settings.services, ())
+        for name, stages in settings.pipelines.items()
+    }
+    async with endpoints(town), town.running("caller"):
+        jobs = [
+            (
+                await store.jobs.submit(NewJob(feature_name=name, stages=plan, input_data={"prompt": "x"}))
+            ).job_id
+            for name, plan in [*plans.items()] * 5
+        ]
+
+        async def all_have_ended() -> bool:
+            return all([(await store.jobs.get(job)).status in ENDED for job in jobs])
+
+        await wait_until(all_have_ended, 50, "all jobs have ended")
+        found = [await store.jobs.get(job) for job in jobs]
+        assert {job.status for job in found} == {JobStatus.COMPLETED}, [job.error for job in found]
+        full = next(job for job in found if job.feature_name == "full_pipeline")
+        assert full.context["step_3_model_3d_gen"]["data"] == {"model_url": "https://models.example/x.glb"}
+        for name in ENDPOINTS:
+            stats = await answers(town.url(name) + "/stats")
+            assert stats["most"] <= settings.services[name].limit, name
+            assert (stats["now"], stats["refused"]) == (0, 0), name
+
+
+async def test_the_whole_example_runs_jobs_of_all_plans(town: Town, store: Store, settings: Settings) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(endpoints(town))
+        for name in ("priority_service", "gateway", "caller"):
+            await stack.enter_async_context(town.running(name))
+        await answers(town.url("gateway") + "/readyz")
+        await answers(town.url("priority_service") + "/users/user_pro_1/priority")
+        async with town.running("submit", "--jobs", "30") as submitting, asyncio.timeout(50):
+            code = await submitting.wait()
+        shown = (town.folder / "submit.log").read_text()
+        assert code == 0, shown
+        stats = {name: await answers(town.url(name) + "/stats") for name in ENDPOINTS}
+    assert all(name in shown for name in (*ENDPOINTS, "enterprise", "pro", "free"))
+    assert stats["prompt_enhancer"]["calls"] == 30  # every pipeline begins with it
+    assert all(stats[name]["most"] <= settings.services[name].limit for name in ENDPOINTS)
+    assert [stats[name]["refused"] for name in ENDPOINTS] == [0] * 4

@@ -1,0 +1,192 @@
+"""What becomes of a job whose service misbehaves, line by line: over HTTP, by a real server that calls it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from tests.api.serving import Gateway
+from tests.pipeline.doors import JOBS, Door, door_to, gateway_with
+from tests.pipeline.servers import (
+    GOOD,
+    RawService,
+    Reply,
+    Request,
+    breaks_off,
+    breaks_off_between_chunks,
+    closes,
+    drips,
+    floods,
+    gibberish,
+    hangs,
+    raw_service,
+    resets,
+    says,
+)
+from tests.servers import Server, free_port
+from tests.store.looking import events
+from tests.waiting import wait_until
+
+ATTEMPTS = 2
+SETTINGS = """
+[retry]
+base_seconds = 0.001
+max_seconds = 0.002
+[services.ai]
+url = "http://127.0.0.1:{port}/v1/execute"
+timeout_seconds = 30
+max_attempts = {attempts}
+[services.hasty]
+url = "http://127.0.0.1:{port}/v1/execute"
+timeout_seconds = 0.3
+max_attempts = {attempts}
+[services.nowhere]
+url = "http://127.0.0.1:{nobody}/"
+max_attempts = {attempts}
+[pipelines]
+ask = ["ai"]
+hurry = ["hasty"]
+lost = ["nowhere"]
+"""
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    start_server: Callable[[str], Server], tmp_path_factory: pytest.TempPathFactory, port: int
+) -> Iterator[Gateway]:
+    settings = SETTINGS.format(port=port, nobody=free_port(), attempts=ATTEMPTS)
+    with gateway_with(start_server("valkey").url, tmp_path_factory.mktemp("matrix"), settings) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def door(gateway: Gateway) -> AsyncIterator[Door]:
+    async with door_to(gateway) as door:
+        yield door
+
+
+@pytest.fixture
+async def service(port: int) -> AsyncIterator[RawService]:
+    async with raw_service(says(GOOD), port) as made:
+        yield made
+
+
+def status(said: str, **headers: str) -> Reply:
+    return says({"detail": "no"}, said, **headers)
+
+
+TOO_LATE = {"hangs": (hangs, "service_timeout"), "drips": (drips, "service_timeout")}
+TRIED_AGAIN = {
+    "resets": (resets, "service_connection_lost"),
+    "closes": (closes, "service_connection_lost"),
+    "half an answer": (breaks_off, "service_connection_lost"),
+    "half in chunks": (breaks_off_between_chunks, "service_connection_lost"),
+    "no HTTP": (gibberish, "service_connection_lost"),
+    "408": (status("408 Request Timeout"), "service_status_408"),
+    "425": (status("425 Too Early"), "service_status_425"),
+    "429": (status("429 Too Many Requests"), "service_status_429"),
+    "502": (status("502 Bad Gateway"), "service_status_502"),
+    "503": (status("503 Service Unavailable"), "service_status_503"),
+    "504": (status("504 Gateway Timeout"), "service_status_504"),
+}
+FAILED_AT_ONCE = {
+    "500": (status("500 Internal Server Error"), "service_status_500"),
+    "501": (status("501 Not Implemented"), "service_status_501"),
+    "400": (status("400 Bad Request"), "service_status_400"),
+    "404": (status("404 Not Found"), "service_status_404"),
+    "422": (status("422 Unprocessable"), "service_status_422"),
+    "302": (status("302 Found", location="http://127.0.0.1:1/"), "service_status_302"),
+    "wrong JSON": (says('{"data": '), "service_bad_answer"),
+    "no data": (says({"result": 1}), "service_bad_answer"),
+    "HTML": (says("<html>", content_type="text/html"), "service_bad_answer"),
+    "50 MB": (floods, "service_answer_too_large"),
+}
+
+
+async def resume(door: Door, job_id: str) -> tuple[int, str | None]:
+    answer = await door.api.post(f"{JOBS}/{job_id}/resume")
+    return answer.status_code, answer.json().get("code")
+
+
+async def fails(door: Door, feature: str, code: str, attempts: int) -> None:
+    """For good, so that it cannot be resumed."""
+    job_id = (await door.submit(feature))["job_id"]
+    job = await door.ended(job_id)
+    assert job["status"] == "FAILED"
+    error = job["error"]
+    assert (error["code"], error["retryable"], error["step"]) == (code, False, 0), error
+    assert job["context"] == {f"step_0_{job['steps'][0]['name']}__attempts": attempts}
+    assert await resume(door, job_id) == (409, "not_resumable")
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"), [*TOO_LATE.values(), *TRIED_AGAIN.values()], ids=[*TOO_LATE, *TRIED_AGAIN]
+)
+async def test_is_tried_again_and_fails_when_the_attempts_are_used_up(
+    door: Door, service: RawService, reply: Reply, code: str
+) -> None:
+    service.reply = reply
+    await fails(door, "hurry" if code == "service_timeout" else "ask", code, ATTEMPTS)
+    assert [request.body["meta"]["attempt"] for request in service.asked] == [1, 2]
+
+
+@pytest.mark.parametrize(("reply", "code"), TRIED_AGAIN.values(), ids=TRIED_AGAIN.keys())
+async def test_is_forgotten_when_the_next_attempt_succeeds(
+    door: Door, service: RawService, reply: Reply, code: str
+) -> None:
+    replies = iter([reply, says(GOOD)])
+
+    async def first_badly_then_well(request: Request, writer: asyncio.StreamWriter) -> None:
+        await next(replies)(request, writer)
+
+    service.reply = first_badly_then_well
+    job = await door.ended((await door.submit("ask"))["job_id"])
+    assert (job["status"], job["error"]) == ("COMPLETED", None), code
+    assert job["context"] == {"step_0_ai": {"status": "SUCCESS", **GOOD}, "step_0_ai__attempts": 2}
+
+
+@pytest.mark.parametrize(("reply", "code"), FAILED_AT_ONCE.values(), ids=FAILED_AT_ONCE.keys())
+async def test_fails_at_once(door: Door, service: RawService, reply: Reply, code: str) -> None:
+    service.reply = reply
+    await fails(door, "ask", code, 1)
+    assert len(service.asked) == 1
+
+
+async def test_nobody_at_the_address_is_tried_again(door: Door) -> None:
+    await fails(door, "lost", "service_unreachable", ATTEMPTS)
+
+
+@pytest.mark.parametrize("said", ["503 Service Unavailable", "429 Too Many Requests"])
+async def test_retry_after_is_waited_for(door: Door, service: RawService, said: str) -> None:
+    service.reply = status(said, retry_after="0.7")
+    job_id = (await door.submit("ask"))["job_id"]
+    (step,) = (await door.ended(job_id))["steps"]
+    told = [(event["act"], event["to"], event["at"]) for event in await events(door.store, step["task_id"])]
+    assert [act for act, _, _ in told] == ["submit", "claim", "fail", "promote", "claim", "fail"]
+    assert told[2][1] == "delayed"
+    assert told[4][2] - told[2][2] >= 700, "ms of the store's clock, between the failure and the next start"
+
+
+async def test_no_free_slot_in_time_can_be_resumed(door: Door, service: RawService) -> None:
+    limit = "/api/v1/limits/service:ai"
+    assert (await door.api.put(limit, json={"limit": 0})).is_success
+    job_id = (await door.submit("ask", max_wait_seconds=0.2))["job_id"]
+    error = (await door.ended(job_id))["error"]
+    assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
+    assert (await door.api.put(limit, json={"limit": 1})).is_success
+    assert await resume(door, job_id) == (200, None)
+    assert (await door.ended(job_id))["status"] == "COMPLETED"
+    assert await resume(door, job_id) == (409, "not_resumable")
+
+
+async def test_a_cancelled_job_cannot_be_resumed(door: Door, service: RawService) -> None:
+    service.reply = hangs
+    job_id = (await door.submit("ask"))["job_id"]
+    await wait_until(lambda: service.asked)
+    assert (await door.api.delete(f"{JOBS}/{job_id}")).is_success
+    assert await resume(door, job_id) == (409, "not_resumable")

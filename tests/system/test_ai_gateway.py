@@ -1,0 +1,45 @@
+"""The example, with real programs: no service has too much, all jobs complete, better priorities go first."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead.settings_file import load_settings
+from fairlead.store.store import Store
+from tests.servers import Server
+from tests.system.ai_gateway import play, replay
+from tests.town import EXAMPLE, make_town
+
+
+@pytest.mark.timeout(180)
+async def test_a_crowd_of_all_plans_is_served_in_order(
+    server: Server, open_store: Callable[..., Store], tmp_path: Path
+) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    town = make_town(server.url, tmp_path)
+    settings = load_settings(EXAMPLE / "fairlead.toml", town.environment)
+    store = open_store(settings.engine.namespace, settings=settings)
+    figures = await play(town, store, seed, jobs=40, faster=1500)
+    print(figures)
+    assert figures["starts_ahead_of_worse_priorities"] > 0, "nobody competed: this test shows nothing"
+
+
+def event(task: str, act: str, at: int, **detail: str | int) -> dict[str, str]:
+    before, after = {"submit": ("", "queued"), "claim": ("queued", "executing")}[act]
+    told = {"task": task, "act": act, "from": before, "to": after, "at": str(at)}
+    return {**told, "detail": json.dumps(detail)}
+
+
+def test_a_start_ahead_of_a_better_priority_would_be_seen() -> None:
+    low = event("low", "submit", 1, type="service:image_gen", priority=2)
+    high = event("high", "submit", 2, type="service:image_gen", priority=0)
+    elsewhere = event("other", "submit", 2, type="service:fast_chat_llm", priority=0)
+    starts = [event("high", "claim", 3, place="0n"), event("low", "claim", 5, place="2n")]
+    queue = replay([low, high, elsewhere, *starts])["image_gen"]
+    assert (queue.competed, queue.waits) == (1, [(1, 5)])
+    with pytest.raises(AssertionError, match=r"low started as 2n though \['high'\] waited"):
+        replay([low, high, event("low", "claim", 3, place="2n")])

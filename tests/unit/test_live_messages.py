@@ -1,0 +1,158 @@
+"""An event, or a state, as the message a client hears: every act and every state has one."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.api.live.messages import FROM_STATE, event_message, output_message, state_messages
+from fairlead.priority import Priority
+from fairlead.states import TRANSITIONS, Act, State
+from fairlead.store.live import Event
+from fairlead.store.observe import Blocker, Explanation
+from fairlead.store.reports import Output
+from fairlead.task import Task, TaskError, TaskProgress
+
+#: What an act says of itself, as the scripts write it.
+DETAILS: dict[tuple[Act, State], dict[str, Any]] = {
+    (Act.CLAIM, State.EXECUTING): {"worker": "w"},
+    (Act.EXTEND, State.EXECUTING): {"deadline": 5_000},
+    (Act.PROMOTE, State.QUEUED): {"from": "2n", "to": "1p"},
+    (Act.FAIL, State.DELAYED): {"code": "busy", "retries": 2, "delay": 1_500},
+    (Act.FAIL, State.QUEUED): {"code": "killed", "crashes": 1, "worker": "w"},
+    (Act.EXPIRE, State.DELAYED): {"code": "timeout", "retries": 1, "delay": 500},
+    (Act.EXPIRE, State.QUEUED): {"code": "worker_lost", "crashes": 2, "worker": "w"},
+}
+
+
+def event(act: str, after: State, detail: dict[str, Any], before: State | None = State.QUEUED) -> Event:
+    return Event("t", act, before, after, 1_000, 7, detail, 3)
+
+
+def said(message: dict[str, Any]) -> dict[str, Any]:
+    """Without what every message has, which is checked."""
+    assert (message.pop("seq"), message.pop("task_id")) == (3, "t")
+    assert message.pop("at") == "1970-01-01T00:00:01.000Z"
+    return message
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            event("submit", State.DELAYED, {}, None),
+            {"type": "QUEUED", "status": "delayed"},
+        ),
+        (
+            event("claim", State.EXECUTING, {"worker": "w", "waited": 5}),
+            {"type": "STEP_START", "worker_id": "w", "fence": 7},
+        ),
+        (
+            event("promote", State.QUEUED, {"from": "2n", "to": "1p"}),
+            {"type": "JOB_PROMOTED", "old": "low", "new": "medium"},
+        ),
+        (
+            event("promote", State.QUEUED, {}, State.DELAYED),
+            {"type": "QUEUED", "status": "queued"},
+        ),
+        (
+            event("expire", State.DELAYED, {"code": "timeout", "retries": 1, "delay": 1_500}),
+            {"type": "RETRY", "status": "delayed", "code": "timeout", "retries": 1, "delay_seconds": 1.5},
+        ),
+        (
+            event("expire", State.QUEUED, {"code": "worker_lost", "crashes": 2}),
+            {"type": "QUEUED", "status": "queued", "code": "worker_lost", "crashes": 2},
+        ),
+        (
+            event("extend", State.EXECUTING, {"deadline": 5_000, "worker": "w"}),
+            {"type": "EXTENDED", "deadline": "1970-01-01T00:00:05.000Z"},
+        ),
+        (
+            event("progress", State.EXECUTING, {"fraction": None, "message": "hm"}),
+            {"type": "PROGRESS", "fraction": None, "message": "hm"},
+        ),
+        (
+            event("output", State.EXECUTING, {"seq": 1, "chunk": [1]}),
+            {"type": "OUTPUT", "chunk": [1], "fence": 7},
+        ),
+        (event("replay", State.QUEUED, {}, State.FAILED), {"type": "QUEUED", "status": "queued"}),
+    ],
+)
+def test_an_event_as_a_message(told: Event, message: dict[str, Any]) -> None:
+    assert said(event_message(told)) == message
+
+
+def test_every_transition_has_a_message() -> None:
+    for (before, act), ends in TRANSITIONS.items():
+        for after in ends:
+            if act is not Act.RENEW:  # which is no news
+                detail = DETAILS.get((act, after), {})
+                assert event_message(event(act, after, detail, before))["type"]
+
+
+def test_a_chunk_that_was_kept_is_told_as_it_was() -> None:
+    kept = output_message("t", Output(1, 7, [1], 3, 1_000))
+    assert kept == event_message(event("output", State.EXECUTING, {"seq": 1, "chunk": [1]}))
+
+
+def task(status: State, **facts: Any) -> Task:
+    known: dict[str, Any] = {
+        "task_id": "t",
+        "task_type": "echo",
+        "priority": Priority.MEDIUM,
+        "effective_priority": Priority.MEDIUM,
+        "parameters": {},
+        "created_at": 1_000,
+        "timeout_ms": 1,
+        "max_retries": 0,
+        "seq": 3,
+    }
+    return Task(status=status, **known | facts)
+
+
+def test_every_state_has_a_message() -> None:
+    assert set(FROM_STATE) == set(State)
+    for state in State:
+        assert said(state_messages(task(state))[0])["type"] == FROM_STATE[state]
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.DEAD_LETTER])
+def test_a_failure_says_why(state: State) -> None:
+    error = TaskError(code="busy", message="come back", retriable=True)
+    (message,) = state_messages(task(state, error=error))
+    assert said(message) == {
+        "type": "JOB_FAILED",
+        "code": "busy",
+        "message": "come back",
+        "retryable": True,
+    }
+
+
+def test_what_was_cancelled_after_a_failure_is_cancelled() -> None:
+    error = TaskError(code="busy", message="come back", retriable=True)
+    assert said(state_messages(task(State.CANCELLED, error=error))[0]) == {"type": "CANCELLED"}
+
+
+def test_a_state_may_be_more_than_one_message() -> None:
+    progress = TaskProgress(fraction=0.5, message="half")
+    started, told = state_messages(task(State.EXECUTING, assigned_worker_id="w", fence=7, progress=progress))
+    assert said(started) == {"type": "STEP_START", "worker_id": "w", "fence": 7}
+    assert said(told) == {"type": "PROGRESS", "fraction": 0.5, "message": "half"}
+    blocker = Blocker("gpu", 1, 2, 2, paused=False)
+    explanation = Explanation("t", State.QUEUED, Priority.HIGH, position=4, blocked_by=(blocker,))
+    queued, waiting = state_messages(task(State.QUEUED), explanation)
+    assert said(queued) == {
+        "type": "QUEUED",
+        "status": "queued",
+        "run_at": None,
+        "queue_position": 4,
+        "effective_priority": "high",
+    }
+    assert said(waiting)["limits"][0]["limit"] == "gpu"
+
+
+def test_what_is_elsewhere_by_now_has_no_place_in_the_queue() -> None:
+    gone = Explanation("t", State.EXECUTING)
+    assert said(event_message(event("release", State.QUEUED, {}), gone)) == {
+        "type": "QUEUED",
+        "status": "queued",
+    }
