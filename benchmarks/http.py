@@ -42,8 +42,8 @@ UNBOUNDED = {
 
 
 async def run(bench: Bench) -> Outcome:
-    seconds, rounds = (0.3, 1) if bench.quick else (5.0, 5)
-    outcome = Outcome(notes=[f"{CONNECTIONS} connections, {_tool()}, one server process, no AOF"])
+    seconds, rounds, connections = (0.3, 1, 4) if bench.quick else (5.0, 5, CONNECTIONS)
+    outcome = Outcome(notes=[f"{connections} connections, {_tool()}, one server process, no AOF"])
     seen: dict[tuple[str, str], list[float]] = defaultdict(list)
     with bench.serve(*NO_AOF) as url, tempfile.TemporaryDirectory() as folder:
         outcome.servers["store"] = await describe(url)
@@ -53,7 +53,7 @@ async def run(bench: Bench) -> Outcome:
             for _ in range(rounds):
                 for size in BODIES:
                     for name, server in (("fairlead", fairlead), ("bare", nothing)):
-                        rate, cpu = _load(server, size, seconds, Path(folder))
+                        rate, cpu = _load(server, size, seconds, connections, Path(folder))
                         seen[f"submit {size}, {name}", RATE].append(rate)
                         seen[f"submit {size}, {name}", CPU].append(cpu)
     for (case, measure), values in seen.items():
@@ -84,7 +84,9 @@ def _tool() -> str:
     return "wrk" if shutil.which("wrk") else "a client of our own in another process"
 
 
-def _load(server: tuple[int, str], size: int, seconds: float, folder: Path) -> tuple[float, float]:
+def _load(
+    server: tuple[int, str], size: int, seconds: float, connections: int, folder: Path
+) -> tuple[float, float]:
     """Tasks a second, and microseconds of the server's CPU for each."""
     pid, address = server
     path, body = BODIES[size]
@@ -96,11 +98,11 @@ def _load(server: tuple[int, str], size: int, seconds: float, folder: Path) -> t
             f'wrk.method = "POST"\nwrk.body = io.open("{content}"):read("*a")\n'
             'wrk.headers["Content-Type"] = "application/json"\n'
         )
-        options = ["-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(script)]
+        options = ["-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(script)]
         command = ["wrk", *options, address + path]
     else:
         command = [sys.executable, "-m", "benchmarks.http_load", address, path, str(content)]
-        command += [str(CONNECTIONS), str(seconds)]
+        command += [str(connections), str(seconds)]
     before = _cpu_seconds(pid)
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = _cpu_seconds(pid) - before

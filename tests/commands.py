@@ -3,9 +3,11 @@
 import asyncio
 import os
 import pty
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fairlead.store.store import Store
@@ -39,6 +41,7 @@ class Shell:
             stdout=out,
             stderr=err,
             cwd=self.home,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # who runs us may ignore it
             env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "200"},
         )
 

@@ -49,6 +49,17 @@ def test_config_check_shows_what_is_in_effect_and_what_set_it(
     assert ["promotion.budget", "5", "default"] in rows
 
 
+def test_config_check_shows_services_and_pipelines(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("fairlead.toml").write_text(
+        '[services.llm]\nurl = "http://127.0.0.1:9000"\nlimit = 5\n'
+        '[pipelines]\nstory = ["llm", { parallel = ["draw", "narrate"] }]\n'
+    )
+    assert run(["config", "check"]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["services.llm.limit", "5", "fairlead.toml"] in shown
+    assert ["pipelines.story", '[["llm"],["draw","narrate"]]', "fairlead.toml"] in shown
+
+
 def test_config_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.toml").write_text("[worker]\ncapacity = 8")
     assert run(["config", "check", "--output", "json", "--config", "other.toml", "--data", "d"]) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead import Context, Fairlead, errors
+from fairlead import Context, Fairlead, JobHandle, errors
 from fairlead.handle import TaskHandle
 from fairlead.states import State
 from fairlead.testing import check
@@ -101,6 +101,42 @@ async def test_what_ran_meanwhile_is_reported_and_who_waits_for_it_hears_it(
         assert (ended.status, ended.fence, ended.crash_count) == (State.COMPLETED, fence, 0), "it ran once"
         await watching
         assert heard == ["began", "ended"]
+
+
+async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
+    fl: Fairlead, durable: Restartable, caplog: pytest.LogCaptureFixture
+) -> None:
+    running_now, go_on = asyncio.Event(), asyncio.Event()
+
+    @fl.task
+    async def long() -> str:
+        running_now.set()
+        await go_on.wait()
+        return "long"
+
+    @fl.task
+    async def short() -> str:
+        return "short"
+
+    fl.pipeline("both", [long, short])
+    async with fl, fl.worker():
+        job = await fl.submit_job("both")
+        waiting = asyncio.create_task(job.result(timeout=40))
+        watching = asyncio.create_task(told(job))
+        await running_now.wait()
+        durable.kill()
+        go_on.set()
+        await wait_until(lambda: "store_unavailable" in caplog.text, because="its report met nobody")
+        durable.start()
+        context = await waiting
+        assert (context["step_0_long"]["data"], context["step_1_short"]["data"]) == ("long", "short")
+        assert context["step_0_long__attempts"] == 1
+        kinds = await watching
+        assert (kinds.count("STEP_COMPLETE"), kinds[-1]) == (2, "JOB_COMPLETE")
+
+
+async def told(job: JobHandle) -> list[str]:
+    return [message["type"] async for message in job.watch()]
 
 
 async def hear(task: TaskHandle[Any], heard: list[str]) -> None:

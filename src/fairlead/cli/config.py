@@ -8,7 +8,7 @@ import msgspec
 from cyclopts import App
 
 from fairlead.cli.options import Output, StoreOptions
-from fairlead.cli.output import print_json, print_table
+from fairlead.cli.output import compact, print_json, print_table
 from fairlead.settings_values import Key
 
 app = App(name="config", help="Check the configuration and show what is in effect.")
@@ -43,6 +43,8 @@ def _flat(tree: dict[str, Any], key: Key) -> Iterator[tuple[Key, Any]]:
 def _shown(value: Any) -> str:
     if value is None or value == {} or value == []:
         return "-"
+    if isinstance(value, list | tuple):
+        return compact(value)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 

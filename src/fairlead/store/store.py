@@ -15,7 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
-from fairlead.store.connection import Answer, Connection, make_client, pack, text, unpack_records
+from fairlead.store.connection import Answer, Connection, make_client, pack, text, translated, unpack_records
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.jobs import Jobs
@@ -110,7 +110,12 @@ class Store:
     async def check_open(self) -> None:
         """Raises NamespaceNotOpen where nobody ever opened it; for those who only look."""
         connection = self.connection
-        if not await connection.guard(connection.client.hexists(connection.keys.meta, "schema")):
+        # on the line that scripts use: it may be lost while the client makes a new one for itself
+        call = connection.line.call(("HEXISTS", connection.keys.meta, "schema"))
+        (is_open,) = await connection.guard(call)
+        if isinstance(is_open, Exception):
+            raise translated(is_open)
+        if not is_open:
             raise errors.NamespaceNotOpen()
 
     async def close(self) -> None:
