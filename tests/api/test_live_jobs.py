@@ -153,6 +153,7 @@ async def test_a_later_step_that_waits_is_told_alike(gateway: Gateway, store: St
 async def test_a_failure_says_why_and_ends_it(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store)
     async with socket(gateway, f"/ws/{job_id}") as opened:
+        await hear(opened)
         await complete(store, await claim_one(store))
         draw, narrate = (await store.claim("w", 5)).tasks
         await store.fail("w", Failed(draw.task_id, draw.fence, "no_ink", "the pen is dry", retriable=False))

@@ -30,10 +30,13 @@ class RawService:
     asked: list[Request] = field(default_factory=list)
     connections: int = 0
     gone: int = 0  # connections that the other side has closed
+    handlers: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
+        if here := asyncio.current_task():
+            self.handlers.add(here)
         try:
             while True:
                 request = await read_request(reader, number)
@@ -45,8 +48,7 @@ class RawService:
                     replying.cancel()
                     return
                 leaving.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await leaving
+                await asyncio.wait({leaving})  # not awaited itself: that would hide that we are cancelled
                 await replying
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # of a handler that is cancelled at the end of a test, asyncio would complain
@@ -73,10 +75,9 @@ async def raw_service(reply: Reply, port: int = 0) -> AsyncIterator[RawService]:
         yield made
     finally:
         server.close()
-        under_way = [task for task in asyncio.all_tasks() if "RawService.handle" in repr(task.get_coro())]
-        for task in under_way:
+        for task in made.handlers:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*made.handlers, return_exceptions=True)
 
 
 def says(body: Any, status: str = "200 OK", **headers: str) -> Reply:

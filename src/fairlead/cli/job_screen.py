@@ -77,27 +77,29 @@ def _bars(stream: TextIO, job: Job) -> Iterator[Show]:
     with Progress(
         TimeElapsedColumn(), names, BarColumn(), words, console=Console(file=stream), transient=True
     ) as progress:
-        rows = [
-            progress.add_task(printable(step.name), start=False, total=1.0, words="") for step in job.steps
-        ]
+        rows = [progress.add_task(printable(step.name), total=1.0, words="") for step in job.steps]
 
         def show(message: Message) -> None:
-            kind = message["type"]
-            if kind == "OUTPUT" or "step_index" not in message:
+            if message["type"] == "OUTPUT" or "step_index" not in message:
                 progress.console.out(line_of(message), highlight=False)
                 return
             row = rows[message["step_index"]]
-            if kind == "STEP_START":
-                progress.start_task(row)
-                progress.update(row, total=None)
-            elif kind == "PROGRESS" and message["fraction"] is not None:
-                progress.update(row, total=1.0, completed=message["fraction"])
-            elif kind == "STEP_COMPLETE":
-                progress.start_task(row)
-                progress.update(row, total=1.0, completed=1.0)
-            progress.update(row, words=_words_of(message))
+            if message["type"] == "STEP_START":
+                progress.reset(row)
+                progress.tasks[row].total = None  # so it moves, however far it may be
+            elif (share := _share_of(message)) is not None:
+                progress.update(row, total=1.0, completed=share)
+            progress.update(row, words=printable(_words_of(message)))
 
         yield show
+
+
+def _share_of(message: Message) -> float | None:
+    """How much of its step is done, if it tells."""
+    if message["type"] == "PROGRESS":
+        fraction: float | None = message["fraction"]
+        return fraction
+    return {"STEP_COMPLETE": 1.0, "QUEUED": 0.0, "RETRY": 0.0, "JOB_FAILED": 0.0}.get(message["type"])
 
 
 def line_of(message: Message) -> str:

@@ -3,7 +3,7 @@
 -- KEYS     meta
 -- ARGV     limit units lease id holder clock
 -- RETURNS  ok <fence> <until> | limit_full <instant or ""> | unknown_limit | too_many_units <most> | conflict | uninitialised
--- USES     leases overlap workers
+-- USES     leases overlap waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

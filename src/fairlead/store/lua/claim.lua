@@ -5,7 +5,7 @@
 -- RETURNS  ok <next alarm or ""> <packed { <id> {field = value...} }...> <now> <1: ask again at once> | draining <now>
 --          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
--- USES     choose time holds
+-- USES     choose time holds waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -5,7 +5,7 @@
 -- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict
 --          | invalid <field> <code> <message> }... | uninitialised
 -- FLAGS    allow-oom
--- USES     stages workers
+-- USES     stages waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

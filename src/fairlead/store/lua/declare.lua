@@ -4,7 +4,7 @@
 -- KEYS     meta
 -- ARGV     origin types limits pipelines clock
 -- RETURNS  ok | invalid <field> <code> <message> | uninitialised
--- USES     defining workers
+-- USES     defining waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -15,7 +15,7 @@ if gone == "1" then
   if busy > 0 then return {"busy", int(busy)} end
   forget_worker(me)
 else
-  not_idle(me)
+  stop_waiting(me)
   put(me, "state", "draining")
 end
 commit()

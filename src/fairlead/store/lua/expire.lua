@@ -5,7 +5,7 @@
 -- ARGV     worker clock
 -- RETURNS  ok <leases ended> | uninitialised
 -- FLAGS    allow-oom
--- USES     time workers
+-- USES     time waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

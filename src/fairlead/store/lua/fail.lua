@@ -5,7 +5,7 @@
 -- ARGV     worker reports clock
 -- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
 -- FLAGS    allow-oom
--- USES     endings workers
+-- USES     endings waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -35,7 +35,7 @@ local answers = {}
 for i, holder in ipairs(named) do answers[i] = beat(holder) end
 if status == "draining" then
   put(me, "state", "draining")
-  not_idle(me)
+  stop_waiting(me)
 end
 put(me, "seen", now)
 me.ttl = 3600000 + setting("worker_ttl")

@@ -3,7 +3,7 @@
 -- KEYS     meta
 -- ARGV     what name paused clock
 -- RETURNS  ok | unknown_limit | uninitialised
--- USES     holds choose
+-- USES     holds choose waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -4,7 +4,7 @@
 -- ARGV     clock
 -- RETURNS  ok <most of one kind that were due> | uninitialised
 -- FLAGS    allow-oom
--- USES     time workers
+-- USES     time waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

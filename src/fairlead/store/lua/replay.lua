@@ -4,7 +4,7 @@
 -- ARGV     id clock
 -- RETURNS  ok | not_replayable <state> | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
--- USES     endings workers
+-- USES     endings waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -6,7 +6,7 @@
 -- RETURNS  ok { <step already done>... } | not_resumable <status> <error or ""> | invalid <field> <code> <message> | unknown_job
 --          | uninitialised
 -- FLAGS    allow-oom
--- USES     stages workers
+-- USES     stages waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -3,7 +3,7 @@
 -- KEYS     meta
 -- ARGV     name kind limit interval burst clock
 -- RETURNS  ok | uninitialised
--- USES     defining workers
+-- USES     defining waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

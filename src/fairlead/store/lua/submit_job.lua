@@ -4,7 +4,7 @@
 -- ARGV     request clock
 -- RETURNS  ok <id> <status> | exists <id> <status> | conflict | invalid <field> <code> <message> | queue_full <setting> <waiting>
 --          <ms in which a task ends or ""> | uninitialised
--- USES     stages workers
+-- USES     stages waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

@@ -4,7 +4,7 @@
 -- ARGV     name previous tick task clock
 -- RETURNS  ok { ok <id> <state> | exists <id> <state> | passed | conflict | invalid <field> <code> <message>
 --          | queue_full <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
--- USES     submitting workers
+-- USES     submitting waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end

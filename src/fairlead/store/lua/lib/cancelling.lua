@@ -1,6 +1,6 @@
 -- Ending a task by request. One that runs is cancelled at once; its units are free when its worker confirms or its lease ends.
 --
--- USES     endings workers
+-- USES     endings waking
 
 -- The worker that must stop, or "".
 local function cancel_task(t, now)
