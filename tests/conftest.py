@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 
+import hypothesis
 import pytest
 
 from fairlead.settings import Settings
@@ -13,6 +14,10 @@ from fairlead.store.doctor import examine
 from fairlead.store.keys import Keys
 from fairlead.store.store import Store
 from tests.servers import Server, binary, running
+
+# How long an example takes says something about the machine, nothing about the code.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 namespaces = itertools.count()
 

@@ -69,6 +69,7 @@ def task_view(task: Task, queue_position: int | None = None) -> View:
         "idempotency_key": task.idempotency_key,
         "trace_id": task.trace_id,
         "job_id": task.job_id,
+        "step": task.step,
         "created_at": time_view(task.created_at),
         "started_at": time_view(task.started_at),
         "completed_at": time_view(task.completed_at),

@@ -1,6 +1,7 @@
 """`fairlead server` with services to call: a real process, asked over HTTP, whose services the test plays."""
 
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,15 @@ from tests.waiting import wait_until
 
 JOBS = "/api/v1/jobs"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+@contextlib.contextmanager
+def held_port() -> Iterator[int]:
+    """One that nobody else gets, also while no service of the test listens there: then it is refused."""
+    with socket.socket() as holding:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holding.bind(("127.0.0.1", 0))
+        yield holding.getsockname()[1]
 
 
 @contextlib.contextmanager

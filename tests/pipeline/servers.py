@@ -68,7 +68,7 @@ async def read_request(reader: asyncio.StreamReader, connection: int) -> Request
 @contextlib.asynccontextmanager
 async def raw_service(reply: Reply, port: int = 0) -> AsyncIterator[RawService]:
     made = RawService("", reply)
-    server = await asyncio.start_server(made.handle, "127.0.0.1", port)
+    server = await asyncio.start_server(made.handle, "127.0.0.1", port, reuse_port=bool(port))
     host, port = server.sockets[0].getsockname()
     made.url = f"http://{host}:{port}/v1/execute?model=small"
     try:

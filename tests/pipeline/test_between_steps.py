@@ -8,9 +8,9 @@ import pytest
 
 from tests.api.listening import hear, hear_all, socket, types
 from tests.api.serving import Gateway
-from tests.pipeline.doors import JOBS, Door, door_to, gateway_with
+from tests.pipeline.doors import JOBS, Door, door_to, gateway_with, held_port
 from tests.pipeline.servers import GOOD, RawService, Request, hangs, raw_service, says
-from tests.servers import Server, free_port
+from tests.servers import Server
 from tests.waiting import wait_until
 
 SETTINGS = """
@@ -30,8 +30,9 @@ fallback = "low"
 
 
 @pytest.fixture(scope="module")
-def ports() -> dict[str, int]:
-    return {"port": free_port(), "priorities": free_port()}
+def ports() -> Iterator[dict[str, int]]:
+    with held_port() as port, held_port() as priorities:
+        yield {"port": port, "priorities": priorities}
 
 
 @pytest.fixture(scope="module")

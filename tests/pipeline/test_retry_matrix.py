@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from tests.api.serving import Gateway
-from tests.pipeline.doors import JOBS, Door, door_to, gateway_with
+from tests.pipeline.doors import JOBS, Door, door_to, gateway_with, held_port
 from tests.pipeline.servers import (
     GOOD,
     RawService,
@@ -23,7 +23,7 @@ from tests.pipeline.servers import (
     resets,
     says,
 )
-from tests.servers import Server, free_port
+from tests.servers import Server
 from tests.store.looking import events
 from tests.waiting import wait_until
 
@@ -51,17 +51,20 @@ lost = ["nowhere"]
 
 
 @pytest.fixture(scope="module")
-def port() -> int:
-    return free_port()
+def port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
 def gateway(
     start_server: Callable[[str], Server], tmp_path_factory: pytest.TempPathFactory, port: int
 ) -> Iterator[Gateway]:
-    settings = SETTINGS.format(port=port, nobody=free_port(), attempts=ATTEMPTS)
-    with gateway_with(start_server("valkey").url, tmp_path_factory.mktemp("matrix"), settings) as gateway:
-        yield gateway
+    engine, folder = start_server("valkey").url, tmp_path_factory.mktemp("matrix")
+    with held_port() as nobody:
+        settings = SETTINGS.format(port=port, nobody=nobody, attempts=ATTEMPTS)
+        with gateway_with(engine, folder, settings) as gateway:
+            yield gateway
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ class TaskAnswer(Answer):
     idempotency_key: str | None
     trace_id: str | None
     job_id: str | None
+    step: int | None  # which step of its job it is
     created_at: str
     started_at: str | None
     completed_at: str | None

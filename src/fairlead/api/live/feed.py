@@ -1,10 +1,11 @@
-"""All that is told of one task, as messages, from what a client knows until the task has ended."""
+"""All that is told of one thing, as messages, from what a client knows until it has ended."""
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from fairlead.api.live.messages import (
     Message,
@@ -18,18 +19,11 @@ from fairlead.states import TERMINAL, State
 from fairlead.store.live import Event
 from fairlead.store.observe import Explanation
 from fairlead.store.store import Store
-from fairlead.task import Task
 
 PAUSE = 0.25  # seconds between two looks when the store does not answer
 CHUNKS_AT_ONCE = 50  # of kept output, so that a reader with time costs no memory
 
 T = TypeVar("T")
-
-
-class Feed(Protocol):
-    """Something that can be watched."""
-
-    def messages(self, after: int | None) -> AsyncGenerator[Message]: ...
 
 
 async def insist(store: Store, look: Callable[[], Awaitable[T]]) -> T:
@@ -43,36 +37,52 @@ async def insist(store: Store, look: Callable[[], Awaitable[T]]) -> T:
                 await store.reopen()
 
 
-class TaskFeed:
-    def __init__(self, store: Store, task_id: str) -> None:
+class Feed(ABC):
+    """All that is told of one thing that has an id: first how it is, then each change, until it has ended."""
+
+    def __init__(self, store: Store, watched: str) -> None:
         self._store = store
-        self._task_id = task_id
-        self._seen: int | None = None  # the number of the last event the client knows of
+        self._watched = watched
+        self._seen: int | None = None  # the number of the last message the client knows of
+        self._ended = False
 
     async def messages(self, after: int | None) -> AsyncGenerator[Message]:
         """First its state; or what is kept since `after` and then its state, unless nothing has changed."""
         self._seen = after
-        async with self._store.live.watch(self._task_id) as events:
+        async with self._store.live.watch(self._watched) as events:
             async for event in events:
-                if event is None or event.after in TERMINAL or self._misses_some(event):
-                    task = await insist(self._store, partial(self._store.get, self._task_id))
-                    async for message in self._known(task):
+                seq, is_last = self._place_of(event) if event else (0, True)
+                following = (self._seen or 0) + 1
+                if is_last or seq > following:  # it has ended, or the client misses some
+                    async for message in self._look():
                         yield message
-                    if task.status in TERMINAL:
+                    if self._ended:
                         return
-                elif event.seq == self._next:  # else the state had it already
-                    self._seen = event.seq
+                elif event and seq == following:  # else the state had it already
+                    self._seen = seq
                     for message in await self._told(event):
                         yield message
 
-    @property
-    def _next(self) -> int:
-        return (self._seen or 0) + 1
+    @abstractmethod
+    def _place_of(self, event: Event) -> tuple[int, bool]:
+        """Its number, and whether it is the end."""
 
-    def _misses_some(self, event: Event) -> bool:
-        return event.seq > self._next
+    @abstractmethod
+    def _look(self) -> AsyncGenerator[Message]:
+        """What is kept and newer than what was seen, and the state; notes what was seen, and the end."""
 
-    async def _known(self, task: Task) -> AsyncGenerator[Message]:
+    @abstractmethod
+    async def _told(self, event: Event) -> list[Message]:
+        """Of an event that is not the end."""
+
+
+class TaskFeed(Feed):
+    def _place_of(self, event: Event) -> tuple[int, bool]:
+        return event.seq, event.after in TERMINAL
+
+    async def _look(self) -> AsyncGenerator[Message]:
+        task = await insist(self._store, partial(self._store.get, self._watched))
+        self._ended = task.status in TERMINAL
         after, self._seen = self._seen, task.seq
         if after == task.seq:
             return
@@ -85,11 +95,11 @@ class TaskFeed:
     async def _kept(self, after: int, until: int) -> AsyncGenerator[Message]:
         """Chunks of output. What is newer than the state comes as an event: its number is to grow."""
         while after < until:
-            page = partial(self._store.outputs, self._task_id, after_event=after, most=CHUNKS_AT_ONCE)
+            page = partial(self._store.outputs, self._watched, after_event=after, most=CHUNKS_AT_ONCE)
             outputs = await insist(self._store, page)
             for output in outputs:
                 if output.event_seq <= until:
-                    yield output_message(self._task_id, output)
+                    yield output_message(self._watched, output)
             after = outputs[-1].event_seq if outputs else until
 
     async def _told(self, event: Event) -> list[Message]:
@@ -104,4 +114,4 @@ class TaskFeed:
     async def _explained(self, status: State) -> Explanation | None:
         if status is not State.QUEUED:
             return None
-        return await insist(self._store, partial(self._store.explain, self._task_id))
+        return await insist(self._store, partial(self._store.explain, self._watched))

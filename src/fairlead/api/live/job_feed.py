@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from fairlead.api.live.feed import insist
+from fairlead.api.live.feed import Feed, insist
 from fairlead.api.live.messages import Message, event_message, state_messages, waiting_messages
 from fairlead.job import ENDED, Job, JobStatus, JobStep
 from fairlead.states import TERMINAL, State
@@ -18,41 +18,28 @@ ENDS = {
 }
 
 
-class JobFeed:
+class JobFeed(Feed):
     def __init__(self, store: Store, job: Job) -> None:
-        self._store = store
+        super().__init__(store, job.job_id)
         self._job = job
         self._priority = job.priority
-        self._seen: int | None = None  # the number of the last message the client knows of
 
-    async def messages(self, after: int | None) -> AsyncGenerator[Message]:
-        """First the steps that are done and how it is now; of these, what is newer than `after`."""
-        self._seen = after
-        async with self._store.live.watch(self._job.job_id) as events:
-            async for event in events:
-                of = event.job if event else None
-                if not event or not of or of.status in ENDED or of.seq > self._next:
-                    job = await insist(self._store, partial(self._store.jobs.get, self._job.job_id))
-                    for message in await self._known(job):
-                        yield message
-                    if job.status in ENDED:
-                        return
-                elif of.seq == self._next:  # else the state had it already
-                    self._seen = of.seq
-                    for message in await self._told(event):
-                        yield message
+    def _place_of(self, event: Event) -> tuple[int, bool]:
+        assert event.job
+        return event.job.seq, event.job.status in ENDED
 
-    @property
-    def _next(self) -> int:
-        return (self._seen or 0) + 1
-
-    async def _known(self, job: Job) -> list[Message]:
+    async def _look(self) -> AsyncGenerator[Message]:
+        """The steps that are done, and how it is now."""
+        job = await insist(self._store, partial(self._store.jobs.get, self._watched))
+        self._ended = job.status in ENDED
         after, self._seen, self._job = self._seen, job.seq, job
         if after == job.seq:
-            return []
-        done = [self._of_step("STEP_COMPLETE", s.seq, s, job.last_progress_at) for s in job.steps if s.result]
-        news = [message for message in done if message["seq"] > (after or 0)]
-        return [*news, *self._promotion(job), *(await self._state(job))]
+            return
+        for step in job.steps:
+            if step.result and step.seq > (after or 0):
+                yield self._of_step("STEP_COMPLETE", step.seq, step, job.last_progress_at)
+        for message in (*self._promotion(job), *(await self._state(job))):
+            yield message
 
     def _promotion(self, job: Job) -> list[Message]:
         """A watcher that missed it, or has come since, hears of it from the state alone."""
@@ -88,7 +75,6 @@ class JobFeed:
         return [self._retold(message, job.seq, step) for message in state_messages(task, why)]
 
     async def _told(self, event: Event) -> list[Message]:
-        """Of an event that does not end the job."""
         assert event.job
         step, seq = self._job.steps[event.job.step], event.job.seq
         if event.act == "complete":
