@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     """As a new user does it: the file, the worker, and the commands beside it."""
     readme = (ROOT / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", readme, re.S)
-    (shell,) = re.findall(r"```sh\n(fairlead worker.*?)```", readme, re.S)
-    (tmp_path / "app.py").write_text(example)
-    worker, *others = [line.partition("#")[0].strip() for line in shell.splitlines()]
+    examples = re.findall(r"```python\n(.*?)```", readme, re.S)
+    shells = re.findall(r"```sh\n(fairlead .*?)```", readme, re.S)
+    (tmp_path / "app.py").write_text("\n\n".join(examples))
+    worker, *others = [line.partition("#")[0].strip() for line in "".join(shells).splitlines()]
     environment = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with subprocess.Popen(shlex.split(worker), env=environment, cwd=tmp_path) as running:
         try:

@@ -146,7 +146,8 @@ def _sentence(submitted: SubmittedJob) -> str:
 
 
 def _row(job: Job, step: JobStep) -> tuple[str, ...]:
-    took = step.result["metrics"].get("execution_time_ms") if step.result else None
+    metrics = step.result.get("metrics") if step.result else None  # as its worker told them
+    took = metrics.get("execution_time_ms") if isinstance(metrics, dict) else None
     return (
         str(step.index),
         step.name,

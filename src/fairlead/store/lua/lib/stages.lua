@@ -45,7 +45,7 @@ local function check_context(job, result)
     if value and string.sub(field, 1, 7) == "result:" then size = size + #value end
   end
   if size > MOST_CONTEXT then
-    return invalid("result", "too_large", "with it the results of job are " .. int(size) .. " bytes, at most " .. int(MOST_CONTEXT) .. " are kept")
+    return invalid("result", "too_large", "with it the results of its job are " .. int(size) .. " bytes, at most " .. int(MOST_CONTEXT) .. " are kept")
   end
 end
 
