@@ -1,6 +1,7 @@
 """A worker in this process, with its pulse in a thread."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,8 @@ from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import PulseThread
 from fairlead.worker.worker import Worker, WorkerOptions
+
+log = logging.getLogger("fairlead.worker")
 
 
 @asynccontextmanager
@@ -22,6 +25,7 @@ async def running_worker(
     pulse.start()
     link = await Link.over(pulse.end)
     running = asyncio.create_task(worker.run(link))
+    running.add_done_callback(_say_why)
     ready = asyncio.create_task(worker.ready.wait())
     try:
         await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
@@ -35,3 +39,9 @@ async def running_worker(
         finally:
             await link.close()
             await pulse.join()
+
+
+def _say_why(running: asyncio.Task[None]) -> None:
+    """It is raised when the block ends; who only serves beside it for days hears of it now."""
+    if not running.cancelled() and (problem := running.exception()):
+        log.error("worker_failed %s", problem, exc_info=problem)
