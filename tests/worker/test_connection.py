@@ -121,9 +121,11 @@ async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
     fl.pipeline("both", [long, short])
     async with fl, fl.worker():
         job = await fl.submit_job("both")
+        kinds: list[str] = []
         waiting = asyncio.create_task(job.result(timeout=40))
-        watching = asyncio.create_task(told(job))
+        watching = asyncio.create_task(hear_of(job, kinds))
         await running_now.wait()
+        await wait_until(lambda: bool(kinds), because="who comes when the server is away is told so")
         durable.kill()
         go_on.set()
         await wait_until(lambda: "store_unavailable" in caplog.text, because="its report met nobody")
@@ -131,12 +133,13 @@ async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
         context = await waiting
         assert (context["step_0_long"]["data"], context["step_1_short"]["data"]) == ("long", "short")
         assert context["step_0_long__attempts"] == 1
-        kinds = await watching
+        await watching
         assert (kinds.count("STEP_COMPLETE"), kinds[-1]) == (2, "JOB_COMPLETE")
 
 
-async def told(job: JobHandle) -> list[str]:
-    return [message["type"] async for message in job.watch()]
+async def hear_of(job: JobHandle, kinds: list[str]) -> None:
+    async for message in job.watch():
+        kinds.append(message["type"])
 
 
 async def hear(task: TaskHandle[Any], heard: list[str]) -> None:
