@@ -26,6 +26,7 @@ async def test_the_program_that_submits_over_a_socket(
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-u",  # else it tells nothing before it ends
             "-c",
             program.replace("8000", str(gateway.port)),
             stdout=asyncio.subprocess.PIPE,
