@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import redis
 
 from fairlead.store import server_process
 from fairlead.store.engine import open_engine
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,6 +61,12 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+async def kill(pid: int) -> None:
+    """SIGKILL, and wait for the end: until then its sockets are open, and whoever connects is cut off."""
+    os.kill(pid, signal.SIGKILL)
+    await wait_until(lambda: not is_running(pid), because=f"the killed process {pid} is gone")
 
 
 async def _main(data: Path) -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import TASKS, HttpWorker, good, stands_in_line, submit, task
 from tests.api.serving import Gateway, serving
-from tests.openers import is_running
+from tests.openers import is_running, kill
 from tests.servers import Server
 from tests.store.looking import raw
 from tests.waiting import wait_until
@@ -109,7 +107,7 @@ async def test_several_processes_share_a_port_and_one_that_dies_is_replaced(
         async with client(gateway) as api:
             given = await submit(api)
         killed, stays = gateway.children()
-        os.kill(killed, signal.SIGKILL)
+        await kill(killed)
         async with client(gateway) as api:  # on new connections
             await task(api, given["task_id"])
         await wait_until(lambda: len(gateway.children()) == 2 and killed not in gateway.children())

@@ -15,7 +15,7 @@ from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving
 from tests.faults.restarts import Durable, durable
-from tests.openers import server_pid
+from tests.openers import kill, server_pid
 from tests.waiting import wait_until
 
 PATIENCE = 8.0  # seconds; two are promised, on a machine that has nothing else to do
@@ -136,6 +136,6 @@ async def test_the_embedded_server_is_started_again(tmp_path: Path) -> None:
     with serving("", "default", tmp_path) as gateway:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=PATIENCE) as api:
             kept = await submit(api)
-            os.kill(server_pid(f"unix://{tmp_path}/engine/socket"), signal.SIGKILL)
+            await kill(server_pid(f"unix://{tmp_path}/engine/socket"))
             await works_again(api)
             good(await api.get(f"{TASKS}/{kept['task_id']}"))

@@ -106,8 +106,8 @@ async def test_when_a_process_is_killed_its_task_is_run_by_the_next(
         task = await draining.until.submit(str(go))
         await began(task)
         (child,) = workers.children()
-        go.touch()
         os.kill(child, signal.SIGKILL)
+        go.touch()
         assert await task.result(timeout=40) == "done"
         assert (await task.get()).crash_count == 1
         assert await workers.end() == 0

@@ -11,7 +11,7 @@ import pytest
 from fairlead.store.connection import make_client
 from fairlead.store.engine import open_engine
 from fairlead.store.engine_folder import EngineFolder
-from tests.openers import is_running, launch, opened, server_pid
+from tests.openers import is_running, kill, launch, opened, server_pid
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a child to its parent")
@@ -23,7 +23,7 @@ async def test_killing_the_server_loses_nothing_acknowledged(tmp_path: Path) -> 
     async with make_client(engine.url) as client:
         for number in range(200):
             await client.rpush("acknowledged", number)
-    os.kill(pid, signal.SIGKILL)
+    await kill(pid)
     async with await open_engine(tmp_path) as second, make_client(second.url) as client:
         assert second.owned
         assert await client.llen("acknowledged") == 200
