@@ -6,14 +6,44 @@ import pytest
 
 from fairlead import errors
 from fairlead.api.gathering import MOST_AT_ONCE, Gatherer
+from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.store.looking import new, raw
+from tests.waiting import wait_until
+
+
+class Gated(Store):
+    """Holds its answers back until the gate is open; it knows how many tasks came with each call."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.connection, store.settings)
+        self.gate = asyncio.Event()
+        self.sizes: list[int] = []
+        self.held = 0
+        self.is_away = False
+
+    async def submit(self, *tasks: NewTask) -> list[Submitted | errors.FairleadError]:
+        self.sizes.append(len(tasks))
+        answers = await super().submit(*tasks)
+        self.held += 1
+        await self.gate.wait()
+        if self.is_away:
+            raise errors.StoreUnavailable()
+        return answers
+
+
+async def settle() -> None:
+    """All that goes on without an answer of the store has gone on."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def calls(store: Store) -> int:
     stats = await raw(store).info("commandstats")
-    return sum(stats[name]["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval") if name in stats)
+    return sum(
+        stats[name]["calls"] for name in ("cmdstat_fcall", "cmdstat_evalsha", "cmdstat_eval") if name in stats
+    )
 
 
 async def test_a_crowd_goes_in_a_few_calls_and_everybody_gets_his_own_answer(live_store: Store) -> None:
@@ -65,3 +95,47 @@ async def test_what_nobody_expected_is_told_to_those_who_wait(live_store: Store)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             await gatherer.submit(new())
+
+
+async def test_a_second_call_goes_when_it_is_as_large_as_the_first(live_store: Store) -> None:
+    store = Gated(live_store)
+    async with Gatherer(store) as gatherer, asyncio.TaskGroup() as group:
+        for size, sent in ((10, [10]), (3, [10]), (6, [10]), (1, [10, 10]), (9, [10, 10])):
+            for _ in range(size):
+                group.create_task(gatherer.submit(new()))
+            await settle()
+            assert store.sizes == sent
+        store.gate.set()
+    assert store.sizes == [10, 10, 9]
+
+
+async def test_who_comes_when_all_calls_have_just_been_answered_does_not_wait(live_store: Store) -> None:
+    store = Gated(live_store)
+    async with Gatherer(store) as gatherer, asyncio.TaskGroup() as group:
+
+        async def come_right_behind() -> None:
+            await store.gate.wait()
+            await gatherer.submit(new())
+
+        for _ in range(2):
+            group.create_task(gatherer.submit(new()))
+            await settle()
+        await wait_until(lambda: store.held == 2)
+        group.create_task(come_right_behind())
+        await settle()
+        store.gate.set()
+    assert store.sizes == [1, 1, 1]
+
+
+async def test_who_waits_behind_a_call_that_is_not_answered_is_told_with_it(live_store: Store) -> None:
+    store = Gated(live_store)
+    store.is_away = True
+    gatherer = Gatherer(store)
+    waiting = [asyncio.create_task(gatherer.submit(new())) for _ in range(5)]
+    await settle()
+    waiting += [asyncio.create_task(gatherer.submit(new())) for _ in range(2)]
+    await settle()
+    store.gate.set()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [errors.StoreUnavailable] * 7
+    assert store.sizes == [5]

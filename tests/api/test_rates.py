@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from fairlead.settings import Rate
-from fairlead.store.scripts import load
+from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
 from tests.api.asking import TASKS, good, refused
 from tests.api.serving import Gateway, serving
@@ -106,7 +106,7 @@ async def test_all_servers_and_processes_draw_from_one_bucket_and_the_settings_g
 
 async def spends(api: httpx.AsyncClient, store: Store, key: dict[str, str]) -> int:
     """How often the server asks the store for the rate of a key when it submits with it."""
-    act, asked = load("spend_key").sha, 0
+    act, asked = function_of("spend_key"), 0
     async with raw(store).monitor() as heard:
         good(await api.post(TASKS, json=BODY, headers=key), 201)
         await raw(store).echo("that was all")

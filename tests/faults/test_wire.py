@@ -46,7 +46,7 @@ async def test_a_lost_reply_never_makes_an_act_happen_twice(
     seed = random.randrange(1 << 32)
     print("seed", seed)
     dice = random.Random(seed)
-    line.lose_reply = lambda request: b"EVALSHA" in request.upper() and dice.random() < 0.3
+    line.lose_reply = lambda request: b"FCALL" in request.upper() and dice.random() < 0.3
     await live_store.limits.set("gpu", Slots(limit=3))
     await live_store.workers.register("w", capacity=5)
     tasks = [NewTask(task_type="draw", limits={"gpu": 1}, max_retries=0) for _ in range(60)]

@@ -72,7 +72,7 @@ async def test_a_report_whose_claim_was_passed_over_asks_to_be_woken_too(store: 
     await store.submit(new(), new())
     task = await claim_one(store)
     _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    await raw(store).script_flush()
+    await raw(store).function_flush()
     assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
     (task,) = claimed.tasks
     _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1, idle=True)

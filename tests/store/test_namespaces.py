@@ -139,12 +139,12 @@ async def test_a_new_budget_holds_for_those_who_wait_already(
     assert kinds == ["young", "old", "young", "old", "young", "young"]
 
 
-# Flushed scripts
+# Flushed functions
 
 
-async def test_flushed_scripts_are_not_noticed(store: Store, clock: Clock) -> None:
+async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> None:
     async def flushed(act: Awaitable[Any]) -> Any:
-        await raw(store).script_flush()
+        await raw(store).function_flush()
         return await act
 
     await flushed(store.limits.set("gpu", Slots(limit=1)))
@@ -180,7 +180,7 @@ async def test_a_report_goes_before_its_claim_when_only_the_claim_is_loaded_agai
     await store.submit(*[new(limits={"gpu": 1}) for _ in range(3)])
     task = await claim_one(store)
     _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    await raw(store).script_flush()
+    await raw(store).function_flush()
     assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
     (task,) = claimed.tasks
     _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)

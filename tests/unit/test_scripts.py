@@ -8,7 +8,7 @@ import pytest
 
 import fairlead.store
 from fairlead.store.keys import ALL
-from fairlead.store.scripts import load, names, read_header
+from fairlead.store.scripts import function_of, load, names, read_header
 
 LUA = Path(fairlead.store.__file__).parent / "lua"
 LIBRARIES = sorted(path.stem for path in (LUA / "lib").glob("*.lua"))
@@ -82,7 +82,8 @@ def test_all_files_are_acts() -> None:
 def test_an_act_is_loaded_with_its_arguments_as_named_locals() -> None:
     script = load("cancel")
     assert script.arguments == ("id", "clock")
-    assert "local id = ARGV[1]\nlocal clock = ARGV[2]\n" in script.text
+    assert "  id = ARGV[1]\n  clock = ARGV[2]\n" in script.program
+    assert re.match(r"local call, .*\bid, clock\n", script.program)
 
 
 def test_the_flags_go_to_the_server_in_the_first_line() -> None:
@@ -98,7 +99,7 @@ def test_an_act_is_known_by_the_digest_of_its_text() -> None:
 
 def test_another_way_to_call_the_server_is_the_only_way() -> None:
     text = load("submit", "counted_call").text
-    assert "local call = counted_call\n" in text
+    assert "  call = counted_call\n" in text
     assert re.findall(r"redis\.p?call", text) == []
 
 
@@ -110,7 +111,28 @@ def test_keys_are_written_out_from_the_one_key_every_script_is_given() -> None:
     assert "task_key(" not in text
 
 
+def test_what_a_library_knows_of_a_call_is_set_when_the_next_begins() -> None:
+    program = load("submit").program
+    assert "local hash_views, hash_list\n" in program
+    assert "local function begin_hashes()\n  hash_views, hash_list = {}, {}\n" in program
+    assert "local function begin_begin()\n  meta = hash(meta_key)\n  instant = nil\n" in program
+    assert "local MOST_SIGNATURES = 1024\n" in program
+
+
+def test_a_function_is_known_by_the_files_it_is_made_of() -> None:
+    assert re.fullmatch(r"fairlead_[0-9a-f]{16}_cancel", function_of("cancel"))
+    assert load("cancel").function.startswith(f"#!lua name={function_of('cancel')}\n")
+    assert "flags = {'allow-oom'}" in load("cancel").function
+
+
 # Every act
+
+
+@pytest.mark.parametrize("name", names())
+def test_nothing_is_kept_from_one_call_to_the_next(name: str) -> None:
+    before_the_act = load(name).program.partition("\nlocal function act()\n")[0]
+    variables = re.findall(r"^local ([a-z_]\w*(?:, \w+)*) = .*$", before_the_act, re.M)
+    assert variables == ["run"]
 
 
 @pytest.mark.parametrize("name", names())

@@ -14,8 +14,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
-from fairlead.store.scripts import Script, load
-from fairlead.store.wire import Line
+from fairlead.store.scripts import LIBRARIES, edition, function_of, load
+from fairlead.store.wire import Command, Line
 
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 
@@ -49,7 +49,8 @@ class Connection:
         self.line = Line(client)
         self.keys = keys
         self._call = call
-        self._known: set[str] = set()  # scripts this server has been seen to know
+        self._known: set[str] = set()  # acts this server has been seen to know
+        self._keeps_functions = call == "redis.call"  # how a test calls is for this test alone
 
     @property
     def client(self) -> Redis:
@@ -63,8 +64,7 @@ class Connection:
         return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
-        script = load(act, self._call)
-        return cast(Answer, await self.guard(self._evaluate(script, arguments)))
+        return cast(Answer, await self.guard(self._evaluate(act, arguments)))
 
     async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
         """Several acts in one round trip, in order; each is atomic, the row of them is not.
@@ -73,26 +73,30 @@ class Connection:
         """
         if not calls:
             return [], False
-        scripts = [load(str(act), self._call) for act, *_ in calls]
-        if not self._known.issuperset(script.sha for script in scripts):
+        if not self._known.issuperset(str(act) for act, *_ in calls):
             # one the server does not know would be passed over, and run after those that were to follow it
             return [await self.run(str(act), *arguments) for act, *arguments in calls], False
-        answers = await self.guard(
-            self.line.call(
-                *(
-                    ("EVALSHA", script.sha, 1, self.keys.meta, *arguments)
-                    for script, (_, *arguments) in zip(scripts, calls, strict=True)
-                )
-            )
-        )
+        commands = [self._command(str(act), arguments) for act, *arguments in calls]
+        answers = await self.guard(self.line.call(*commands))
         passed_over = False
         for i, answer in enumerate(answers):
-            if isinstance(answer, NoScriptError):  # SCRIPT FLUSH just now: it did not run, send its text
+            if isinstance(answer, NoScriptError):  # it was forgotten just now: it did not run, send its text
                 answers[i] = await self.run(str(calls[i][0]), *calls[i][1:])
                 passed_over = True
             elif isinstance(answer, RedisError):
                 raise translated(answer) from answer
         return answers, passed_over
+
+    async def forget_old_functions(self) -> None:
+        """Those of other versions. Where one is still in use it is sent again: this must not happen often."""
+        (kept,) = await self.guard(self.line.call(("FUNCTION", "LIST", "LIBRARYNAME", LIBRARIES + "*")))
+        if isinstance(kept, RedisError):  # it may not be allowed; then none are kept
+            return
+        for about in kept:
+            # a map, or its names and values in a row, as the version of the protocol has it
+            known = about if isinstance(about, dict) else dict(zip(about[::2], about[1::2], strict=True))
+            if not (library := text(known[b"library_name"])).startswith(edition()):
+                await self.guard(self.line.call(("FUNCTION", "DELETE", library)))
 
     async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
         try:
@@ -107,13 +111,35 @@ class Connection:
     async def close(self) -> None:
         await self.line.close()
 
-    async def _evaluate(self, script: Script, arguments: Sequence[Argument]) -> Any:
-        (answer,) = await self.line.call(("EVALSHA", script.sha, 1, self.keys.meta, *arguments))
-        if isinstance(answer, NoScriptError):  # a new server, or SCRIPT FLUSH: EVAL runs it and keeps it
-            (answer,) = await self.line.call(("EVAL", script.text, 1, self.keys.meta, *arguments))
+    def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
+        if self._keeps_functions:
+            return ("FCALL", function_of(act), 1, self.keys.meta, *arguments)
+        return ("EVALSHA", load(act, self._call).sha, 1, self.keys.meta, *arguments)
+
+    async def _evaluate(self, act: str, arguments: Sequence[Argument]) -> Any:
+        (answer,) = await self.line.call(self._command(act, arguments))
+        if isinstance(answer, NoScriptError):  # a new server, or one that was made to forget
+            answer = await self._teach(act, arguments)
         if isinstance(answer, RedisError):
             raise answer
-        self._known.add(script.sha)
+        self._known.add(act)
+        return answer
+
+    async def _teach(self, act: str, arguments: Sequence[Argument]) -> Any:
+        script = load(act, self._call)
+        if self._keeps_functions:
+            load_it = (
+                "FUNCTION",
+                "LOAD",
+                script.function,
+            )  # refused when another was faster: it is there then
+            _, answer = await self.line.call(load_it, self._command(act, arguments))
+            if not isinstance(answer, NoScriptError):
+                return answer
+            self._keeps_functions = (
+                False  # its memory is full, or we are not allowed to: send scripts from now on
+            )
+        (answer,) = await self.line.call(("EVAL", script.text, 1, self.keys.meta, *arguments))
         return answer
 
 

@@ -140,15 +140,17 @@ class Keys:
         return f"{self.prefix}{name}:{of}" if of else self.prefix + name
 
 
-def write_keys(program: str) -> str:
-    """A Lua program with its keys: `task_key(id)` becomes `(prefix .. "task:" .. id)`, `meta_key` is a local.
+def write_keys(program: str) -> tuple[dict[str, str], str]:
+    """A Lua program with its keys, and before it the variables to be set, each with its value.
 
-    Written out, because a function per key would cost every call of every script its making.
+    `meta_key` is such a variable; `task_key(id)` becomes `(prefix .. "task:" .. id)`.
+
+    Written out, because a call is dearer than joining two strings.
     """
-    names = ["local prefix = string.sub(KEYS[1], 1, -5)"]
+    names = {"prefix": "string.sub(KEYS[1], 1, -5)"}
     for key in ALL:
         if key.of:
             program = re.sub(rf"\b{key.name}_key\(", f'(prefix .. "{key.name}:" .. ', program)
         elif re.search(rf"\b{key.name}_key\b", program):
-            names.append(f'local {key.name}_key = prefix .. "{key.name}"')
-    return "\n".join([*names, program])
+            names[f"{key.name}_key"] = f'prefix .. "{key.name}"'
+    return names, program

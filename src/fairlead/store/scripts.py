@@ -10,11 +10,16 @@
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full. `USES` names files of
 `lua/lib/`, which may use others; each is included once, before what needs it.
+
+The server keeps an act as a function and makes its parts once, not at each call, which would cost more than
+most acts. So what a library knows of a call, its variables, is set anew at the beginning of each; what it
+never changes is in capitals and is made once.
 """
 
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,19 +28,59 @@ from fairlead.store.keys import write_keys
 
 HEADER = re.compile(r"^-- (KEYS|ARGV|RETURNS|FLAGS|USES)\s+(.*)$")
 FUNCTION = re.compile(r"^((?:--.*\n)*local function (\w+)\((?:.* end\n|.*\n(?:(?!end).*\n)*end\n))", re.M)
+VARIABLES = re.compile(r"^local ([a-z]\w*(?:, \w+)*)(?: = (.*?))?(?: *--.*)?\n|^(on_commit\(.*\))\n", re.M)
 NAME = re.compile(r"\w+")
 CORE = ("unit", "hashes", "ordered", "begin")  # names used everywhere
-ACTS = files("fairlead.store") / "lua"
+STORE = files("fairlead.store")
+ACTS = STORE / "lua"
+LIBRARIES = "fairlead_"  # how the names of all functions begin
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One act, ready to be sent."""
+    """One act, ready to be sent: as a function that the server keeps, or as a script where it may not."""
 
     name: str
     arguments: tuple[str, ...]
-    text: str
-    sha: str
+    flags: tuple[str, ...]
+    program: str
+
+    @property
+    def function(self) -> str:
+        flags = ", ".join(f"'{flag}'" for flag in self.flags)
+        name = function_of(self.name)
+        return (
+            f"#!lua name={name}\n{self.program}"
+            f"redis.register_function{{function_name = '{name}', callback = run, flags = {{{flags}}}}}\n"
+        )
+
+    @property
+    def text(self) -> str:
+        return f"#!lua flags={','.join(self.flags)}\n{self.program}return run(KEYS, ARGV)\n"
+
+    @property
+    def sha(self) -> str:
+        return hashlib.sha1(self.text.encode()).hexdigest()
+
+
+@cache
+def edition() -> str:
+    """How the names of functions begin that are made of these very files: others may serve other versions."""
+    libraries = [entry for entry in (ACTS / "lib").iterdir() if entry.name.endswith(".lua")]
+    sources = [
+        *(ACTS / f"{name}.lua" for name in names()),
+        *libraries,
+        STORE / "keys.py",
+        STORE / "scripts.py",
+    ]
+    texts = sorted(source.read_text() for source in sources)
+    return f"{LIBRARIES}{hashlib.sha1(''.join(texts).encode()).hexdigest()[:16]}_"
+
+
+@cache
+def function_of(name: str) -> str:
+    """What the server knows the act by; it may know it already, so nothing has to be built to call it."""
+    return edition() + name
 
 
 def read_header(source: str) -> dict[str, tuple[str, ...]]:
@@ -63,19 +108,49 @@ def load(name: str, call: str = "redis.call") -> Script:
     body = (ACTS / f"{name}.lua").read_text()
     header = read_header(body)
     libraries = _only_what_is_used(_libraries(header.get("USES", ())), body)
-    core = [libraries.pop(library) for library in CORE if library in libraries]
-    # A function that uses a local of the function around it has to find it in a list, each time the script
-    # runs; what is two functions away is copied. So the names everybody uses stand outside a function.
-    program = "\n".join([*core, "return (function()", *libraries.values(), body, "end)()"])
+    begins = "".join(f"  begin_{library}()\n" for library in libraries)
+    libraries = {library: _begun_anew(library, source) for library, source in libraries.items()}
+    core = "".join(libraries.pop(library) for library in CORE if library in libraries)
+    # A function may use sixty names of those around it, and a file may have two hundred: names used everywhere
+    # stand outside a function that holds the others.
+    program = (
+        f"{core}local run = (function()\n{''.join(libraries.values())}local function act()\n{body}end\n"
+        f"return function(KEYS, ARGV)\n  begin_call(KEYS, ARGV)\n{begins}  return act()\nend\nend)()\n"
+    )
+    keys, program = write_keys(program)
     arguments = header.get("ARGV", ())
-    named = "".join(f"local {argument} = ARGV[{i}]\n" for i, argument in enumerate(arguments, 1))
-    flags = ",".join(header.get("FLAGS", ()))
-    text = f"#!lua flags={flags}\nlocal call = {call}\n{named}{write_keys(program)}"
-    return Script(name, arguments, text, hashlib.sha1(text.encode()).hexdigest())
+    return Script(name, arguments, header.get("FLAGS", ()), _begin_call(call, keys, arguments) + program)
+
+
+def _begin_call(call: str, keys: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """Sets what a call is given; its keys only when it is not about the namespace of the call before."""
+    lines = [
+        f"local {', '.join(['call', 'given_key', *keys, *arguments])}",
+        "local function begin_call(KEYS, ARGV)",
+    ]
+    lines += [f"  call = {call}", "  if KEYS[1] ~= given_key then", "    given_key = KEYS[1]"]
+    lines += [f"    {name} = {value}" for name, value in keys.items()]
+    lines += ["  end", *(f"  {argument} = ARGV[{i}]" for i, argument in enumerate(arguments, 1)), "end\n"]
+    return "\n".join(lines)
+
+
+def _begun_anew(library: str, source: str) -> str:
+    """The library with a function that sets its variables: one call must know nothing of the call before."""
+    settings: list[str] = []
+
+    def declared(match: re.Match[str]) -> str:
+        variables, values, act = match.groups()
+        settings.append(act or f"{variables} = {values or 'nil'}")
+        return f"local {variables}\n" if variables else ""
+
+    source = VARIABLES.sub(declared, source)
+    return "\n".join(
+        [f"{source}local function begin_{library}()", *(f"  {line}" for line in settings), "end\n"]
+    )
 
 
 def _only_what_is_used(libraries: dict[str, str], body: str) -> dict[str, str]:
-    """Libraries without the functions this act never reaches: each of its calls would make them in vain."""
+    """Libraries without the functions this act never reaches: a file may have two hundred names."""
     while True:
         program = "\n".join([*libraries.values(), body])
         uses = Counter(NAME.findall(program))

@@ -104,6 +104,7 @@ class Store:
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
         if govern:
+            await self.connection.forget_old_functions()
             settings = self.settings
             await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
 

@@ -17,6 +17,7 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, ResponseError
 
 Command = Sequence[str | int | float | bytes]
 
+UNKNOWN_FUNCTION = "ERR Function not found"
 ERRORS = {"NOSCRIPT": NoScriptError, "OOM": OutOfMemoryError}
 
 
@@ -115,4 +116,4 @@ def _packed(command: Command) -> bytes:
 
 def _error(words: str) -> ResponseError:
     kind: type[ResponseError] = ERRORS.get(words.partition(" ")[0], ResponseError)
-    return kind(words)
+    return (NoScriptError if words == UNKNOWN_FUNCTION else kind)(words)

@@ -98,7 +98,7 @@ local function learn_duration(task_type, actual)
   end
 end
 
-on_commit(function()
+local function write_books()
   for _, account in pairs(accounts) do
     if account.cleared then write({"DEL", account.key}) end
     local adds, removes = {}, {}
@@ -117,4 +117,5 @@ on_commit(function()
     end
     write_many("ZADD", account.key, adds, 2)
   end
-end)
+end
+on_commit(write_books)

@@ -21,10 +21,11 @@ local function finish(t, act, state, now, detail)
   ended[state] = (ended[state] or 0) + 1
 end
 
-on_commit(function()
+local function write_endings()
   for state, count in pairs(ended) do write({"HINCRBY", ended_key, state, count}) end
   if ended_key then write({"PEXPIRE", ended_key, 120000}) end
-end)
+end
+on_commit(write_endings)
 
 local function set_error(t, code, message, retriable)
   put(t, "error", cjson.encode({code = code, message = message, retriable = retriable}))

@@ -36,7 +36,7 @@ local function tell(t, act, now, detail)
   return seq
 end
 
-on_commit(function()
+local function write_events()
   for _, message in ipairs(told) do write({"PUBLISH", prefix .. "live", message}) end
   if #events == 0 then return end
   for _, e in ipairs(events) do
@@ -54,4 +54,5 @@ on_commit(function()
     write({"XTRIM", events_key, "MAXLEN", most})
   end
   write({"PUBLISH", prefix .. "live", cjson.encode(events)})
-end)
+end
+on_commit(write_events)

@@ -87,7 +87,7 @@ local function write_fields(view, fields)
   write_many("HDEL", view.key, dels, 1)
 end
 
-on_commit(function()
+local function write_hashes()
   for _, view in ipairs(hash_list) do
     if view.is_new then
       write_fields(view, view.known)
@@ -98,4 +98,5 @@ on_commit(function()
     if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
     if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end
   end
-end)
+end
+on_commit(write_hashes)

@@ -92,7 +92,7 @@ local function members(set)
   return all
 end
 
-on_commit(function()
+local function write_ordered()
   for _, set in ipairs(ordered_list) do
     if set.removed ~= NONE then
       local adds, removes, count = {}, {}, 0
@@ -107,4 +107,5 @@ on_commit(function()
       write_many("ZADD", set.key, adds, 2)
     end
   end
-end)
+end
+on_commit(write_ordered)
