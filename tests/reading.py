@@ -2,13 +2,31 @@
 
 from typing import Any
 
+from fairlead.store.outbox import detail_of, rows_of
 from fairlead.store.store import Store
 
 
-async def events_of(store: Store) -> list[dict[str, str]]:
-    """The outbox, oldest first."""
+async def entries_of(store: Store) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The outbox, oldest first: of each act the id of its entry and its events."""
     entries: Any = await store.connection.client.xrange(store.connection.keys.key("events"))
-    return [{name.decode(): value.decode() for name, value in entry.items()} for _, entry in entries]
+    return [(number.decode(), events_in(entry)) for number, entry in entries]
+
+
+async def events_of(store: Store) -> list[dict[str, Any]]:
+    return [event for _, events in await entries_of(store) for event in events]
+
+
+def events_in(entry: dict[bytes, bytes]) -> list[dict[str, Any]]:
+    """The events of an entry of the outbox, or of what a listener is told (as `{b"events": message}`)."""
+    events: list[dict[str, Any]] = []
+    for row in rows_of(entry[b"events"]):
+        task, act, before, to, at, fence, _, _, job = row
+        event = {"task": task, "act": act, "from": before, "to": to, "at": at, "fence": fence}
+        event["detail"] = detail_of(row)
+        if isinstance(job, tuple):
+            event |= {"job": job[0], "step": job[2], "status": job[3]}
+        events.append(event)
+    return events
 
 
 async def keys_of(store: Store) -> list[str]:

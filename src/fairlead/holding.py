@@ -1,6 +1,7 @@
 """A limit without a task: hold some of its units while a block of code runs."""
 
 import asyncio
+import contextlib
 import random
 from types import TracebackType
 
@@ -60,9 +61,7 @@ class Holding:
         while True:
             sent = monotonic()
             try:
-                lease = await self._door.limits.acquire(
-                    self._limit, units=self._units, lease_ms=self._lease_ms, holder=self._holder
-                )
+                lease = await self._ask()
             except LimitFull:
                 if sent >= give_up:
                     raise
@@ -71,6 +70,19 @@ class Holding:
             # uneven, so that those who wait do not ask all at once
             await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), max(0.0, give_up - monotonic())))
             pause = min(LONGEST_PAUSE, pause * 1.5)
+
+    async def _ask(self) -> Lease:
+        asking = asyncio.create_task(
+            self._door.limits.acquire(
+                self._limit, units=self._units, lease_ms=self._lease_ms, holder=self._holder
+            )
+        )
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            with contextlib.suppress(FairleadError):  # it may have them already: nobody would give them back
+                await self._door.limits.release(await asking)
+            raise
 
     async def _renew(self) -> None:
         pause = self._lease_ms / 3000

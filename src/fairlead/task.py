@@ -129,6 +129,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
         priority = PRIORITIES[str(record["priority"])]
         error, progress = record.get("error"), record.get("progress")
+        leased = record["state"] == "executing" or "stopping" in record  # the record keeps its last lease
         return cls(
             task_id=task_id,
             task_type=record["type"],
@@ -156,7 +157,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             run_at=number("run_at"),
             started_at=number("started"),
             deadline=number("deadline"),
-            lease_until=number("lease_until"),
+            lease_until=number("lease_until") if leased else None,
             completed_at=number("finished"),
             assigned_worker_id=record.get("worker"),
             result=msgspec.json.decode(record["result"]) if "result" in record else None,

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from redis.exceptions import RedisError
 from fairlead.errors import FairleadError
 from fairlead.states import TERMINAL, State
 from fairlead.store.store import Store
+from tests.reading import events_in
 
 AT_ONCE = 1000
 
@@ -63,18 +63,19 @@ class History:
         ((_, entries),) = answer
         for number, fields in entries:
             self._last = number.decode()
-            self._note({name.decode(): value.decode() for name, value in fields.items()})
+            for event in events_in(fields):
+                self._note(event)
         await self._store.recorded(self._last)
 
-    def _note(self, said: dict[str, str]) -> None:
+    def _note(self, said: dict[str, Any]) -> None:
         event = Event(
             said["task"],
             said["act"],
             said["from"],
             said["to"],
-            int(said["at"]),
-            int(said["fence"]),
-            json.loads(said["detail"])["worker"] if said["act"] == "claim" else "",
+            said["at"],
+            said["fence"],
+            said["detail"]["worker"] if said["act"] == "claim" else "",
         )
         self.events.append(event)
         if State(event.after) in TERMINAL:

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import msgspec
-
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
+from tests.reading import events_of
 
 
 def new(task_type: str = "echo", **wishes: Any) -> NewTask:
@@ -52,12 +51,7 @@ async def wipe(store: Store) -> None:
 
 async def events(store: Store, task_id: str = "") -> list[dict[str, Any]]:
     """The outbox, oldest first: of one task, or of all."""
-    entries = await raw(store).xrange(store.connection.keys.key("events"))
-    wanted = [entry for _, entry in entries if task_id.encode() in (b"", entry[b"task"])]
-    rows: list[dict[str, Any]] = [{k.decode(): v.decode() for k, v in entry.items()} for entry in wanted]
-    for row in rows:
-        row.update(at=int(row["at"]), fence=int(row["fence"]), detail=msgspec.json.decode(row["detail"]))
-    return rows
+    return [event for event in await events_of(store) if task_id in ("", event["task"])]
 
 
 async def claim_one(store: Store, worker: str = "w") -> Task:

@@ -1,18 +1,17 @@
 """The outbox: every transition as one event, in order, to those who listen and to those who read later."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from fairlead.settings import Outbox, Settings
+from fairlead.store.policy import SCHEMA
 from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.reading import entries_of, events_in
 from tests.store.looking import claim_one, events, new, raw
-
-FIELDS = ("task", "act", "from", "to", "at", "fence", "detail", "seq", "job")
 
 
 @pytest.fixture
@@ -31,19 +30,17 @@ async def heard(listener: Any, count: int) -> list[dict[str, Any]]:
     while len(rows) < count:
         message = await listener.get_message(ignore_subscribe_messages=True, timeout=10)
         assert message is not None, f"only {len(rows)} of {count} events were published"
-        for event in json.loads(message["data"]):
-            row = dict(zip(FIELDS, event, strict=True))
-            assert row.pop("job") is None
-            row.pop("seq")  # for those who listen alone
-            rows.append(
-                row | {"at": int(row["at"]), "fence": int(row["fence"]), "detail": json.loads(row["detail"])}
-            )
+        rows += events_in({b"events": message["data"]})
     return rows
 
 
 async def ids(store: Store) -> list[str]:
-    entries = await raw(store).xrange(store.connection.keys.key("events"))
-    return [entry_id.decode() for entry_id, _ in entries]
+    return [number for number, _ in await entries_of(store)]
+
+
+async def counts(store: Store) -> tuple[int, int]:
+    """How many events are in the outbox, and how many were lost."""
+    return len(await events(store)), (await store.stats()).lost_events
 
 
 async def live_a_life(store: Store, clock: Clock) -> str:
@@ -173,59 +170,89 @@ async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any
     assert await heard(told, 1) == await events(store)
 
 
+async def test_the_events_of_an_act_are_one_entry_and_all_events_are_numbered(store: Store) -> None:
+    await store.workers.register("w", capacity=9)
+    await store.submit(*[new() for _ in range(3)])
+    await store.submit_one(new())
+    await store.claim("w", 4)
+    assert [(number, len(told)) for number, told in await entries_of(store)] == [
+        ("1-3", 3),
+        ("4-1", 1),
+        ("5-4", 4),
+    ]
+
+
 class TestOverItsCap:
     @pytest.fixture
     def settings(self) -> Settings:
         return Settings(outbox=Outbox(max_events=10))
 
-    async def test_the_oldest_events_go_and_the_loss_is_counted(self, store: Store) -> None:
+    async def test_the_oldest_acts_go_and_their_events_are_counted(self, store: Store) -> None:
+        for number in range(10):
+            await store.submit_one(new(f"kind{number}"))
+        assert await counts(store) == (10, 0)
+        await store.submit(new("kind10"), new("kind11"))
+        kinds = [row["detail"]["type"] for row in await events(store)]
+        assert kinds == [f"kind{number}" for number in range(2, 12)]
+        assert await counts(store) == (10, 2)
+
+    async def test_an_act_goes_as_a_whole(self, store: Store) -> None:
         for _ in range(3):
             await store.submit(*[new() for _ in range(4)])
-        tasks = [row["task"] for row in await events(store)]
-        await store.submit(new())
-        assert [row["task"] for row in await events(store)][:9] == tasks[1:]
-        assert (len(await ids(store)), (await store.stats()).lost_events) == (10, 3)
+        assert await ids(store) == ["5-4", "9-4"]
+        assert await counts(store) == (8, 2)  # two of the first act were lost; the others went with them
+        await store.submit(new(), new())
+        assert await counts(store) == (10, 4)
 
     async def test_an_act_with_more_events_than_fit_keeps_the_last(self, store: Store, told: Any) -> None:
         batch = [new() for _ in range(25)]
         await store.submit(*batch)
         assert [row["task"] for row in await events(store)] == [task.task_id for task in batch[15:]]
-        assert (await store.stats()).lost_events == 15
+        assert (await ids(store), await counts(store)) == (["16-10"], (10, 15))
         assert len(await heard(told, 25)) == 25
 
     async def test_what_was_recorded_in_time_is_not_lost(self, store: Store) -> None:
         for _ in range(5):
             await store.submit(*[new() for _ in range(8)])
             await store.recorded((await ids(store))[-1])
-        assert (await store.stats()).lost_events == 0
+        assert await counts(store) == (0, 0)
 
 
-async def test_recorded_drops_exactly_the_events_up_to_that_one(store: Store) -> None:
-    await store.submit(*[new() for _ in range(7)])
+async def test_recorded_drops_exactly_the_events_up_to_the_end_of_that_act(store: Store) -> None:
+    for count in (2, 1, 3, 1):
+        await store.submit(*[new() for _ in range(count)])
     before = await ids(store)
-    assert await store.recorded(before[3]) == 4
-    assert await ids(store) == before[4:]
+    assert await store.recorded(before[2]) == 6
+    assert await ids(store) == before[3:]
 
 
-async def test_recording_the_last_event_leaves_an_empty_outbox_that_goes_on(store: Store) -> None:
+async def test_recording_the_last_act_leaves_an_empty_outbox_that_goes_on(store: Store) -> None:
     await store.submit(new(), new())
-    before = await ids(store)
-    assert await store.recorded(before[-1]) == 2
+    assert await store.recorded("1-2") == 2
     assert await ids(store) == []
     await store.submit_one(new())
-    (after,) = await ids(store)
-    assert after > before[-1]
+    assert await ids(store) == ["3-1"]
 
 
 async def test_recording_again_drops_nothing_more(store: Store) -> None:
-    await store.submit(*[new() for _ in range(5)])
+    for _ in range(5):
+        await store.submit_one(new())
     before = await ids(store)
-    await store.recorded(before[2])
+    assert await store.recorded(before[2]) == 3
     assert [await store.recorded(before[2]), await store.recorded(before[0])] == [0, 0]
     assert await ids(store) == before[3:]
 
 
-async def test_an_event_that_never_was_drops_nothing(store: Store) -> None:
+@pytest.mark.parametrize("never_was", ["99999999999999-1", "1-1", "1-0", "0-1"])
+async def test_an_act_that_never_was_drops_nothing(store: Store, never_was: str) -> None:
     await store.submit(new(), new())
-    assert [await store.recorded("99999999999999-0"), await store.recorded("1-0")] == [0, 0]
-    assert len(await ids(store)) == 2
+    assert await store.recorded(never_was) == 0
+    assert len(await ids(store)) == 1
+
+
+async def test_entries_of_an_older_schema_go(store: Store) -> None:
+    await raw(store).hset(store.connection.keys.meta, "schema", SCHEMA - 1)
+    await raw(store).xadd(store.connection.keys.key("events"), {"task": "t"})  # with the time for its id
+    await store.open()
+    await store.submit_one(new())
+    assert await ids(store) == ["1-1"]

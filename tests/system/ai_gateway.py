@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import random
 import time
 from collections import defaultdict
@@ -50,14 +49,14 @@ class Queue:
             self.waits.append((self.since, at))
 
 
-def replay(events: list[dict[str, str]]) -> dict[str, Queue]:
+def replay(events: list[dict[str, Any]]) -> dict[str, Queue]:
     """All queues, by service."""
     queues: dict[str, Queue] = defaultdict(Queue)
     kinds: dict[str, tuple[str, int]] = {}
     for event in events:
-        task, detail, at = event["task"], json.loads(event["detail"]), int(event["at"])
+        task, detail, at = event["task"], event["detail"], event["at"]
         if event["act"] == "submit":
-            kinds[task] = detail["type"].removeprefix("service:"), int(detail["priority"])
+            kinds[task] = detail["type"].removeprefix("service:"), detail["priority"]
         service, priority = kinds[task]
         if event["to"] == "queued" and event["from"] != "queued":
             queues[service].enter(task, priority, at)
@@ -66,12 +65,12 @@ def replay(events: list[dict[str, str]]) -> dict[str, Queue]:
     return queues
 
 
-def utilisation(queue: Queue, jobs: list[Job], events: list[dict[str, str]], service: str) -> float:
+def utilisation(queue: Queue, jobs: list[Job], events: list[dict[str, Any]], service: str) -> float:
     """Of the time in which steps waited for it, the share in which the service was busy, by its own watch.
 
     A call lasted as long as the service says, and ended when its result was recorded.
     """
-    recorded = {event["task"]: int(event["at"]) for event in events if event["act"] == "complete"}
+    recorded = {event["task"]: event["at"] for event in events if event["act"] == "complete"}
     steps = [step for job in jobs for step in job.steps if step.name == service and step.result]
     busy = 0
     for step in steps:

@@ -283,10 +283,17 @@ def test_a_full_record_is_read_field_by_field() -> None:
         "lease_until": "8",
     }
     task = Task.from_record(
-        "t", {**RECORD, **more, **numbers, "result": "null", "error": error, "worker": "w"}
+        "t",
+        {**RECORD, **more, **numbers, "state": "executing", "result": "null", "error": error, "worker": "w"},
     )
     assert (task.effective_priority, task.parameters) == (Priority.HIGH, {"a": [1]})
     assert (task.required_capabilities, task.limits) == (("big", "gpu"), {"a": 1, "b": 24})
     assert (task.attempt, task.fence, task.assigned_worker_id) == (4, 7, "w")
     assert (task.started_at, task.lease_until, task.deadline) == (6, 8, 9)
     assert task.error == TaskError(code="worker_lost", message="gone", retriable=True)
+
+
+def test_the_lease_of_a_task_that_has_ended_is_not_told() -> None:
+    ended = RECORD | {"state": "cancelled", "lease_until": "8"}
+    assert Task.from_record("t", ended).lease_until is None
+    assert Task.from_record("t", ended | {"stopping": "7"}).lease_until == 8  # its worker has not confirmed

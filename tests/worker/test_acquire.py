@@ -121,6 +121,26 @@ async def test_a_cancelled_block_frees_the_units(fl: Fairlead, live_store: Store
         assert await used(live_store) == 0
 
 
+async def test_units_that_were_asked_for_are_freed_when_it_is_cancelled_before_the_answer(
+    fl: Fairlead, live_store: Store
+) -> None:
+    async def hold() -> None:
+        async with fl.acquire("gpu"):
+            await asyncio.Event().wait()
+
+    async with fl:
+        async with fl.acquire("gpu"):
+            pass  # it is connected
+        for steps in range(12):  # of the loop: before it has asked, while it asks, when it has the answer
+            holding = asyncio.create_task(hold())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            holding.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await holding
+            assert await used(live_store) == 0
+
+
 async def test_a_block_is_stopped_before_others_may_have_its_units_though_the_store_is_silent(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:

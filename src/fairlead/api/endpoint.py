@@ -1,7 +1,6 @@
 """One route at work: who asks, may they, what do they bring; then one call, and its answer as JSON."""
 
 import logging
-from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -83,6 +82,6 @@ async def send_problem(send: Send, problem: Problem) -> None:
 async def send_bytes(send: Send, status: int, body: bytes, headers: Headers, added: dict[str, str]) -> None:
     extra: list[tuple[bytes, bytes]] = [(b"content-length", b"%d" % len(body))]
     extra += [(name.encode(), value.encode()) for name, value in added.items()]
-    start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers + extra}
+    start = {"type": "http.response.start", "status": status, "headers": headers + extra, "whole": True}
     await send(start)
     await send({"type": "http.response.body", "body": body})

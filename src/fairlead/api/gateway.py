@@ -53,6 +53,7 @@ class Gateway:
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
     _looked_at: float = 0.0
+    _looking: asyncio.Task[None] | None = None
 
     def check_caller(self, headers: dict[str, str]) -> None:
         """A page of another site may make a browser ask here: under its own name (DNS rebinding), or by a
@@ -112,9 +113,15 @@ class Gateway:
     async def _must_ask(self) -> bool:
         """From the first key on, which may be made while this server runs."""
         if not self.asks_for_keys and monotonic() - self._looked_at > LOOK_SECONDS:
-            self.asks_for_keys = await self.store.api_keys.any()
-            self._looked_at = monotonic()
+            if self._looking is None or self._looking.done():
+                # a task of its own: who asked first may go away, and others wait for the same look
+                self._looking = asyncio.create_task(self._look_for_keys())
+            await asyncio.shield(self._looking)
         return self.asks_for_keys
+
+    async def _look_for_keys(self) -> None:
+        self.asks_for_keys = await self.store.api_keys.any()
+        self._looked_at = monotonic()
 
     async def spend(self, who: Identity, tasks: int) -> None:
         """Before anything is submitted: so many tasks, of the rate of the caller's key if it has one."""

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Self
 
+from fairlead.errors import StoreUnavailable
 from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
 from fairlead.task import NewTask
@@ -25,7 +26,9 @@ class Gatherer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[Waiting] = deque()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()  # held until they count as done
+        self._calls = 0  # of them, without those that have just ended
+        self._under_way = 0  # tasks in calls that are not answered yet
 
     async def __aenter__(self) -> Self:
         return self
@@ -37,24 +40,39 @@ class Gatherer:
     async def submit(self, task: NewTask) -> Submitted:
         future: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, future))
-        if len(self._sending) < CALLS:
+        if self._calls < CALLS and self._is_worth_a_call():
+            self._calls += 1
             # a task of its own: who asked first may go away, and others wait for the same call
             sending = asyncio.create_task(self._send())
             self._sending.add(sending)
             sending.add_done_callback(self._sending.discard)
         return await future
 
+    def _is_worth_a_call(self) -> bool:
+        """As many as are under way: a call costs the store as much as several tasks, whatever it carries."""
+        return len(self._waiting) >= max(1, self._under_way)
+
     async def _send(self) -> None:
-        while self._waiting:
-            some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
-            await self._send_some(some)
+        try:
+            while self._is_worth_a_call():
+                some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+                await self._send_some(some)
+        finally:
+            self._calls -= 1  # at once: who comes before this task counts as done would wait for nobody
 
     async def _send_some(self, some: list[Waiting]) -> None:
         answers: Sequence[Submitted | Exception]
+        self._under_way += (size := len(some))
         try:
             answers = await self._store.submit(*(task for task, _ in some))
         except Exception as problem:  # whatever it is: nobody may wait for ever
+            if isinstance(problem, StoreUnavailable):
+                # who waits behind it would be told the same, after twice the time
+                some = [*some, *self._waiting]
+                self._waiting.clear()
             answers = [problem] * len(some)
+        finally:
+            self._under_way -= size
         for (_, future), answer in zip(some, answers, strict=True):
             if future.done():  # who asked has gone
                 continue

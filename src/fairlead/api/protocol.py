@@ -1,11 +1,13 @@
 """HTTP as uvicorn speaks it, with bounds it has not: on the size of a head, and on the time for all of it."""
 
 import asyncio
+from itertools import chain
 from typing import Any
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from fairlead.api.cycle import Cycle
 from fairlead.api.problems import BodyTooSlow, HttpProblem, problem_of
 from fairlead.api.slow_readers import GivesUpSlowReaders
 
@@ -64,10 +66,13 @@ class CappedProtocol(GivesUpSlowReaders, HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head = -1
         self._await_more()
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
+        if len(self.url) + sum(map(len, chain.from_iterable(self.headers))) > MOST_HEAD:
             self._refusal = HeadTooLarge()
             raise self._refusal  # the parser stops, and has it answered as what it cannot read
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:  # no upgrade: uvicorn has made one of its own class, and not run it yet
+            self.cycle.__class__ = Cycle
         if not self.pipeline:
             self._answering = self.cycle
 

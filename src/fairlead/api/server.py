@@ -1,4 +1,4 @@
-"""The ASGI application: the table of routes, with Starlette's router in front."""
+"""The ASGI application: the table of routes, with a directory and Starlette's router in front."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,26 @@ def make_app(gateway: Gateway) -> ASGIApp:
         addresses[path] = {"GET": page}
     routes: list[BaseRoute] = [StarletteRoute(path, Address(known)) for path, known in addresses.items()]
     routes += [WebSocketRoute(socket.path, SocketEndpoint(socket, gateway)) for socket in SOCKETS]
-    return Router(routes, redirect_slashes=False, default=nothing_here)
+    return Directory(addresses, Router(routes, redirect_slashes=False, default=nothing_here))
+
+
+class Directory:
+    """Looks up addresses that are always the same; a router has to try one pattern after the other."""
+
+    def __init__(self, addresses: Mapping[str, Mapping[str, ASGIApp]], router: ASGIApp) -> None:
+        self._router = router
+        self._fixed: dict[tuple[str | None, str], ASGIApp] = {
+            (method, path): app
+            for path, known in addresses.items()
+            for method, app in known.items()
+            if "{" not in path
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._fixed.get((scope.get("method"), scope["path"]))  # a socket has no method
+        if app:
+            scope["path_params"] = {}
+        await (app or self._router)(scope, receive, send)
 
 
 class Address:

@@ -90,9 +90,6 @@ def one_lease(s: Snapshot) -> Iterator[Breach]:
     for lease, fields in s.bare_leases.items():
         expected["leases", f"lease:{lease}"] = number(fields, "until") + grace
     yield from _misplaced(s, "I2", expected, standing(s, "leases", "running"))
-    for task, record in s.tasks.items():
-        if "lease_until" in record and task not in s.leased:
-            yield Breach("I2", f"{s.status_of(task)}, but its record still has lease_until", task)
 
 
 def fences_rise(s: Snapshot) -> Iterator[Breach]:

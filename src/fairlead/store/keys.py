@@ -46,7 +46,11 @@ FIXED = (
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),
     Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
     Key("key", "hash", "an API key: the digest of its secret, what it may do, and how much", of="id"),
-    Key("events", "stream", "the outbox: every transition, trimmed when recorded or over its cap"),
+    Key(
+        "events",
+        "stream",
+        "the outbox: every transition, an entry per act, trimmed when recorded or over its cap",
+    ),
 )
 
 #: Alive while there is work, gone at rest.

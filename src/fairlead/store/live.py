@@ -7,20 +7,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from fairlead.job import JobStatus
 from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.store.connection import Connection
 from fairlead.store.listening import Listener
+from fairlead.store.outbox import Row, detail_of, rows_of
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
 MOST_BYTES = 1 << 20  # of their details
-
-JobRow = tuple[str, int, int, str, int]
-Row = tuple[str, str, str, str, int, int, str, int, JobRow | None]
-rows_of = msgspec.json.Decoder(list[Row]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +124,7 @@ class Live:
     def _deliver(self, message: bytes) -> None:
         try:
             for row in rows_of(message):
-                names = (row[0], row[8][0], None) if row[8] else (row[0], None)
+                names = (row[0], row[8][0], None) if isinstance(row[8], tuple) else (row[0], None)
                 interested = [watcher for name in names for watcher in self._watchers.get(name, ())]
                 event = _event(row) if interested else None
                 for watcher in interested:
@@ -143,7 +138,7 @@ class Live:
 
 
 def _event(row: Row) -> Event:
-    task_id, act, before, after, at, fence, detail, seq, of = row
+    task_id, act, before, after, at, fence, _, seq, of = row
     was = State(before) if before else None
-    job = StepOf(*of[:3], JobStatus(of[3]), Priority(of[4])) if of else None
-    return Event(task_id, act, was, State(after), at, fence, msgspec.json.decode(detail), seq, job)
+    job = StepOf(*of[:3], JobStatus(of[3]), Priority(of[4])) if isinstance(of, tuple) else None
+    return Event(task_id, act, was, State(after), at, fence, detail_of(row), seq, job)

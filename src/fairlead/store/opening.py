@@ -59,6 +59,7 @@ class _Embedded:
 
     async def open(self) -> None:
         engine = await self._engine()
+        self._url = engine.url
         self.store = Store.connect(engine.url, self._settings.engine.namespace, self._settings)
         self.store.reopen = self._reopen
 
@@ -79,5 +80,9 @@ class _Embedded:
                 await connection.guard(connection.client.ping())
             except StoreUnavailable:
                 engine = await self._engine()
-                before, connection.line = connection.line, Line(make_client(engine.url))
-                await before.close()
+                if (
+                    engine.url != self._url
+                ):  # else the line finds the new server by itself, and calls are on it
+                    before, connection.line = connection.line, Line(make_client(engine.url))
+                    self._url = engine.url
+                    await before.close()

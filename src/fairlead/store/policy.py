@@ -2,7 +2,7 @@
 
 from fairlead.settings import Settings
 
-SCHEMA = 1
+SCHEMA = 2
 CRASH_LIMIT = 3  # a task that lost so many workers is quarantined
 
 

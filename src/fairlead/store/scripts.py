@@ -111,8 +111,8 @@ def load(name: str, call: str = "redis.call") -> Script:
     begins = "".join(f"  begin_{library}()\n" for library in libraries)
     libraries = {library: _begun_anew(library, source) for library, source in libraries.items()}
     core = "".join(libraries.pop(library) for library in CORE if library in libraries)
-    # A function may use sixty names of those around it, and a file may have two hundred: names used everywhere
-    # stand outside a function that holds the others.
+    # A function may use sixty names of those around it, and a file may have two hundred: what is used
+    # everywhere stands outside a function that holds the others.
     program = (
         f"{core}local run = (function()\n{''.join(libraries.values())}local function act()\n{body}end\n"
         f"return function(KEYS, ARGV)\n  begin_call(KEYS, ARGV)\n{begins}  return act()\nend\nend)()\n"

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 
 from fairlead.store.connection import Connection, translated
 from fairlead.store.keys import ALL
+from fairlead.store.outbox import rows_of
 
 Fields = dict[str, str]
 Scores = dict[str, float]  # member -> score, in the order of the set
@@ -254,7 +255,8 @@ def _keep_stream(snapshot: Snapshot, name: str, entries: list[Fields]) -> None:
     if name == "audit":
         snapshot.audit = [(entry.get("entry", ""), entry.get("hash", "")) for entry in entries]
     else:
-        snapshot.events = [_event(entry) for entry in entries]
+        packed = [_bytes(entry["events"]) for entry in entries if "events" in entry]
+        snapshot.events = [Event(*row[:6]) for events in packed for row in rows_of(events)]
 
 
 def _text(value: bytes) -> str:
@@ -268,8 +270,3 @@ def _bytes(text: str) -> bytes:
 def _pairs(flat: list[bytes]) -> Fields:
     texts = [_text(value) for value in flat]
     return dict(zip(texts[::2], texts[1::2], strict=True))
-
-
-def _event(fields: Fields) -> Event:
-    task, act, before, to = (fields.get(name, "") for name in ("task", "act", "from", "to"))
-    return Event(task, act, before, to, number(fields, "at"), number(fields, "fence"))

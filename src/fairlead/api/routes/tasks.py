@@ -104,7 +104,8 @@ def accepted(answer: Submitted | errors.FairleadError) -> View:
 
 async def _priorities(call: Call, bodies: Sequence[SubmitBody]) -> dict[str, str]:
     """Of the users whose tasks do not say; asked for some at once, the service may be slow."""
-    service, found = call.gateway.priorities, dict[str, str]()
+    service = call.gateway.priorities
+    found: dict[str, str] = {}
     if service is None:
         return found
     users = list({body.user_id for body in bodies if body.user_id and body.priority is None})

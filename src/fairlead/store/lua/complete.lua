@@ -18,7 +18,7 @@ local function complete(t, report)
   book_run(t, now, true)
   put(t, "reported", get(t, "fence"))
   put(t, "result", report.result)
-  put(t, "error", nil)
+  if get(t, "retries") or get(t, "crashes") then put(t, "error", nil) end -- of an earlier run
   local following = job and step_completed(job, t, report.result, now)
   finish(t, "complete", "completed", now, {ran = now - number(t, "started"), worker = get(t, "worker")})
   local followers = {}

@@ -9,6 +9,7 @@
 local found = call("HGET", meta_key, "schema")
 if found and tonumber(found) > tonumber(schema) then return {"newer", found} end
 whole(meta_key)
+if found and found ~= schema then write({"DEL", events_key}) end -- its entries had another form
 put(meta, "schema", tonumber(schema))
 for field, value in pairs(cmsgpack.unpack(policy)) do
   if govern == "1" or not get(meta, field) then put(meta, field, value) end

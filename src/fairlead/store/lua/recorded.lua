@@ -1,4 +1,4 @@
--- The recorder has stored every event up to this one: drop them.
+-- The recorder has stored every event up to the end of this entry: drop them.
 --
 -- KEYS     meta
 -- ARGV     last
@@ -7,12 +7,10 @@
 -- USES     begin
 
 if not begin("") then return {"uninitialised"} end
-local upto = call("XRANGE", events_key, last, "+", "COUNT", 2)
-local dropped
-if #upto == 0 or upto[1][1] ~= last then return {"ok", 0} end
-if upto[2] then
-  dropped = call("XTRIM", events_key, "MINID", upto[2][1])
-else
-  dropped = call("XTRIM", events_key, "MAXLEN", 0)
-end
-return {"ok", dropped}
+if #call("XRANGE", events_key, last, last) == 0 then return {"ok", 0} end -- it was dropped before, or never was
+local from, count = string.match(last, "^(%d+)-(%d+)$")
+local upto, gone = tonumber(from) + tonumber(count) - 1, number(meta, "events_gone") or 0
+put(meta, "events_gone", upto)
+write({"XTRIM", events_key, "MINID", int(upto + 1)})
+commit()
+return {"ok", upto - gone}

@@ -14,7 +14,7 @@ end
 -- To whom it is told besides: the job of a step, which numbers what it is told by itself.
 local function told_to_job(t, act)
   local job = job_of(t)
-  if not job then return cjson.null end
+  if not job then return false end
   local seq, step = (number(job, "told") or 0) + 1, number(t, "step")
   if act == "complete" then put(job, "done:" .. int(step), seq) end
   if get(job, "finished") then seq = seq + 1 end -- the end of the step, then that of the job
@@ -25,34 +25,43 @@ end
 -- `detail` is a table of small facts for history, or nil.
 local function event(t, act, from, to, now, detail)
   local seq = from and next_told(t) or 1
-  events[#events + 1] = {t.id, act, from or "", to, now, number(t, "fence") or 0, detail and cjson.encode(detail) or "{}", seq, told_to_job(t, act)}
+  events[#events + 1] = {t.id, act, from or "", to, now, number(t, "fence") or 0, detail or "", seq, told_to_job(t, act)}
 end
 
 -- For live listeners alone, and nothing to them but `detail`, which is JSON. Each is a message of its own: it may be large.
 -- Answers its number.
 local function tell(t, act, now, detail)
   local seq, state = next_told(t), get(t, "state")
-  told[#told + 1] = cjson.encode({{t.id, act, state, state, now, number(t, "fence"), detail, seq, told_to_job(t, act)}})
+  told[#told + 1] = cmsgpack.pack({{t.id, act, state, state, now, number(t, "fence"), detail, seq, told_to_job(t, act)}})
   return seq
+end
+
+-- One entry for all events of the act. Its id is the number of the first, and how many they are.
+local function append_events(packed)
+  local count, most, last = #events, setting("max_events"), number(meta, "events") or 0
+  put(meta, "events", last + count)
+  if count > most then
+    local latest = {}
+    for i = 1, most do latest[i] = events[count - most + i] end
+    write({"XADD", events_key, int(last + count - most + 1) .. "-" .. int(most), "events", cmsgpack.pack(latest)})
+  else
+    write({"XADD", events_key, int(last + 1) .. "-" .. int(count), "events", packed})
+  end
+  -- Nobody has consumed for long: the oldest go, act by act, and meta.lost says how many. A recorder trims what it has stored.
+  local gone = number(meta, "events_gone") or 0
+  local over = last + count - gone - most
+  if over > 0 then
+    put(meta, "lost", (number(meta, "lost") or 0) + over)
+    put(meta, "events_gone", gone + over)
+    write({"XTRIM", events_key, "MINID", int(gone + over + 1)})
+  end
 end
 
 local function write_events()
   for _, message in ipairs(told) do write({"PUBLISH", prefix .. "live", message}) end
   if #events == 0 then return end
-  for _, e in ipairs(events) do
-    local entry = {"XADD", events_key, "*", "task", e[1], "act", e[2], "from", e[3], "to", e[4], "at", e[5], "fence", e[6], "detail", e[7]}
-    if e[9] ~= cjson.null then
-      for _, fact in ipairs({"job", e[9][1], "step", e[9][3], "status", e[9][4]}) do entry[#entry + 1] = fact end
-    end
-    write(entry)
-  end
-  -- Nobody has consumed for long: the oldest go, and meta.lost says how many. A recorder trims what it has stored.
-  local most = setting("max_events")
-  local over = call("XLEN", events_key) + #events - most
-  if over > 0 then
-    write({"HINCRBY", meta_key, "lost", over})
-    write({"XTRIM", events_key, "MAXLEN", most})
-  end
-  write({"PUBLISH", prefix .. "live", cjson.encode(events)})
+  local packed = cmsgpack.pack(events)
+  append_events(packed)
+  write({"PUBLISH", prefix .. "live", packed})
 end
 on_commit(write_events)

@@ -60,6 +60,7 @@ end
 
 -- nil deletes the field.
 local function put(view, field, value)
+  if not value and not view.known[field] and (view.whole or view.known[field] == false) then return end -- it is not there
   view.known[field] = value or false
   if view.is_new then return end -- all of it is written
   if view.changed == NONE then view.changed = {} end
@@ -77,7 +78,7 @@ local function write_fields(view, fields)
   for field in pairs(fields) do
     local value = view.known[field]
     if value then
-      sets[set_count + 1], sets[set_count + 2] = field, value
+      sets[set_count + 1], sets[set_count + 2] = field, text_of(value)
       set_count = set_count + 2
     elseif not view.is_new then
       dels[#dels + 1] = field

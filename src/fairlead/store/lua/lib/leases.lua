@@ -9,7 +9,8 @@ local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in
 -- who want it.
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
-  "cost", "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "ahead",
+  "cost", "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "ahead", "wait_until", "retries",
+  "crashes",
 }
 
 local function task_record(id)
@@ -51,7 +52,6 @@ local function drop_lease(t)
   dropped[worker].all = dropped[worker].all + 1
   if get(t, "priority") ~= "0" then dropped[worker].not_high = dropped[worker].not_high + 1 end
   put(t, "stopping", nil)
-  put(t, "lease_until", nil)
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high.

@@ -97,7 +97,7 @@ local function write_ordered()
     if set.removed ~= NONE then
       local adds, removes, count = {}, {}, 0
       for member, score in pairs(set.added) do
-        adds[count + 1], adds[count + 2] = score, member
+        adds[count + 1], adds[count + 2] = text_of(score), member
         count = count + 2
       end
       for member in pairs(set.removed) do

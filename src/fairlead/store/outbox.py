@@ -1,0 +1,17 @@
+"""The events of one act, as the store packs them: for the outbox, and for those who listen."""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+#: Of a job: its id, the number of what it is told, the step, how it stands, its priority by age.
+JobRow: TypeAlias = tuple[str, int, int, str, int]
+#: Task, act, from ("" for a new one), to, ms, fence, detail (facts, or JSON), number of what it is told, job.
+Row: TypeAlias = tuple[str, str, str, str, int, int, dict[str, Any] | str, int, JobRow | bool]
+
+rows_of = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+def detail_of(row: Row) -> dict[str, Any]:
+    detail = row[6]
+    return detail if isinstance(detail, dict) else msgspec.json.decode(detail) if detail else {}

@@ -1,0 +1,64 @@
+"""While there is no key, a server looks now and then whether one was made: once for all who ask meanwhile."""
+
+import asyncio
+
+import pytest
+
+from fairlead import errors
+from fairlead.api.failed_keys import FailedKeys
+from fairlead.api.gateway import ANYBODY, Gateway
+from fairlead.api.gathering import Gatherer
+from fairlead.api.live.connections import Connections
+from fairlead.api.problems import Unauthorized
+from fairlead.store.key_ring import KeyRing
+from fairlead.store.store import Store
+from tests.store.looking import raw
+
+
+def gateway_on(store: Store) -> Gateway:
+    return Gateway(
+        store=store,
+        gatherer=Gatherer(store),
+        keys=KeyRing(store.api_keys),
+        priorities=None,
+        asks_for_keys=False,
+        failed_keys=FailedKeys(0),
+        connections=Connections(1),
+    )
+
+
+async def looks(store: Store) -> int:
+    stats = await raw(store).info("commandstats")
+    return int(stats.get("cmdstat_exists", {"calls": 0})["calls"])
+
+
+async def test_a_crowd_looks_once(live_store: Store) -> None:
+    gateway, before = gateway_on(live_store), await looks(live_store)
+    assert await asyncio.gather(*(gateway.identify(None, "") for _ in range(50))) == [ANYBODY] * 50
+    assert await looks(live_store) == before + 1
+
+
+async def test_a_crowd_is_kept_out_when_there_is_a_key(live_store: Store) -> None:
+    gateway = gateway_on(live_store)
+    await live_store.api_keys.create("ci", ["read"])
+    answers = await asyncio.gather(*(gateway.identify(None, "") for _ in range(50)), return_exceptions=True)
+    assert {type(answer) for answer in answers} == {Unauthorized}
+
+
+async def test_who_looks_first_may_go_away(live_store: Store) -> None:
+    gateway = gateway_on(live_store)
+    first, *others = [asyncio.create_task(gateway.identify(None, "")) for _ in range(3)]
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await asyncio.gather(*others) == [ANYBODY] * 2
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_when_the_store_is_away_all_are_told_and_the_next_one_looks_again() -> None:
+    gateway = gateway_on(Store.connect("unix:///nowhere"))
+    for _ in range(2):
+        answers = await asyncio.gather(
+            *(gateway.identify(None, "") for _ in range(5)), return_exceptions=True
+        )
+        assert [type(answer) for answer in answers] == [errors.StoreUnavailable] * 5
