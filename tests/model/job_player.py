@@ -175,7 +175,7 @@ class Player:
         await self._register()
         for task, (book, step) in self._tasks.items():
             if step.state is State.EXECUTING and self._held[task] == worker:
-                book.crashed(step, self._now)
+                book.crashed(step)
 
     async def cancel(self) -> None:
         job_id = self._dice.choice(list(self._books))

@@ -92,10 +92,10 @@ class Book:
         else:
             self._lost(step, State.DEAD_LETTER if retriable else State.FAILED, "oops", False)
 
-    def crashed(self, step: Step, now: int) -> None:
+    def crashed(self, step: Step) -> None:
         step.crashes += 1
         if step.crashes < CRASHES:
-            step.state, step.arrival, step.wait_until = State.QUEUED, now, None
+            step.state, step.wait_until = State.QUEUED, None  # where it stood
         else:
             self._lost(step, State.DEAD_LETTER, "worker_lost", True)
 
@@ -120,7 +120,7 @@ class Book:
         """Leases end first, then delays and patience, then what waits is as old as it is."""
         for step in self.open_steps:
             if step.state is State.EXECUTING and step.until <= now:
-                self.crashed(step, now)
+                self.crashed(step)
         for step in self.open_steps:
             if step.state is State.DELAYED and step.until <= now:
                 step.state, step.arrival = State.QUEUED, step.until

@@ -66,15 +66,29 @@ async def test_a_crash_reported_twice_is_one(store: Store, running: Task) -> Non
 
 
 async def test_the_time_until_the_crash_is_charged(store: Store, clock: Clock) -> None:
-    await store.workers.register("w", capacity=5)
-    await store.submit(*[new(user_id="ann") for _ in range(3)])
+    await store.workers.register("w", capacity=20)
+    await store.submit_one(new(user_id="ann"))
     task = await claim_one(store)
-    await store.submit(*[new(user_id="bob") for _ in range(3)])
     clock.pass_seconds(20)
     await store.fail("w", crash(task))
-    await store.submit_one(new(user_id="ann"))
-    rest = [task.user_id for task in (await store.claim("w", 5)).tasks]
-    assert rest.count("bob") == 3
+    await store.submit(new(user_id="ann"), *[new(user_id="bob") for _ in range(10)])
+    order = [task.user_id for task in (await store.claim("w", 12)).tasks]
+    assert order == ["ann", *["bob"] * 10, "ann"]
+
+
+async def test_a_task_that_lost_its_worker_keeps_its_place_and_its_age(store: Store, clock: Clock) -> None:
+    first = await store.submit_one(new(priority="low"))
+    clock.pass_seconds(400)
+    await store.workers.register("w")
+    await claim_one(store)
+    await store.submit(*[new(priority="low") for _ in range(3)])
+    await store.expire("w")
+    await store.workers.register("w")
+    assert (await claim_one(store)).task_id == first.task_id
+    await store.expire("w")
+    clock.pass_seconds(200)
+    await store.promote()
+    assert (await store.get(first.task_id)).effective_priority.word == "medium", "after 600 s in all"
 
 
 # The worker

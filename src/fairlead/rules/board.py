@@ -84,14 +84,25 @@ class Board:
         self.books.charge(task, now - task.started)
         self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
 
-    def settle_crash(self, task: Task, code: str, now: int) -> None:
-        """What ran an executing task is gone."""
+    def settle_crash(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
+        """What ran an executing task is gone, after a time that is only known if somebody is left to tell."""
         self.free(task)
-        self.decide(task, after_crash(task, self.policy), code, now)
+        decision = after_crash(task, self.policy)
+        again = decision.state is State.QUEUED
+        if ran is not None:
+            self.books.charge(
+                task, ran + (task.cost if again else 0)
+            )  # it is charged for the next run already
+        self.note(task, decision, code)
+        if again:
+            self.queue(task)  # at its place
 
-    def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
+    def note(self, task: Task, decision: RetryDecision, code: str) -> None:
         task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
         task.state, task.error_code, task.wait_until = decision.state, code, None
+
+    def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
+        self.note(task, decision, code)
         if decision.state is State.DELAYED:
             self.delay(task, now + decision.delay)
         elif decision.state is State.QUEUED:

@@ -157,8 +157,7 @@ class Twin(Board):
             self._executing(task_id, fence)
             task.reported = fence
             if crashed:
-                self.books.charge(task, now - task.started)
-                self.settle_crash(task, code, now)
+                self.settle_crash(task, code, now, ran=now - task.started)
             else:
                 self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
         return task.state

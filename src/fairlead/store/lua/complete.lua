@@ -15,7 +15,7 @@ local function complete(t, report)
   local problem = refusal_of_all(report.follow or {}) or job and check_context(job, report.result)
   if problem then return problem end
   drop_lease(t)
-  book_run(t, now, true)
+  learn_duration(get(t, "type"), book_run(t, now))
   put(t, "reported", get(t, "fence"))
   put(t, "result", report.result)
   if get(t, "retries") or get(t, "crashes") then put(t, "error", nil) end -- of an earlier run

@@ -16,8 +16,12 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
   local word = refused(t, worker, report.fence)
   if not word then
     put(t, "reported", get(t, "fence"))
-    book_run(t, now)
-    if report.crashed then crash(t, "fail", now, report) else fail_run(t, "fail", report, now) end
+    if report.crashed then
+      crash(t, "fail", now, report)
+    else
+      book_run(t, now)
+      fail_run(t, "fail", report, now)
+    end
   end
   answers[i] = {word or "ok", t and get(t, "state")}
 end

@@ -12,8 +12,7 @@ if not now then return {"uninitialised"} end
 local function give_back(t)
   put(t, "reported", get(t, "fence"))
   drop_lease(t)
-  put(t, "state", "queued")
-  enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
+  put_back(t)
   if get(t, "wait_until") then wait_at_most_until(t, number(t, "wait_until")) end
   event(t, "release", "executing", "queued", now)
 end

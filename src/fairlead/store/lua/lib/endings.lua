@@ -41,6 +41,12 @@ local function requeue(t, act, arrival, now, detail)
   event(t, act, from, "queued", now, detail)
 end
 
+-- From `executing` back to the very place it had, with the time it has waited.
+local function put_back(t)
+  put(t, "state", "queued")
+  enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
+end
+
 -- A failed or dead-lettered task is to be tried again: these fields are of its last runs.
 local function revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
@@ -82,27 +88,28 @@ local function fail_run(t, act, problem, now)
   end
 end
 
--- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. No retry is used up for it.
+-- What the run cost is known now: correct the books. A run that is `repeated` was charged for the next one.
+local function book_run(t, now, repeated)
+  local actual, cost = now - number(t, "started"), number(t, "cost")
+  correct_books(get(t, "place"), get(t, "fair") or "", actual + (repeated and cost or 0), cost, number(t, "weight") or 1)
+  return actual
+end
+
+-- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. It uses up no retry, and loses neither
+-- its place nor the time it has waited: it was not its fault, or three of those are enough to tell.
 local function crash(t, act, now, problem)
   local code = problem and problem.code or "worker_lost"
   drop_lease(t)
   local crashes = (number(t, "crashes") or 0) + 1
+  local ends = crashes >= setting("crash_limit")
   put(t, "crashes", crashes)
   put(t, "wait_until", nil)
   local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
   set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
-  if crashes >= setting("crash_limit") then
-    finish(t, act, "dead_letter", now, detail)
-  else
-    requeue(t, act, now, now, detail)
-  end
-end
-
--- What the run cost is known now: correct the books, and learn for the next estimate of a completed one.
-local function book_run(t, now, learn)
-  local actual = now - number(t, "started")
-  correct_books(get(t, "place"), get(t, "fair") or "", actual, number(t, "cost"), number(t, "weight") or 1)
-  if learn then learn_duration(get(t, "type"), actual) end
+  if problem then book_run(t, now, not ends) end -- of a lost worker nobody knows how long it ran
+  if ends then return finish(t, act, "dead_letter", now, detail) end
+  put_back(t)
+  event(t, act, "executing", "queued", now, detail)
 end
 
 -- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
