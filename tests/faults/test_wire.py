@@ -164,6 +164,24 @@ async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again
         await again.wait()
 
 
+async def test_what_came_for_a_wait_that_was_given_up_is_told_to_nobody_else(live_store: Store) -> None:
+    client, keys = live_store.connection.client, live_store.connection.keys
+    assert await live_store.workers.wait("a", 0.01) is None  # from now on there is a line for it
+    waiting = asyncio.create_task(live_store.workers.wait("a", 20))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await client.rpush(keys.key("wake", "a"), "for a")
+    assert await live_store.workers.wait("b", 0.2) is None
+    several = [live_store.workers.wait(name, 20) for name in "cde"]
+    asking = asyncio.gather(*several)
+    for name in "cde":
+        await client.rpush(keys.key("wake", name), f"for {name}")
+    assert await asking == ["for c", "for d", "for e"]
+    await client.delete(keys.key("wake", "a"))
+
+
 async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_store: Store) -> None:
     await live_store.workers.register("w")
     assert await live_store.workers.wait("w", 0.2) is None

@@ -121,7 +121,7 @@ class Store:
 
     async def close(self) -> None:
         await self.live.close()
-        await self.workers.close()
+        self.workers.close()
         await self.connection.close()
 
     async def declare(

@@ -109,6 +109,30 @@ class Line:
         await self.client.aclose()
 
 
+class Waits:
+    """For commands that block: each has a wire of its own as long as it waits, which then serves the next."""
+
+    def __init__(self) -> None:
+        self._idle: list[Wire] = []
+
+    async def call(self, client: Redis, command: Command) -> Any:
+        while self._idle and not self._idle[-1].is_open:
+            self._idle.pop()
+        wire = self._idle.pop() if self._idle else await Wire.connect(client)
+        try:
+            (answer,) = await wire.call(command)
+        except BaseException:  # cancelled, say: its answer may still come, and is not for the next
+            wire.abort()
+            raise
+        self._idle.append(wire)
+        return answer
+
+    def close(self) -> None:
+        for wire in self._idle:
+            wire.abort()
+        self._idle.clear()
+
+
 def _packed(command: Command) -> bytes:
     # its hint knows one argument only
     return cast(bytes, hiredis.pack_command(tuple(command)))  # type: ignore[arg-type]

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from fairlead import errors
 from fairlead.store.connection import ANSWER_WITHIN, Connection, pack, text, translated
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, expect_ok
+from fairlead.store.wire import Waits
 from fairlead.task import check_ms, check_name, check_short
 
 
@@ -36,8 +35,7 @@ class Workers:
     def __init__(self, connection: Connection, store: Runs) -> None:
         self._connection = connection
         self._store = store
-        self._waiting: Redis | None = None
-        self._waits_beside: Redis | None = None  # the client it was made after, which may be replaced
+        self._waits = Waits()
 
     async def register(
         self,
@@ -107,30 +105,19 @@ class Workers:
 
         A hint: claim in any case.
         """
-        key = self._connection.keys.key("wake", worker)
+        blpop = ("BLPOP", self._connection.keys.key("wake", worker), max(0.01, seconds))
         try:
             # the server ends the wait; if it has gone without a word, we do
             async with asyncio.timeout(seconds + ANSWER_WITHIN):
-                called = await self._waiting_client().blpop([key], max(0.01, seconds))
+                called = await self._waits.call(self._connection.client, blpop)
+            if isinstance(called, RedisError):
+                raise called
         except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem
         return None if called is None else text(called[1])
 
-    def _waiting_client(self) -> Redis:
-        """Its own connections: a blocking read must not be cut off by the short timeout of scripts."""
-        pool = self._connection.client.connection_pool
-        if self._waiting is None or self._waits_beside is not self._connection.client:
-            kwargs: dict[str, Any] = {**pool.connection_kwargs, "socket_timeout": None}
-            self._waiting = Redis(
-                connection_pool=type(pool)(connection_class=pool.connection_class, **kwargs)
-            )
-            self._waits_beside = self._connection.client
-        return self._waiting
-
-    async def close(self) -> None:
-        if self._waiting is not None:
-            await self._waiting.aclose()
-            await self._waiting.connection_pool.disconnect()
+    def close(self) -> None:
+        self._waits.close()
 
 
 def listed(field: str, names: Iterable[str]) -> str:
