@@ -1,6 +1,7 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
@@ -16,6 +17,8 @@ from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import LIBRARIES, edition, function_of, load
 from fairlead.store.wire import Command, Line
+
+log = logging.getLogger("fairlead.store")
 
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 
@@ -128,17 +131,16 @@ class Connection:
     async def _teach(self, act: str, arguments: Sequence[Argument]) -> Any:
         script = load(act, self._call)
         if self._keeps_functions:
-            load_it = (
-                "FUNCTION",
-                "LOAD",
-                script.function,
-            )  # refused when another was faster: it is there then
-            _, answer = await self.line.call(load_it, self._command(act, arguments))
+            # the first is refused when somebody else was faster: then the function is there
+            loaded, answer = await self.line.call(
+                ("FUNCTION", "LOAD", script.function), self._command(act, arguments)
+            )
             if not isinstance(answer, NoScriptError):
                 return answer
-            self._keeps_functions = (
-                False  # its memory is full, or we are not allowed to: send scripts from now on
-            )
+            # memory is full, or we are not allowed to: from now on scripts are sent, which cost a little more
+            log.warning("functions_not_kept act=%s %s", act, loaded)
+            self._keeps_functions = False
+            self._known.clear()
         (answer,) = await self.line.call(("EVAL", script.text, 1, self.keys.meta, *arguments))
         return answer
 

@@ -13,7 +13,8 @@
 
 The server keeps an act as a function and makes its parts once, not at each call, which would cost more than
 most acts. So what a library knows of a call, its variables, is set anew at the beginning of each; what it
-never changes is in capitals and is made once.
+never changes is in capitals and is made once, when the function is loaded: nothing of the server is there
+then, not even `string`.
 """
 
 import hashlib

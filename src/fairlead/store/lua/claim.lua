@@ -12,17 +12,22 @@ if not now then return {"uninitialised"} end
 local me = worker_record(worker)
 if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
 
+local function record_of(t)
+  local record, job = t.known, job_of(t)
+  for _, value in pairs(record) do
+    if not value then -- some of it was deleted
+      record = {}
+      for field, kept in pairs(t.known) do record[field] = kept or nil end
+      break
+    end
+  end
+  if job then record.parameters = step_parameters(job) end
+  return record
+end
+
 local function answer(ids, again)
   local list = {}
-  for i, id in ipairs(ids) do
-    local record = {}
-    for field, value in pairs(whole(task_key(id)).known) do
-      if value then record[field] = value end
-    end
-    local job = job_of(whole(task_key(id)))
-    if job then record.parameters = step_parameters(job) end
-    list[i] = {id, record}
-  end
+  for i, id in ipairs(ids) do list[i] = {id, record_of(whole(task_key(id)))} end
   -- packed: one string instead of some forty for each task, for the server to send and the client to read
   return {"ok", get(meta, "alarm") or "", cmsgpack.pack(list), now, again and 1 or 0}
 end
@@ -50,6 +55,7 @@ local held, held_not_high = running_on(worker)
 local free = number(me, "capacity") - held
 local open = number(me, "capacity") - number(me, "reserve") - held_not_high
 local lanes_here, steps, ids = lanes_for(me), {left = 64 + tonumber(want)}, {}
+local running, leased_until = ordered(running_key(worker)), now + tonumber(lease)
 
 local function start(sub)
   local id = string.sub(first(queue_of(sub)), 14)
@@ -57,7 +63,7 @@ local function start(sub)
   t.id = id
   local place, native_high = get(t, "place"), get(t, "priority") == "0"
   if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
-  dequeue(t, true)
+  dequeue(t, sub)
   book_start(place, number(t, "tag"))
   book_turn(place)
   take_units(id, needs_of(sub))
@@ -66,12 +72,12 @@ local function start(sub)
   put(t, "worker", worker)
   put(t, "started", now)
   put(t, "deadline", now + number(t, "timeout"))
-  put(t, "lease_until", now + tonumber(lease))
-  lease_until(id, now + tonumber(lease))
+  put(t, "lease_until", leased_until)
+  lease_until(id, leased_until)
   if get(t, "wait_until") then remove(waits, id) end
   if get(t, "progress") then put(t, "progress", nil) end -- of an earlier run
   if get(t, "emitted") then put(t, "emitted_before", get(t, "emitted")) end
-  add(ordered(running_key(worker)), id, native_high and 0 or 1)
+  add(running, id, native_high and 0 or 1)
   step_started(t, now)
   event(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"),

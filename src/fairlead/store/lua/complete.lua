@@ -12,7 +12,7 @@ if not now then return {"uninitialised"} end
 
 local function complete(t, report)
   local job = job_of(t)
-  local problem = refusal_of_all(report.follow or {}) or job and check_context(job, report.result)
+  local problem = report.follow and refusal_of_all(report.follow) or job and check_context(job, report.result)
   if problem then return problem end
   drop_lease(t)
   learn_duration(get(t, "type"), book_run(t, now))

@@ -18,11 +18,13 @@ local function lanes_for(worker)
   return list
 end
 
+local STREAKS = {[0] = "streak_0", "streak_1", "streak_2"}
+
 -- In which order native and promoted go within a priority: promoted first once the native ones have had their budget.
 local function turn_of(lane)
   local budget = setting("budget")
   if budget == 0 then return 0 end
-  local promoted_first = (number(meta, "streak_" .. lane.class) or 0) >= budget
+  local promoted_first = (number(meta, STREAKS[lane.class]) or 0) >= budget
   return lane.promoted == promoted_first and 0 or 1
 end
 
@@ -70,8 +72,8 @@ local function choose(served, open, steps)
 end
 
 local function book_turn(place)
-  local budget, class = setting("budget"), string.sub(place, 1, 1)
-  if budget == 0 or class == "2" then return end
-  local streak = number(meta, "streak_" .. class) or 0
-  put(meta, "streak_" .. class, string.sub(place, 2) == "p" and 0 or math.min(budget, streak + 1))
+  local budget, class = setting("budget"), class_of(place)
+  if budget == 0 or class == 2 then return end
+  local streak = number(meta, STREAKS[class]) or 0
+  put(meta, STREAKS[class], string.sub(place, 2) == "p" and 0 or math.min(budget, streak + 1))
 end

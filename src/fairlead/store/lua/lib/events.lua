@@ -7,8 +7,9 @@ local events, told = {}, {}
 -- Numbers what is told of a task, without a gap. A record that does not say has told of its submit alone: most of those that
 -- wait are like that, and pay nothing for it.
 local function next_told(t)
-  put(t, "told", (number(t, "told") or 1) + 1)
-  return number(t, "told")
+  local seq = (number(t, "told") or 1) + 1
+  put(t, "told", seq)
+  return seq
 end
 
 -- To whom it is told besides: the job of a step, which numbers what it is told by itself.

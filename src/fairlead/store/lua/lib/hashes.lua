@@ -28,20 +28,20 @@ local function whole(key)
   local view = hash(key)
   if not view.whole then
     view.whole = true
-    local flat, known = call("HGETALL", key), view.known
-    for i = 1, #flat, 2 do
-      if known[flat[i]] == nil then known[flat[i]] = flat[i + 1] end
-    end
+    local flat, known, before = call("HGETALL", key), {}, view.known
+    for i = 1, #flat, 2 do known[flat[i]] = flat[i + 1] end
+    for field, value in pairs(before) do known[field] = value end -- what this act has changed, or read
+    view.known = known
   end
   if next(view.known) == nil then return nil end
   return view
 end
 
 local function load_fields(view, names)
-  local values, known = call("HMGET", view.key, unpack(names)), view.known
-  for i, name in ipairs(names) do
-    if known[name] == nil then known[name] = values[i] end
-  end
+  local values, known, before = call("HMGET", view.key, unpack(names)), {}, view.known
+  for i = 1, #names do known[names[i]] = values[i] end
+  for field, value in pairs(before) do known[field] = value end
+  view.known = known
   return view
 end
 
@@ -55,16 +55,24 @@ local function get(view, field)
 end
 
 local function number(view, field)
-  return tonumber(get(view, field) or nil)
+  local value = get(view, field)
+  return value and to_number(value)
 end
 
 -- nil deletes the field.
 local function put(view, field, value)
-  if not value and not view.known[field] and (view.whole or view.known[field] == false) then return end -- it is not there
-  view.known[field] = value or false
+  local known, changed = view.known, view.changed
+  if not value then
+    if not known[field] and (view.whole or known[field] == false) then return end -- it is not there
+    value = false
+  end
+  known[field] = value
   if view.is_new then return end -- all of it is written
-  if view.changed == NONE then view.changed = {} end
-  view.changed[field] = true
+  if changed == NONE then
+    changed = {}
+    view.changed = changed
+  end
+  changed[field] = true
 end
 
 local function change_count(view, field, by)
@@ -74,17 +82,23 @@ local function change_count(view, field, by)
 end
 
 local function write_fields(view, fields)
-  local sets, dels, set_count = {}, {}, 0
+  local sets, dels, count, known = {"HSET", view.key}, NONE, 2, view.known
   for field in pairs(fields) do
-    local value = view.known[field]
+    local value = known[field]
     if value then
-      sets[set_count + 1], sets[set_count + 2] = field, text_of(value)
-      set_count = set_count + 2
+      if kind_of(value) == "number" then value = text_of(value) end
+      sets[count + 1], sets[count + 2] = field, value
+      count = count + 2
     elseif not view.is_new then
+      if dels == NONE then dels = {} end
       dels[#dels + 1] = field
     end
+    if count >= 400 then -- as much as fits the Lua stack
+      write(sets)
+      sets, count = {"HSET", view.key}, 2
+    end
   end
-  write_many("HSET", view.key, sets, 2)
+  if count > 2 then write(sets) end
   write_many("HDEL", view.key, dels, 1)
 end
 

@@ -44,13 +44,17 @@ end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
 local function drop_lease(t)
-  local worker = get(t, "worker")
+  local worker, limits = get(t, "worker"), get(t, "limits")
   remove(leases, t.id)
-  free_units(t.id, needs(get(t, "limits") or ""))
-  remove(ordered(running_key(worker)), t.id)
-  dropped[worker] = dropped[worker] or {all = 0, not_high = 0}
-  dropped[worker].all = dropped[worker].all + 1
-  if get(t, "priority") ~= "0" then dropped[worker].not_high = dropped[worker].not_high + 1 end
+  if limits then free_units(t.id, needs(limits)) end
+  local gone = dropped[worker]
+  if not gone then
+    gone = {all = 0, not_high = 0, running = ordered(running_key(worker))}
+    dropped[worker] = gone
+  end
+  remove(gone.running, t.id)
+  gone.all = gone.all + 1
+  if get(t, "priority") ~= "0" then gone.not_high = gone.not_high + 1 end
   put(t, "stopping", nil)
 end
 

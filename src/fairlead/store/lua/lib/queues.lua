@@ -5,8 +5,18 @@
 local lanes, signatures, holds = hash(lanes_key), hash(signatures_key), hash(holds_key)
 local patience = ordered(patience_key)
 local AHEAD = -1 -- the tag of those that go ahead of all others of their place
-local touched_subs = {}
+local touched_subs, ages = {}, {}
 local entered_subs = {} -- sub-queue -> tasks that entered it in this act
+
+-- The tasks of a place by arrival.
+local function age_of(place)
+  local set = ages[place]
+  if not set then
+    set = ordered(age_key(place))
+    ages[place] = set
+  end
+  return set
+end
 
 local function lane_name(place, t)
   return place .. ":" .. get(t, "type") .. ";" .. (get(t, "capabilities") or "")
@@ -55,7 +65,7 @@ local function enqueue(t, place, tag, seq)
   put(t, "tag", tag)
   put(t, "seq", seq)
   add(queue_of(sub), ticket(seq, t.id), tag)
-  add(ordered(age_key(place)), t.id, number(t, "arrival"))
+  add(age_of(place), t.id, number(t, "arrival"))
   count_waiting(t, 1)
   local after = threshold(place)
   if after then alarm_at(number(t, "arrival") + after) end
@@ -63,17 +73,19 @@ local function enqueue(t, place, tag, seq)
   entered_subs[sub] = (entered_subs[sub] or 0) + 1
 end
 
-local function dequeue(t, starts)
+-- `starts_from`: the sub-queue of a task that is started.
+local function dequeue(t, starts_from)
   local place = get(t, "place")
-  local sub = sub_name(place, t)
-  if starts or get(holds, sub) == t.id then end_hold(sub) end
+  local sub = starts_from or sub_name(place, t)
+  if starts_from or get(holds, sub) == t.id then end_hold(sub) end
   remove(queue_of(sub), ticket(number(t, "seq"), t.id))
-  remove(ordered(age_key(place)), t.id)
+  remove(age_of(place), t.id)
   count_waiting(t, -1)
   touched_subs[sub] = true
+  if first(age_of(place)) then return end
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   local shared = setting("budget") == 0
-  if not first(ordered(age_key(place))) and not (shared and first(ordered(age_key(other)))) then close_books(place) end
+  if not (shared and first(age_of(other))) then close_books(place) end
 end
 
 -- Enters `place` anew: fresh seq, fresh tag.

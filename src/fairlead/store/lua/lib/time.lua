@@ -62,7 +62,7 @@ end
 local function age_out_of(place, now)
   local after = threshold(place)
   if not after then return 0 end
-  local due = up_to(ordered(age_key(place)), now - after, AT_ONCE)
+  local due = up_to(age_of(place), now - after, AT_ONCE)
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
   for _, id in ipairs(due) do
     local t = task_record(id)
@@ -96,7 +96,7 @@ local function next_alarm()
   for _, set in ipairs({leases, delayed, waits, refills}) do instants[#instants + 1] = first_score(set) end
   for _, place in ipairs({"2n", "1n", "1p"}) do
     local after = threshold(place)
-    local arrival = after and first_score(ordered(age_key(place)))
+    local arrival = after and first_score(age_of(place))
     if arrival then instants[#instants + 1] = arrival + after end
   end
   if #instants > 0 then return math.min(unpack(instants)) end

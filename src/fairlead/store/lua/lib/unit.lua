@@ -6,14 +6,15 @@
 local writes, flushers = {}, {}
 local NONE = {} -- stands for a table that nothing was put into yet
 
+local format, kind_of, to_number = string.format, type, tonumber -- what is used most is found without a search
+
 local function int(value)
-  return string.format("%d", value)
+  return format("%d", value)
 end
 
 -- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
 local function text_of(value)
-  if type(value) == "number" and value % 1 == 0 then return int(value) end
-  return value
+  return kind_of(value) == "number" and value % 1 == 0 and format("%d", value) or value
 end
 
 -- {"COMMAND", key, ...}
