@@ -73,7 +73,7 @@ async def test_ctrl_c_goes_to_every_process_of_the_terminal_and_stops_none_that_
         assert await workers.exit_code() == 0
     for task in tasks:
         ended = await task.get()
-        assert (ended.result, ended.attempt) == ("done", 1), ended
+        assert (ended.result, ended.attempt) == ("done", 1), workers.said()
 
 
 async def drains(store: Store) -> bool:
