@@ -5,8 +5,9 @@ import contextlib
 import os
 import stat
 import subprocess
+import tempfile
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,17 @@ async def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
         assert await client.ping()
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Shorter than `tmp_path`, whose number grows with every run of the tests."""
+    with tempfile.TemporaryDirectory(prefix="fl-") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.usefixtures("server_bin")
-async def test_a_deep_folder_gets_a_short_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = tmp_path / "t"
-    short.mkdir()
+async def test_a_deep_folder_gets_a_short_socket(
+    tmp_path: Path, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(short))
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     async with opened_client(deep) as (engine, client):

@@ -38,10 +38,10 @@ local function whole(key)
 end
 
 local function load_fields(view, names)
-  local values, known, before = call("HMGET", view.key, unpack(names)), {}, view.known
-  for i = 1, #names do known[names[i]] = values[i] end
-  for field, value in pairs(before) do known[field] = value end
-  view.known = known
+  local values, known = call("HMGET", view.key, unpack(names)), view.known
+  for i = 1, #names do
+    if known[names[i]] == nil then known[names[i]] = values[i] end
+  end
   return view
 end
 
