@@ -29,6 +29,7 @@ class Sizes:
     killed_jobs: int = 1_000
     killed_seconds: float = 0.05  # of each of those jobs
     killed_lease: int = 10
+    low_seconds: float = 0  # of each low job that the high ones pass
     give_up: int = 120  # seconds after the kill
 
     @property
@@ -42,7 +43,15 @@ class Sizes:
 
 def quick(tasks: int) -> Sizes:
     return Sizes(
-        tasks, rounds=1, pickups=20, idle_seconds=1, calm=0.05, killed_jobs=120, killed_lease=2, give_up=10
+        tasks,
+        rounds=1,
+        pickups=20,
+        idle_seconds=1,
+        calm=0.05,
+        killed_jobs=120,
+        killed_lease=2,
+        low_seconds=1,  # so few would else be done before the high ones are there
+        give_up=10,
     )
 
 
@@ -108,7 +117,7 @@ async def priority(contender: Contender, sizes: Sizes) -> Seen:
     """Submits a few high jobs while many low ones are being worked off: when has the last high one run?"""
     await contender.client.flushall()
     async with contender.producer() as producer:
-        await producer.submit(0, sizes.tasks, bulk=True, priority="low")
+        await producer.submit(0, sizes.tasks, bulk=True, seconds=sizes.low_seconds, priority="low")
         async with contender.worker() as worker:
             await contender.wait_for(max(1, sizes.tasks // 10), worker)
             queued = await producer.submit(sizes.tasks, sizes.urgent, bulk=True, priority="high")
