@@ -20,6 +20,20 @@ from tests.workers import Yard
 
 TARGET = "tests.apps.draining:fl"
 
+# Nothing here waits for a lease to end, so none may end however busy the machine is.
+PATIENT = """
+[worker]
+heartbeat_seconds = 2
+missed_heartbeats = 15
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "patient.toml"
+    path.write_text(PATIENT)
+    return path
+
 
 @pytest.fixture
 async def fl(new_app: Any) -> AsyncIterator[Fairlead]:

@@ -187,7 +187,7 @@ class Worker:
             elif task_id in beat["lease_ends"]:
                 run.lease_ends = beat["lease_ends"][task_id]
             elif run.claimed_at < beat["sent"]:  # not one that was claimed while the beat was on its way
-                run.stop(Stop.LOST)
+                self._lose(run)
         if beat["state"] == "draining":
             self.drain()
 
@@ -201,12 +201,17 @@ class Worker:
             now = monotonic()
             for run in list(self._claimer.running.values()):
                 if now > run.lease_ends - margin:
-                    run.stop(Stop.LOST)
+                    self._lose(run)
                 if run.stop_asked_at is not None:
                     # a moment in any case: this process may just have woken from a sleep of many leases
                     self._insist(run, now > max(run.lease_ends, run.stop_asked_at + margin / 2))
             self._show_life()
             await asyncio.sleep(min(LIFE_SECONDS, margin / 2))
+
+    def _lose(self, run: Run) -> None:
+        if run.stop_asked_at is None:
+            log.warning("lease_lost worker=%s task=%s fence=%s", self.id, run.task.task_id, run.task.fence)
+        run.stop(Stop.LOST)
 
     def _show_life(self) -> None:
         """And tells which runs are not in this process: if it dies, it is not by their doing."""
