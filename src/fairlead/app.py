@@ -1,5 +1,7 @@
 """The Python front: `Fairlead`, `@fl.task`, submitting, limits, pipelines, and a worker in this process."""
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -29,6 +31,8 @@ from fairlead.worker.worker import Worker, WorkerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+PER_CALL = 250  # tasks of many: the store does nothing else meanwhile, so not as many as it would take
 
 #: Options that a submit has too, but that `task` and `cron` mean for the type as a whole.
 OF_TYPES = ("limits", "max_retries", "required_capabilities")
@@ -189,10 +193,23 @@ class Fairlead:
 
     async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
         """Many at once, made by `function.new(...)`. In order; a refused one is answered with its error."""
-        wanted = list(tasks)
+        wanted = list(tasks)  # all of them first: if one cannot be made, none is submitted
+        # The store answers calls in order, so the next is made ready while it works on this one; a gateway
+        # may take two calls in any order.
+        size, most_under_way = (PER_CALL, 2) if isinstance(self.door, Store) else (MOST_PER_CALL, 1)
         answers: list[Submitted | FairleadError] = []
-        for i in range(0, len(wanted), MOST_PER_CALL):
-            answers += await self.door.submit(*wanted[i : i + MOST_PER_CALL])
+        under_way: deque[asyncio.Task[list[Submitted | FairleadError]]] = deque()
+        try:
+            for i in range(0, len(wanted), size):
+                under_way.append(asyncio.create_task(self.door.submit(*wanted[i : i + size])))
+                await asyncio.sleep(0)  # it is sent now
+                if len(under_way) == most_under_way:
+                    answers += await under_way.popleft()
+            while under_way:
+                answers += await under_way.popleft()
+        finally:
+            for call in under_way:
+                call.cancel()
         return [one if isinstance(one, FairleadError) else TaskHandle(self.door, one) for one in answers]
 
     async def get(self, task_id: str) -> TaskHandle[Any]:

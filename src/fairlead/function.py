@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import datetime
 from typing import (
     TYPE_CHECKING,
@@ -121,7 +121,7 @@ def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str
         if run_at.tzinfo is None:
             raise InvalidInput("run_at", "has no time zone: use datetime(..., tzinfo=UTC)")
         given["run_at"] = round(run_at.timestamp() * 1000)
-    return replace(NewTask(task_type=task_type, parameters=parameters), **given)
+    return NewTask(task_type=task_type, parameters=parameters, **given)
 
 
 def new_job(feature_name: str, input_data: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:

@@ -1,7 +1,7 @@
 """What whoever submitted a task can do with it: wait, watch, cancel, and submit many at once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -247,8 +247,20 @@ async def test_more_than_a_thousand_go_in_several_calls_in_order(fl: Fairlead) -
     async with fl:
         handles = await fl.submit_many(tasks)
         assert [getattr(one, "task_id", one) for one in handles] == [one.task_id for one in tasks]
+        assert [getattr(one, "queue_position", one) for one in handles] == list(range(1, 2501))
         assert (await fl.store.stats()).queues["medium"].depth == 2500
         assert await fl.submit_many([]) == []
+
+
+async def test_of_many_none_is_submitted_when_one_cannot_be_made(fl: Fairlead) -> None:
+    def made() -> Iterator[NewTask]:
+        yield from (NewTask(task_type="echo", parameters={"text": str(n)}) for n in range(600))
+        raise errors.InvalidInput("text", "it is not there")
+
+    async with fl:
+        with pytest.raises(errors.InvalidInput):
+            await fl.submit_many(made())
+        assert (await fl.store.stats()).queues["medium"].depth == 0
 
 
 async def test_a_submit_says_how_many_stand_before(fl: Fairlead) -> None:

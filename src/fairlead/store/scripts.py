@@ -20,7 +20,7 @@ then, not even `string`.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -109,18 +109,24 @@ def load(name: str, call: str = "redis.call") -> Script:
     body = (ACTS / f"{name}.lua").read_text()
     header = read_header(body)
     libraries = _only_what_is_used(_libraries(header.get("USES", ())), body)
-    begins = "".join(f"  begin_{library}()\n" for library in libraries)
     libraries = {library: _begun_anew(library, source) for library, source in libraries.items()}
-    core = "".join(libraries.pop(library) for library in CORE if library in libraries)
     # A function may use sixty names of those around it, and a file may have two hundred: what is used
     # everywhere stands outside a function that holds the others.
+    core = {library: libraries.pop(library) for library in CORE if library in libraries}
     program = (
-        f"{core}local run = (function()\n{''.join(libraries.values())}local function act()\n{body}end\n"
-        f"return function(KEYS, ARGV)\n  begin_call(KEYS, ARGV)\n{begins}  return act()\nend\nend)()\n"
+        f"{''.join(core.values())}local function begin_core(KEYS, ARGV)\n  begin_call(KEYS, ARGV)\n"
+        f"{_begins(core)}end\n"
+        f"local run = (function()\n{''.join(libraries.values())}local function act()\n{body}end\n"
+        f"return function(KEYS, ARGV)\n  begin_core(KEYS, ARGV)\n{_begins(libraries)}  return act()\nend\n"
+        "end)()\n"
     )
     keys, program = write_keys(program)
     arguments = header.get("ARGV", ())
     return Script(name, arguments, header.get("FLAGS", ()), _begin_call(call, keys, arguments) + program)
+
+
+def _begins(libraries: Iterable[str]) -> str:
+    return "".join(f"  begin_{library}()\n" for library in libraries)
 
 
 def _begin_call(call: str, keys: Mapping[str, str], arguments: Sequence[str]) -> str:

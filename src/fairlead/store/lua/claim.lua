@@ -14,12 +14,9 @@ if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unkn
 
 local function record_of(t)
   local record, job = t.known, job_of(t)
-  for _, value in pairs(record) do
-    if not value then -- some of it was deleted
-      record = {}
-      for field, kept in pairs(t.known) do record[field] = kept or nil end
-      break
-    end
+  if t.has_gaps then -- some of it was deleted
+    record = {}
+    for field, kept in pairs(t.known) do record[field] = kept or nil end
   end
   if job then record.parameters = step_parameters(job) end
   return record
@@ -56,31 +53,30 @@ local free = number(me, "capacity") - held
 local open = number(me, "capacity") - number(me, "reserve") - held_not_high
 local lanes_here, steps, ids = lanes_for(me), {left = 64 + tonumber(want)}, {}
 local running, leased_until = ordered(running_key(worker)), now + tonumber(lease)
+local freed_at = leased_until + setting("grace")
 
 local function start(sub)
   local id = string.sub(first(queue_of(sub)), 14)
   local t = whole(task_key(id)) -- its content is part of the answer
   t.id = id
-  local place, native_high = get(t, "place"), get(t, "priority") == "0"
+  local known = t.known
+  local place, native_high, tag = known.place, known.priority == "0", tonumber(known.tag)
   if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
   dequeue(t, sub)
-  book_start(place, number(t, "tag"))
+  book_start(place, tag)
   book_turn(place)
   take_units(id, needs_of(sub))
-  put(t, "state", "executing")
-  put(t, "fence", next_number("fence"))
-  put(t, "worker", worker)
-  put(t, "started", now)
-  put(t, "deadline", now + number(t, "timeout"))
-  put(t, "lease_until", leased_until)
-  lease_until(id, leased_until)
-  if get(t, "wait_until") then remove(waits, id) end
-  if get(t, "progress") then put(t, "progress", nil) end -- of an earlier run
-  if get(t, "emitted") then put(t, "emitted_before", get(t, "emitted")) end
-  add(running, id, native_high and 0 or 1)
+  put_all(t, {
+    "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
+    "deadline", now + known.timeout, "lease_until", leased_until,
+  })
+  begin_lease(id, freed_at, running, native_high and 0 or 1)
+  if known.wait_until then remove(waits, id) end
+  if known.progress then put(t, "progress", nil) end -- of an earlier run
+  if known.emitted then put(t, "emitted_before", known.emitted) end
   step_started(t, now)
   event(t, "claim", "queued", "executing", now, {
-    worker = worker, place = place, tag = number(t, "tag"), waited = now - number(t, "arrival"),
+    worker = worker, place = place, tag = tag, waited = now - known.arrival,
     looked_at = 64 + tonumber(want) - steps.left,
   })
   settle()
@@ -95,13 +91,12 @@ while #ids < tonumber(want) and free > 0 do
   start(sub)
 end
 
+if #ids > 0 then alarm_at(freed_at) end
 if request ~= "" then
   put(me, "request" .. letter, request)
   put(me, "granted" .. letter, table.concat(ids, " "))
 end
-put(me, "seen", now)
-me.ttl = 3600000 + setting("worker_ttl")
-add(workers, worker, now)
+heard_of(me, now)
 local has_room = #ids < tonumber(want) and free > 0
 if has_room and steps.left > 0 and wait == "1" then set_idle(me, open > 0, now) end
 local full = free <= 0 and #ids == 0 and wait == "1" -- it asks before the result is in that makes room for it

@@ -14,13 +14,13 @@ local function complete(t, report)
   local job = job_of(t)
   local problem = report.follow and refusal_of_all(report.follow) or job and check_context(job, report.result)
   if problem then return problem end
+  local known, ran = t.known, book_run(t, now)
   drop_lease(t)
-  learn_duration(get(t, "type"), book_run(t, now))
-  put(t, "reported", get(t, "fence"))
-  put(t, "result", report.result)
-  if get(t, "retries") or get(t, "crashes") then put(t, "error", nil) end -- of an earlier run
+  learn_duration(known.type, ran)
+  put_all(t, {"reported", known.fence, "result", report.result})
+  if known.retries or known.crashes then put(t, "error", nil) end -- of an earlier run
   local following = job and step_completed(job, t, report.result, now)
-  finish(t, "complete", "completed", now, {ran = now - number(t, "started"), worker = get(t, "worker")})
+  finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
   local followers = {}
   for i, spec in ipairs(report.follow or {}) do followers[i] = submit_task(spec, now, true) end
   if following then queue_steps(job, following, now) end

@@ -37,8 +37,6 @@ if status == "draining" then
   put(me, "state", "draining")
   stop_waiting(me)
 end
-put(me, "seen", now)
-me.ttl = 3600000 + setting("worker_ttl")
-add(workers, worker, now)
+heard_of(me, now)
 commit()
 return {"ok", get(me, "state"), answers, int(now)}

@@ -38,11 +38,18 @@ local function setting(name)
   return value
 end
 
+local counters = {} -- those that count on in this act, until it ends
+
 local function next_number(counter)
-  local value = (number(meta, counter) or 0) + 1
-  put(meta, counter, value)
+  local value = (counters[counter] or number(meta, counter) or 0) + 1
+  counters[counter] = value
   return value
 end
+
+local function write_counters()
+  for counter, value in pairs(counters) do put(meta, counter, value) end
+end
+on_commit(write_counters)
 
 -- Something will change by time alone then: nobody needs to look for it before.
 local function alarm_at(time)

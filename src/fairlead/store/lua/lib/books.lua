@@ -31,10 +31,7 @@ local function set_fin(account, key, fin)
 end
 
 local function set_virtual(account, v)
-  if v > account.v then
-    account.v = v
-    put(meta, "virtual_" .. account.name, v)
-  end
+  if v > account.v then account.v, account.moved = v, true end
 end
 
 -- Expected milliseconds of a task type.
@@ -100,6 +97,7 @@ end
 
 local function write_books()
   for _, account in pairs(accounts) do
+    if account.moved then put(meta, "virtual_" .. account.name, account.v) end
     if account.cleared then write({"DEL", account.key}) end
     local adds, removes = {}, {}
     for key in pairs(account.changed or {}) do

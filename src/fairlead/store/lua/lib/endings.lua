@@ -6,14 +6,14 @@ local dead = ordered(dead_key)
 local ended, ended_key = {}, nil -- state -> tasks that ended in this act
 
 local function finish(t, act, state, now, detail)
-  local from = get(t, "state")
-  put(t, "state", state)
-  put(t, "finished", now)
-  put(t, "wait_until", nil)
+  local known = t.known
+  local from = known.state
+  put_all(t, {"state", state, "finished", now})
+  if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
   if replayable then add(dead, t.id, now) end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
-  t.beside = get(t, "emitted") and output_key(t.id)
+  t.beside = known.emitted and output_key(t.id)
   local job = state ~= "completed" and job_of(t)
   if job then step_failed(job, t, state, now, detail and detail.crashes) end
   event(t, act, from, state, now, detail)
@@ -90,8 +90,9 @@ end
 
 -- What the run cost is known now: correct the books. A run that is `repeated` was charged for the next one.
 local function book_run(t, now, repeated)
-  local actual, cost = now - number(t, "started"), number(t, "cost")
-  correct_books(get(t, "place"), get(t, "fair") or "", actual + (repeated and cost or 0), cost, number(t, "weight") or 1)
+  local known = t.known
+  local actual, cost = now - known.started, tonumber(known.cost)
+  correct_books(known.place, known.fair or "", actual + (repeated and cost or 0), cost, tonumber(known.weight) or 1)
   return actual
 end
 
@@ -115,11 +116,12 @@ end
 -- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
 local function refused(t, worker, fence)
   if not t then return "unknown_task" end
-  local stopping = get(t, "stopping")
-  if stopping and (fence == stopping or (not fence and worker == get(t, "worker"))) then
+  local known = t.known
+  local stopping = known.stopping
+  if stopping and (fence == stopping or (not fence and worker == known.worker)) then
     drop_lease(t) -- cancelled while it ran: the report shows that it runs no more
     return "fenced"
   end
-  if fence and fence == get(t, "reported") then return "repeated" end
+  if fence and fence == known.reported then return "repeated" end
   return not is_held_by(t, worker, fence) and "fenced" or nil
 end

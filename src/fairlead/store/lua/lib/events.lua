@@ -7,7 +7,7 @@ local events, told = {}, {}
 -- Numbers what is told of a task, without a gap. A record that does not say has told of its submit alone: most of those that
 -- wait are like that, and pay nothing for it.
 local function next_told(t)
-  local seq = (number(t, "told") or 1) + 1
+  local seq = (tonumber(t.known.told) or 1) + 1
   put(t, "told", seq)
   return seq
 end
@@ -26,7 +26,7 @@ end
 -- `detail` is a table of small facts for history, or nil.
 local function event(t, act, from, to, now, detail)
   local seq = from and next_told(t) or 1
-  events[#events + 1] = {t.id, act, from or "", to, now, number(t, "fence") or 0, detail or "", seq, told_to_job(t, act)}
+  events[#events + 1] = {t.id, act, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, told_to_job(t, act)}
 end
 
 -- For live listeners alone, and nothing to them but `detail`, which is JSON. Each is a message of its own: it may be large.

@@ -4,11 +4,12 @@
 
 local hash_views, hash_list = {}, {}
 
--- `ttl` and `persist` of a view say when it runs out, and with it the key `beside` it.
+-- `ttl` and `persist` of a view say when it runs out, and with it the key `beside` it. `sets` is the command that writes what
+-- this act has changed, `at` says where in it each field has its value.
 local function hash(key)
   local view = hash_views[key]
   if not view then
-    view = {key = key, known = {}, changed = NONE}
+    view = {key = key, known = {}}
     hash_views[key] = view
     hash_list[#hash_list + 1] = view
   end
@@ -17,7 +18,7 @@ end
 
 -- A hash that is made by this act, of these fields.
 local function new_hash(key, fields)
-  local view = {key = key, known = fields, changed = NONE, whole = true, is_new = true}
+  local view = {key = key, known = fields, whole = true, is_new = true}
   hash_views[key] = view
   hash_list[#hash_list + 1] = view
   return view
@@ -30,7 +31,10 @@ local function whole(key)
     view.whole = true
     local flat, known, before = call("HGETALL", key), {}, view.known
     for i = 1, #flat, 2 do known[flat[i]] = flat[i + 1] end
-    for field, value in pairs(before) do known[field] = value end -- what this act has changed, or read
+    for field, value in pairs(before) do -- what this act has changed, or read
+      known[field] = value
+      view.has_gaps = true
+    end
     view.known = known
   end
   if next(view.known) == nil then return nil end
@@ -39,6 +43,10 @@ end
 
 local function load_fields(view, names)
   local values, known = call("HMGET", view.key, unpack(names)), view.known
+  if next(known) == nil then
+    for i = 1, #names do known[names[i]] = values[i] end
+    return view
+  end
   for i = 1, #names do
     if known[names[i]] == nil then known[names[i]] = values[i] end
   end
@@ -61,18 +69,47 @@ end
 
 -- nil deletes the field.
 local function put(view, field, value)
-  local known, changed = view.known, view.changed
+  local known = view.known
   if not value then
     if not known[field] and (view.whole or known[field] == false) then return end -- it is not there
     value = false
+    view.has_gaps = true
   end
   known[field] = value
   if view.is_new then return end -- all of it is written
-  if changed == NONE then
-    changed = {}
-    view.changed = changed
+  local at = view.at
+  if not at then
+    at = {}
+    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
   end
-  changed[field] = true
+  local position = at[field]
+  if not position then
+    position = view.length + 2
+    at[field], view.length, view.sets[position - 1] = position, position, field
+  end
+  view.sets[position] = value
+end
+
+-- Several at once, {field, value...}; none is deleted.
+local function put_all(view, pairs_of)
+  local known, at = view.known, view.at
+  if not at then
+    at = {}
+    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
+  end
+  local sets, length = view.sets, view.length
+  for i = 1, #pairs_of, 2 do
+    local field, value = pairs_of[i], pairs_of[i + 1]
+    known[field] = value
+    local position = at[field]
+    if not position then
+      length = length + 2
+      position = length
+      at[field], sets[position - 1] = position, field
+    end
+    sets[position] = value
+  end
+  view.length = length
 end
 
 local function change_count(view, field, by)
@@ -81,34 +118,56 @@ local function change_count(view, field, by)
   return count
 end
 
-local function write_fields(view, fields)
-  local sets, dels, count, known = {"HSET", view.key}, NONE, 2, view.known
-  for field in pairs(fields) do
-    local value = known[field]
+local MOST_ARGUMENTS = 402 -- that fit the Lua stack with certainty, and are worth a command of their own
+
+local function command_for_new(view)
+  local sets, length = {"HSET", view.key}, 2
+  for field, value in pairs(view.known) do
     if value then
-      if kind_of(value) == "number" then value = text_of(value) end
-      sets[count + 1], sets[count + 2] = field, value
-      count = count + 2
-    elseif not view.is_new then
-      if dels == NONE then dels = {} end
-      dels[#dels + 1] = field
-    end
-    if count >= 400 then -- as much as fits the Lua stack
-      write(sets)
-      sets, count = {"HSET", view.key}, 2
+      sets[length + 1], sets[length + 2] = field, value
+      length = length + 2
     end
   end
-  if count > 2 then write(sets) end
-  write_many("HDEL", view.key, dels, 1)
+  return sets, length
+end
+
+-- What is deleted, or too long for one command.
+local function write_apart(key, sets, length)
+  local kept, gone = {}, {}
+  for i = 3, length, 2 do
+    if sets[i + 1] then
+      kept[#kept + 1] = sets[i]
+      kept[#kept + 1] = sets[i + 1]
+    else
+      gone[#gone + 1] = sets[i]
+    end
+  end
+  write_many("HSET", key, kept, 2)
+  write_many("HDEL", key, gone, 1)
+end
+
+local function write_fields(view)
+  local sets, length = view.sets, view.length
+  if view.is_new then sets, length = command_for_new(view) end
+  local has_gone = false
+  for i = 4, length, 2 do
+    local value = sets[i]
+    if value then
+      sets[i] = texts[value] or text_of(value)
+    else
+      has_gone = true
+    end
+  end
+  if has_gone or length > MOST_ARGUMENTS then
+    write_apart(view.key, sets, length)
+  elseif length > 2 then
+    write(sets)
+  end
 end
 
 local function write_hashes()
   for _, view in ipairs(hash_list) do
-    if view.is_new then
-      write_fields(view, view.known)
-    elseif view.changed ~= NONE then
-      write_fields(view, view.changed)
-    end
+    if view.is_new or view.sets then write_fields(view) end
     if view.persist then write({"PERSIST", view.key}) end
     if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
     if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end

@@ -9,7 +9,7 @@ local function job_record(id)
 end
 
 local function job_of(t)
-  return get(t, "step") and job_record(get(t, "job_id"))
+  return t.known.step and job_record(t.known.job_id)
 end
 
 local function stages_of(job)

@@ -5,8 +5,8 @@
 local leases, waits = ordered(leases_key), ordered(waits_key)
 local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in this act
 
--- What acts ask of a task at once. Anything else is read when it is asked for, and its content, which may be large, by those
--- who want it.
+-- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
+-- content, which may be large, by those who want it.
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
   "cost", "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "ahead", "wait_until", "retries",
@@ -22,10 +22,16 @@ local function task_record(id)
   return get(t, "state") and t or nil
 end
 
-local function lease_until(holder, instant)
-  local freed_at = instant + setting("grace")
+local function lease_until(holder, ends)
+  local freed_at = ends + setting("grace")
   add(leases, holder, freed_at)
   alarm_at(freed_at)
+end
+
+-- Of a task that starts on a worker. When the alarm is due the caller says once for all that start together.
+local function begin_lease(id, freed_at, running, rank)
+  insert(leases, id, freed_at)
+  insert(running, id, rank)
 end
 
 -- It fails when nobody has started it by then.
@@ -37,14 +43,16 @@ end
 
 -- May the caller with this fence (or, without one, this worker) speak for the run of `t`?
 local function is_held_by(t, worker, fence)
-  if get(t, "state") ~= "executing" then return false end
-  if fence then return fence == get(t, "fence") end
-  return worker == get(t, "worker")
+  local known = t.known
+  if known.state ~= "executing" then return false end
+  if fence then return fence == known.fence end
+  return worker == known.worker
 end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
 local function drop_lease(t)
-  local worker, limits = get(t, "worker"), get(t, "limits")
+  local known = t.known
+  local worker, limits = known.worker, known.limits
   remove(leases, t.id)
   if limits then free_units(t.id, needs(limits)) end
   local gone = dropped[worker]
@@ -54,8 +62,8 @@ local function drop_lease(t)
   end
   remove(gone.running, t.id)
   gone.all = gone.all + 1
-  if get(t, "priority") ~= "0" then gone.not_high = gone.not_high + 1 end
-  put(t, "stopping", nil)
+  if known.priority ~= "0" then gone.not_high = gone.not_high + 1 end
+  if known.stopping then put(t, "stopping", nil) end
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high.

@@ -15,24 +15,37 @@ local function ordered(key)
 end
 
 local function remove(set, member)
-  if set.added ~= NONE then set.added[member] = nil end
-  if set.removed == NONE then set.removed = {} end
-  set.removed[member] = true
+  local added, removed = set.added, set.removed
+  if added[member] then
+    added[member] = nil
+    if not removed[member] then return end -- it came in this act: nothing of it was stored
+  end
+  if removed == NONE then
+    removed = {}
+    set.removed = removed
+  end
+  removed[member] = true
 end
 
-local function add(set, member, score)
-  remove(set, member)
+-- A member that is not stored, or was removed by this act.
+local function insert(set, member, score)
   if set.added == NONE then set.added = {} end
   set.added[member] = score
 end
 
--- The window grows: one claim looks at one head, a batch at many.
-local function read_on(set)
+local function add(set, member, score)
+  if set.removed == NONE then set.removed = {} end
+  set.removed[member] = true
+  insert(set, member, score)
+end
+
+-- The window grows: one claim looks at one head, a batch at many. `passed`: nothing of it is needed any more.
+local function read_on(set, passed)
   local more = call("ZRANGE", set.key, set.loaded, set.loaded + set.chunk - 1, "WITHSCORES")
   set.loaded = set.loaded + set.chunk
   if #more < 2 * set.chunk then set.exhausted = true end
-  if set.window == NONE then
-    set.window = more
+  if passed or set.window == NONE then
+    set.window, set.at = more, 1
   else
     for i = 1, #more do set.window[#set.window + 1] = more[i] end
   end
@@ -44,7 +57,7 @@ local function skip_removed(set)
     local member = set.window[set.at]
     if member == nil then
       if set.exhausted then return nil end
-      read_on(set)
+      read_on(set, true) -- all in the window were removed
     elseif set.removed[member] then
       set.at = set.at + 2
     else
@@ -94,7 +107,7 @@ end
 
 local function write_ordered()
   for _, set in ipairs(ordered_list) do
-    if set.removed ~= NONE then
+    if set.removed ~= NONE or set.added ~= NONE then
       local adds, removes, count = {}, {}, 0
       for member, score in pairs(set.added) do
         adds[count + 1], adds[count + 2] = text_of(score), member

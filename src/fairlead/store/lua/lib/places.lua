@@ -35,10 +35,10 @@ local function stand(sub, where, seq, tag)
   local home = get(homes, sub)
   if home then leave(sub, home) end
   if where == "h" then
-    add(heads_of(sub), seq .. "s" .. sub, tag)
+    insert(heads_of(sub), seq .. "s" .. sub, tag)
   elseif where then
     local lot = string.sub(where, 2)
-    add(ordered(parked_key(lot)), seq .. sub, tag)
+    insert(ordered(parked_key(lot)), seq .. sub, tag)
     touched_lots[lot] = "content"
   end
   put(homes, sub, where and seq .. where or nil)

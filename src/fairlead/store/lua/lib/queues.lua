@@ -7,6 +7,7 @@ local patience = ordered(patience_key)
 local AHEAD = -1 -- the tag of those that go ahead of all others of their place
 local touched_subs, ages = {}, {}
 local entered_subs = {} -- sub-queue -> tasks that entered it in this act
+local stored_in, come_to = {}, {} -- place -> tasks in it before this act, and how many more they are now
 
 -- The tasks of a place by arrival.
 local function age_of(place)
@@ -16,6 +17,11 @@ local function age_of(place)
     ages[place] = set
   end
   return set
+end
+
+local function is_empty(place)
+  if not stored_in[place] then stored_in[place] = call("ZCARD", age_key(place)) end
+  return stored_in[place] + (come_to[place] or 0) == 0
 end
 
 local function lane_name(place, t)
@@ -64,8 +70,9 @@ local function enqueue(t, place, tag, seq)
   put(t, "place", place)
   put(t, "tag", tag)
   put(t, "seq", seq)
-  add(queue_of(sub), ticket(seq, t.id), tag)
-  add(age_of(place), t.id, number(t, "arrival"))
+  insert(queue_of(sub), ticket(seq, t.id), tag)
+  insert(age_of(place), t.id, number(t, "arrival"))
+  come_to[place] = (come_to[place] or 0) + 1
   count_waiting(t, 1)
   local after = threshold(place)
   if after then alarm_at(number(t, "arrival") + after) end
@@ -80,12 +87,13 @@ local function dequeue(t, starts_from)
   if starts_from or get(holds, sub) == t.id then end_hold(sub) end
   remove(queue_of(sub), ticket(number(t, "seq"), t.id))
   remove(age_of(place), t.id)
+  come_to[place] = (come_to[place] or 0) - 1
   count_waiting(t, -1)
   touched_subs[sub] = true
-  if first(age_of(place)) then return end
+  if not is_empty(place) then return end
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   local shared = setting("budget") == 0
-  if not (shared and first(age_of(other))) then close_books(place) end
+  if not shared or is_empty(other) then close_books(place) end
 end
 
 -- Enters `place` anew: fresh seq, fresh tag.

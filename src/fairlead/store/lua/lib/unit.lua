@@ -12,9 +12,16 @@ local function int(value)
   return format("%d", value)
 end
 
+local texts = {} -- of numbers: the same few instants and settings are written for every task of a batch
+
 -- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
 local function text_of(value)
-  return kind_of(value) == "number" and value % 1 == 0 and format("%d", value) or value
+  local text = texts[value]
+  if not text then
+    text = kind_of(value) == "number" and value % 1 == 0 and format("%d", value) or value
+    texts[value] = text
+  end
+  return text
 end
 
 -- {"COMMAND", key, ...}

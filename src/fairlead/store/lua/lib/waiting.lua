@@ -12,7 +12,7 @@ local function owner_of(tenant, user)
 end
 
 local function count_waiting(t, by)
-  local owner = owner_of(get(t, "tenant"), get(t, "user_id"))
+  local owner = owner_of(t.known.tenant, t.known.user_id)
   if owner then change_count(waiting, owner, by) end
 end
 

@@ -12,6 +12,13 @@ local function worker_record(id)
   end
 end
 
+-- It was heard of. Its record outlives it for an hour, to be asked about.
+local function heard_of(worker, now)
+  put(worker, "seen", now)
+  worker.ttl = 3600000 + setting("worker_ttl")
+  add(workers, worker.id, now)
+end
+
 -- What a worker serves, as one text: "o" (open) or "r" (only its reserve is free), task types or "*", capabilities.
 local function profile_of(worker, open)
   return (open and "o" or "r") .. get(worker, "types") .. ";" .. get(worker, "capabilities")
