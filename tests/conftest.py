@@ -9,10 +9,9 @@ import hypothesis
 import pytest
 
 from fairlead.settings import Settings
-from fairlead.store.connection import Connection, make_client
 from fairlead.store.doctor import examine
-from fairlead.store.keys import Keys
 from fairlead.store.store import Store
+from tests.connections import connected
 from tests.servers import Server, binary, running
 
 # How long an example takes says something about the machine, nothing about the code.
@@ -81,7 +80,7 @@ async def open_store(server: Server, settings: Settings) -> AsyncIterator[Callab
         namespace: str | None = None, clock: Callable[[], str] = lambda: "", settings: Settings = settings
     ) -> Store:
         name = namespace or f"test-{os.getpid()}-{next(namespaces)}"
-        store = Store(Connection(make_client(server.url), Keys(name)), settings, clock)
+        store = Store(connected(server.url, name), settings, clock)
         made.setdefault(name, store)
         return store
 

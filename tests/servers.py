@@ -1,6 +1,7 @@
 """Private real servers for the tests: the wheel's Valkey, Debian's Redis, and Valkey in cluster mode."""
 
 import contextlib
+import random
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,13 @@ import redis
 from fairlead.store.server_process import find_server
 
 KINDS = ("valkey", "redis", "cluster")
+
+#: Below those that the system gives to connections, any of which may come between the choice and the use.
+PORTS = range(10_000, 20_000)
+BUS = 10_000  # above the port of a cluster
+
+chance = random.SystemRandom()  # the tests' own is seeded, alike in all of their processes
+chosen: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,18 @@ def running(kind: str, *options: str) -> Iterator[Server]:
 
 
 def free_port() -> int:
-    # the cluster bus takes port + 10000
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port < 55000:
+        port = chance.choice(PORTS)
+        if port not in chosen and _is_free(port) and _is_free(port + BUS):
+            chosen.add(port)
             return port
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def _wait_until_ready(client: Any, kind: str) -> None:

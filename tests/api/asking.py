@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from fairlead.store.store import Store
+from tests.conftest import Clock
 from tests.store.looking import raw
 
 TASKS = "/api/v1/tasks"
@@ -81,13 +82,24 @@ async def stands_in_line(store: Store, worker: HttpWorker) -> bool:
     return bool(await raw(store).hexists(store.connection.keys.key("worker", worker.id), "idle"))
 
 
-async def post_and_hang_up(port: int, path: str, body: bytes) -> None:
+async def wait_in_vain(store: Store, job_id: str, seconds: int) -> None:
+    """As if they had passed since the job was queued: a patience so long cannot end again in the test."""
+    queued_at = (await store.jobs.get(job_id)).queued_at
+    await Store(store.connection, store.settings, Clock(queued_at + seconds * 1000)).promote()
+
+
+async def post(port: int, path: str, body: bytes) -> asyncio.StreamWriter:
+    """The line on which it was sent, and nobody listens for the answer."""
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     writer.write(head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
     await writer.drain()
-    writer.close()
-    await writer.wait_closed()
+    return writer
+
+
+async def hang_up(line: asyncio.StreamWriter) -> None:
+    line.close()
+    await line.wait_closed()
 
 
 def ids(tasks: Sequence[dict[str, Any]]) -> list[str]:

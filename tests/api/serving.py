@@ -1,17 +1,19 @@
 """`fairlead server` as an operator runs it: real processes that end with the test."""
 
+import asyncio
 import contextlib
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.settings import Settings
 from fairlead.settings_file import load_settings
 from tests.commands import FAIRLEAD
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,21 @@ class Gateway:
 
     def said(self) -> str:
         return self.log.read_text()
+
+    async def ended(self) -> None:
+        """Once it was told to stop: a second signal on its way out would end it out of order."""
+        await asyncio.to_thread(self.process.wait, 30)
+
+    @contextlib.asynccontextmanager
+    async def standing_still(self) -> AsyncIterator[None]:
+        """Whatever happens meanwhile, it finds at once when it goes on."""
+        status = Path(f"/proc/{self.process.pid}/stat")
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            await wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T")
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def children(self) -> list[int]:
         pid = self.process.pid

@@ -19,7 +19,7 @@ WHOLE = HEAD + b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_SERVER__READ_SECONDS": "0.5"}
+    return {"FAIRLEAD_SERVER__READ_SECONDS": "3"}
 
 
 @contextlib.asynccontextmanager

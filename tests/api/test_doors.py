@@ -83,7 +83,7 @@ async def test_the_first_key_closes_the_door_while_the_server_runs(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
-        async with httpx.AsyncClient(base_url=gateway.url) as client:
+        async with httpx.AsyncClient(base_url=gateway.url, timeout=40) as client:
             good(await client.get(TASKS))
             await live_store.api_keys.create("ann", ["read"])
 
@@ -105,7 +105,7 @@ async def test_with_insecure_they_are_served_and_that_is_logged(
     namespace = f"insecure-{os.getpid()}"
     engine = start_server("valkey").url
     with serving(engine, namespace, tmp_path, "--host", "0.0.0.0", "--insecure") as gateway:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}", timeout=40) as client:
             good(await client.get(TASKS, headers={"host": "anything"}))
         assert "insecure host=0.0.0.0" in gateway.said()
 
@@ -118,7 +118,7 @@ async def test_with_a_key_they_are_served_under_the_names_in_the_settings(
     namespace = live_store.connection.keys.namespace
     with serving(server.url, namespace, tmp_path, "--host", "0.0.0.0", env=env) as gateway:
         headers = {"host": "queue.example", "authorization": f"Bearer {key}"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}", timeout=40) as client:
             good(await client.get(TASKS, headers=headers))
             refused(await client.get(TASKS, headers={"host": "queue.example"}), 401, "unauthorized")
             refused(await client.get(TASKS, headers={**headers, "host": "evil.example"}), 421, "wrong_host")

@@ -95,10 +95,10 @@ async def test_the_worker_in_node_stops_what_is_cancelled_and_what_takes_too_lon
 async def test_the_worker_in_node_finishes_what_it_runs(api: httpx.AsyncClient, gateway: Gateway) -> None:
     need("node")
     async with working(gateway, *NODE) as process:
-        given = await submit(api, "sleep", parameters={"seconds": 0.5})
+        given = await submit(api, "sleep", parameters={"seconds": 4})
         await ended(api, given["task_id"], "executing")
         process.terminate()
-        assert (await ended(api, given["task_id"], "completed"))["result"] == {"slept": 0.5}
+        assert (await ended(api, given["task_id"], "completed"))["result"] == {"slept": 4}
         async with asyncio.timeout(30):
             await process.wait()  # it ends by itself: a second signal might reach it on its way out
 

@@ -1,6 +1,5 @@
 """Jobs over HTTP: what is asked for is what runs, and what cannot be is refused with what there is."""
 
-import asyncio
 from typing import Any
 
 import httpx
@@ -11,7 +10,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.task import Task
-from tests.api.asking import NO_TASK, TASKS, good, refused
+from tests.api.asking import NO_TASK, TASKS, good, refused, wait_in_vain
 from tests.store.looking import claim_one, raw
 
 JOBS = "/api/v1/jobs"
@@ -44,11 +43,8 @@ async def fail(store: Store, task: Task, retriable: bool = False) -> None:
 
 async def stuck(api: httpx.AsyncClient, store: Store) -> str:
     """A job that found no room in time."""
-    submitted = await submit(api, "note", max_wait_seconds=0.001)
-    job_id: str = submitted["job_id"]
-    async with asyncio.timeout(30):
-        while (await job(api, job_id))["status"] != "FAILED":
-            await store.promote()
+    job_id: str = (await submit(api, "note", max_wait_seconds=3600))["job_id"]
+    await wait_in_vain(store, job_id, 3600)
     return job_id
 
 

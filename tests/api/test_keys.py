@@ -182,7 +182,8 @@ async def test_tenants_see_their_own_and_operators_all(
 ) -> None:
     a, b, all_of_them = [await keys.make(tenant=tenant) for tenant in ("a", "b", None)]
     clients = {
-        key: httpx.AsyncClient(base_url=gateway.url, headers=bearer(key)) for key in (a, b, all_of_them)
+        key: httpx.AsyncClient(base_url=gateway.url, headers=bearer(key), timeout=40)
+        for key in (a, b, all_of_them)
     }
     one = await submit(clients[a], idempotency_key="same")
     two = await submit(clients[b], idempotency_key="same")

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -23,10 +25,12 @@ from tests.waiting import wait_until
 MOST = 5
 MIB = 1024 * 1024
 
+T = TypeVar("T")
+
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_SERVER__WRITE_SECONDS": "1", "FAIRLEAD_SERVER__LIVE_PER_KEY": str(MOST)}
+    return {"FAIRLEAD_SERVER__WRITE_SECONDS": "3", "FAIRLEAD_SERVER__LIVE_PER_KEY": str(MOST)}
 
 
 async def running(store: Store) -> Task:
@@ -48,6 +52,23 @@ async def emit_much(store: Store, task: Task) -> None:
         ]
 
 
+@contextlib.asynccontextmanager
+async def in_time(
+    way: Callable[..., AbstractAsyncContextManager[T]], *where: Any, **options: Any
+) -> AsyncIterator[T]:
+    """As soon as there is room: who hung up in the test before counts until the server has noticed."""
+    async with contextlib.AsyncExitStack() as stack:
+        opened: list[T] = []
+
+        async def is_open() -> bool:
+            with contextlib.suppress(InvalidStatus, AssertionError):  # a socket, a stream that is refused
+                opened.append(await stack.enter_async_context(way(*where, **options)))
+            return bool(opened)
+
+        await wait_until(is_open)
+        yield opened[0]
+
+
 async def there_is_room(gateway: Gateway, path: str) -> bool:
     """For one more connection."""
     with contextlib.suppress(InvalidStatus):
@@ -60,8 +81,8 @@ async def test_a_key_has_so_many_connections(gateway: Gateway, store: Store, api
     task = await running(store)
     path = f"/ws/{task.task_id}"
     async with contextlib.AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(socket(gateway, path)) for _ in range(MOST - 1)]
-        await stack.enter_async_context(stream(gateway, task.task_id))
+        opened = [await stack.enter_async_context(in_time(socket, gateway, path)) for _ in range(MOST - 1)]
+        await stack.enter_async_context(in_time(stream, gateway, task.task_id))
         status, problem = await refused_socket(gateway, path)
         assert (status, problem["code"]) == (429, "too_many_connections")
         refused(await api.get(f"{TASKS}/{task.task_id}/events"), 429, "too_many_connections")
@@ -77,22 +98,22 @@ async def quiet(gateway: Gateway, store: Store) -> AsyncIterator[str]:
     path = f"/ws/{submitted.task_id}"
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(MOST - 1):
-            await stack.enter_async_context(socket(gateway, path))
+            await stack.enter_async_context(in_time(socket, gateway, path))
         yield path
 
 
 async def test_a_socket_that_is_not_read_is_cut_off(gateway: Gateway, store: Store, quiet: str) -> None:
     task = await running(store)
-    async with socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
+    async with in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
         await hear_one(slow)
         slow.transport.pause_reading()
         await emit_much(store, task)
-        await wait_until(lambda: there_is_room(gateway, quiet), because="it is cut off")
+        await wait_until(lambda: there_is_room(gateway, quiet), 40, "it is cut off")
         slow.transport.resume_reading()
         heard, code = await hear_all(slow)  # who reads after all is told why
     assert code == 1013
     last = heard[-1]["seq"]
-    async with socket(gateway, f"/ws/{task.task_id}?after={last}") as again:
+    async with in_time(socket, gateway, f"/ws/{task.task_id}?after={last}") as again:
         assert (await hear_one(again))["seq"] == last + 1  # and goes on where it was
 
 
@@ -119,8 +140,8 @@ async def test_what_a_reader_does_not_take_is_not_kept_for_it(
 async def test_others_who_read_hear_all_of_it(gateway: Gateway, store: Store) -> None:
     task = await running(store)
     async with (
-        socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow,
-        socket(gateway, f"/ws/{task.task_id}") as quick,
+        in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1) as slow,
+        in_time(socket, gateway, f"/ws/{task.task_id}") as quick,
     ):
         await asyncio.gather(hear_one(slow), hear_one(quick))
         slow.transport.pause_reading()
@@ -184,6 +205,7 @@ async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tm
             gateway.process.terminate()
             assert [code for _, code in await asyncio.gather(hear_all(one), hear_all(two))] == [1012, 1012]
             assert [message async for message in events] == []
+        await gateway.ended()
 
 
 async def test_a_server_stops_also_when_nobody_reads(

@@ -14,6 +14,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
 from fairlead.task import Task
+from tests.api.asking import wait_in_vain
 from tests.api.listening import Message, hear, hear_all, numbers, socket, stream, types
 from tests.api.serving import Gateway
 from tests.store.looking import claim_one
@@ -182,10 +183,9 @@ async def test_a_cancelled_job_says_so(gateway: Gateway, store: Store) -> None:
 
 
 async def test_a_resumed_job_is_watched_anew(gateway: Gateway, store: Store) -> None:
-    job_id = await submitted(store, "note", max_wait_seconds=0.001)
-    async with socket(gateway, f"/ws/{job_id}") as opened, asyncio.timeout(30):
-        while (await store.jobs.get(job_id)).status != "FAILED":
-            await store.promote()
+    job_id = await submitted(store, "note", max_wait_seconds=3600)
+    async with socket(gateway, f"/ws/{job_id}") as opened:
+        await wait_in_vain(store, job_id, 3600)
         failed = (await hear_all(opened))[0][-1]
     assert (failed["type"], failed["code"], failed["retryable"]) == ("JOB_FAILED", "RESOURCE_EXHAUSTED", True)
     await store.jobs.resume(job_id)

@@ -204,6 +204,6 @@ async def test_there_is_no_other_socket(gateway: Gateway) -> None:
 
 async def test_the_head_of_a_stream_ends_at_once(gateway: Gateway, store: Store) -> None:
     task_id = await submit(store)
-    async with httpx.AsyncClient(base_url=gateway.url) as client:
+    async with httpx.AsyncClient(base_url=gateway.url, timeout=40) as client:
         answer = await client.head(f"{TASKS}/{task_id}/events")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")

@@ -181,6 +181,7 @@ async def test_a_server_that_stops_takes_the_tasks_along(
             stays = (await submit(opened))["task_id"]
             gateway.process.terminate()
             assert (await hear_all(opened))[1] == 1012
+        await gateway.ended()
     assert await status_of(live_store, task_id) == "cancelled"
     assert await status_of(live_store, stays) == "queued"
 

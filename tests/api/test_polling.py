@@ -10,9 +10,19 @@ import httpx
 from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, ids, post_and_hang_up, refused, stands_in_line, submit, task
+from tests.api.asking import (
+    HttpWorker,
+    good,
+    hang_up,
+    ids,
+    post,
+    refused,
+    stands_in_line,
+    submit,
+    task,
+)
 from tests.api.serving import Gateway
-from tests.store.looking import raw
+from tests.store.looking import new
 from tests.waiting import wait_until
 
 
@@ -26,6 +36,16 @@ async def polling(store: Store, worker: HttpWorker, **wishes: Any) -> AsyncItera
     finally:
         poll.cancel()
         await asyncio.gather(poll, return_exceptions=True)
+
+
+async def gone_when_called(store: Store, gateway: Gateway, worker: HttpWorker, body: bytes) -> str:
+    """A task for which a poll is woken whose line is cut: the server hears of both at once."""
+    line = await post(gateway.port, f"{worker.path}/poll", body)
+    await wait_until(lambda: stands_in_line(store, worker), because="it stands in line")
+    async with gateway.standing_still():
+        submitted = await store.submit_one(new())
+        await hang_up(line)
+    return submitted.task_id
 
 
 async def test_it_wakes_when_a_task_is_submitted(api: httpx.AsyncClient, store: Store) -> None:
@@ -60,7 +80,7 @@ async def test_a_worker_that_is_drained_while_it_waits_gets_nothing(
     api: httpx.AsyncClient, store: Store
 ) -> None:
     worker = await HttpWorker.register(api)
-    async with polling(store, worker, wait_seconds=3) as poll:
+    async with polling(store, worker) as poll:
         good(await api.post(f"/api/v1/workers/{worker.id}/drain"))
         await submit(api)
         assert await poll == []
@@ -99,20 +119,17 @@ async def test_who_has_gone_stands_in_no_line_and_gets_nothing(
 async def test_what_was_claimed_for_somebody_who_has_gone_goes_back_unrun(
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
-    """The line is cut while its claim waits for the server."""
     worker = await HttpWorker.register(api)
-    given = await submit(api)
-    await raw(store).execute_command("CLIENT", "PAUSE", 500, "ALL")
-    await post_and_hang_up(gateway.port, f"{worker.path}/poll", b'{"available_capacity": 1}')
+    task_id = await gone_when_called(store, gateway, worker, b'{"available_capacity": 1, "wait_seconds": 30}')
 
     async def came_back() -> bool:
-        found = await store.get(given["task_id"])
+        found = await store.get(task_id)
         return found.status is State.QUEUED and found.fence == 1
 
     await wait_until(came_back, because="it was claimed and given back")
-    back = await task(api, given["task_id"])
+    back = await task(api, task_id)
     assert (back["crash_count"], back["retry_count"]) == (0, 0)
-    assert ids(await worker.poll()) == [given["task_id"]]
+    assert ids(await worker.poll()) == [task_id]
 
 
 async def test_a_waiting_poll_of_an_unknown_worker_is_refused_at_once(api: httpx.AsyncClient) -> None:
@@ -125,15 +142,13 @@ async def test_what_was_claimed_by_a_request_with_an_id_waits_for_who_asks_again
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     worker = await HttpWorker.register(api)
-    given = await submit(api)
-    await raw(store).execute_command("CLIENT", "PAUSE", 500, "ALL")
-    body = b'{"available_capacity": 1, "request_id": "a1"}'
-    await post_and_hang_up(gateway.port, f"{worker.path}/poll", body)
+    body = b'{"available_capacity": 1, "wait_seconds": 30, "request_id": "a1"}'
+    task_id = await gone_when_called(store, gateway, worker, body)
 
     async def is_claimed() -> bool:
-        return (await store.get(given["task_id"])).status == "executing"
+        return (await store.get(task_id)).status == "executing"
 
     await wait_until(is_claimed)
     (polled,) = await worker.poll(1, request_id="a1")
-    assert (polled["task_id"], polled["fence"]) == (given["task_id"], 1)
+    assert (polled["task_id"], polled["fence"]) == (task_id, 1)
     good(await worker.complete(polled))

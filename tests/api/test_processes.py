@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import TASKS, HttpWorker, good, stands_in_line, submit, task
@@ -94,7 +95,7 @@ async def test_when_the_server_that_does_the_upkeep_is_killed_another_one_does_i
             return (await live_store.get(delayed.task_id)).status == "queued"
 
         await wait_until(is_queued)
-        assert "caretaker_elected" in other.said()
+        await wait_until(lambda: "caretaker_elected" in other.said())
         with pytest.raises(AssertionError):  # of the one that did not end in order
             stack.close()
 
@@ -133,12 +134,16 @@ async def test_a_server_that_is_told_to_stop_answers_those_who_wait(
             worker = await HttpWorker.register(api)
             good(await api.put("/api/v1/limits/gpu", json={"limit": 0}))
             lease: dict[str, Any] = {"lease_seconds": 30, "wait_seconds": 30}
-            waiting = [
-                asyncio.create_task(api.post("/api/v1/limits/gpu/leases", json=lease)),
-                asyncio.create_task(worker.post("poll", available_capacity=1, wait_seconds=30)),
-            ]
+            async with raw(live_store).monitor() as heard:
+                waiting = [
+                    asyncio.create_task(api.post("/api/v1/limits/gpu/leases", json=lease)),
+                    asyncio.create_task(worker.post("poll", available_capacity=1, wait_seconds=30)),
+                ]
+                while function_of("acquire") not in (await heard.next_command())["command"]:
+                    pass
             await wait_until(lambda: stands_in_line(live_store, worker))
             gateway.process.terminate()
             acquired, poll = await asyncio.gather(*waiting)
             assert good(poll)["tasks"] == []
             assert acquired.status_code == 409
+        await gateway.ended()

@@ -30,7 +30,7 @@ PROCESSES, EACH, KILLS = 4, 16, 8
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_WORKER__HEARTBEAT_SECONDS": "0.3", "FAIRLEAD_LEASE__GRACE_SECONDS": "0.2"}
+    return {"FAIRLEAD_WORKER__HEARTBEAT_SECONDS": "1.5", "FAIRLEAD_LEASE__GRACE_SECONDS": "0.2"}
 
 
 async def status(api: httpx.AsyncClient, name: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ async def test_the_slot_of_a_worker_that_died_is_free_when_its_lease_ends(api: h
 async def test_a_lease_is_renewed_or_ends(api: httpx.AsyncClient) -> None:
     good(await api.put(f"{LIMITS}/gpu", json={"limit": 1}))
     leases = f"{LIMITS}/gpu/leases"
-    lease = good(await api.post(leases, json={"lease_seconds": 0.5, "holder": "me"}), 201)
+    lease = good(await api.post(leases, json={"lease_seconds": 20, "holder": "me"}), 201)
     for _ in range(3):
         renewed = good(await api.post(f"{leases}/{lease['lease_id']}/renew", json={"lease_seconds": 30}))
         assert renewed["expires_at"] > lease["expires_at"]

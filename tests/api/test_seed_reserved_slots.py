@@ -166,10 +166,10 @@ async def test_a_poll_that_waits_gets_low_when_a_low_of_its_worker_ends(
     for _ in range(3):
         await schedule(api, "low")
     first, _ = await worker.poll(3)
-    waiting = asyncio.create_task(worker.poll(1, wait_seconds=20))
+    waiting = asyncio.create_task(worker.poll(1, wait_seconds=30))
     await wait_until(lambda: stands_in_line(store, worker))
     good(await worker.complete(first))
-    await wait_until(waiting.done, 5)  # and not only when its time is over
+    await wait_until(waiting.done, 10)  # and not only when its time is over
     assert len(await waiting) == 1
 
 

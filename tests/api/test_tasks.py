@@ -53,7 +53,7 @@ async def test_every_field_of_a_task_is_kept_as_it_was_asked_for(
         "timeout_seconds": 12.5,
         "max_retries": 7,
         "max_wait_seconds": 60,
-        "delay_seconds": 0.5,
+        "delay_seconds": 30,
         "idempotency_key": "k1",
         "trace_id": "t-1",
     }

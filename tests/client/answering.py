@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -29,6 +30,22 @@ async def answering(answer: Answer) -> AsyncIterator[str]:
         one.cancel()
     await asyncio.gather(*serving, return_exceptions=True)
     await asyncio.sleep(0)  # the loop closes what was aborted
+
+
+@contextlib.contextmanager
+def kept_port() -> Iterator[int]:
+    """A port that is nobody else's: a gateway told to listen there does, and until then nobody does."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what listens there sets it too
+        kept.bind(("127.0.0.1", 0))
+        yield kept.getsockname()[1]
+
+
+@contextlib.contextmanager
+def nobody_there() -> Iterator[str]:
+    """A URL at which nobody answers, whatever else is started meanwhile."""
+    with kept_port() as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def finish(writer: asyncio.StreamWriter) -> None:

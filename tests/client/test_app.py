@@ -26,7 +26,7 @@ from fairlead.store.store import Store
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import tour
-from tests.servers import free_port
+from tests.client.answering import nobody_there
 from tests.tickers import CRON
 from tests.waiting import wait_until
 
@@ -104,7 +104,7 @@ async def test_many_at_once(connected: Fairlead) -> None:
 
 
 async def test_units_are_held_while_a_block_runs(connected: Fairlead, store: Store) -> None:
-    async with connected.acquire("gpu", lease_seconds=1, holder="me") as lease:
+    async with connected.acquire("gpu", lease_seconds=6, holder="me") as lease:
         assert (await store.limits.get("gpu")).slots[0].holder == "me"
         with pytest.raises(LimitFull):
             async with connected.acquire("gpu"):
@@ -119,7 +119,7 @@ async def test_units_are_held_while_a_block_runs(connected: Fairlead, store: Sto
 
 
 async def test_a_handler_gets_more_time(fl: Fairlead) -> None:
-    @fl.task(timeout=0.5, max_retries=0)
+    @fl.task(timeout=30, max_retries=0)
     async def slow(ctx: Context) -> str:
         before = ctx.deadline
         ctx.extend(60)
@@ -203,7 +203,7 @@ def test_a_gateway_has_a_namespace_of_its_own() -> None:
 
 
 async def test_without_a_gateway_it_does_not_connect() -> None:
-    with pytest.raises(StoreUnavailable, match="does it run there"):
-        async with Fairlead(f"http://127.0.0.1:{free_port()}"):
+    with nobody_there() as url, pytest.raises(StoreUnavailable, match="does it run there"):
+        async with Fairlead(url):
             pass
     assert os.environ.get("FAIRLEAD_URL") is None

@@ -15,8 +15,8 @@ from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story, tour
+from tests.client.answering import nobody_there
 from tests.commands import Shell
-from tests.servers import free_port
 from tests.store.looking import claim_one
 from tests.waiting import wait_until
 from tests.workers import Yard
@@ -189,7 +189,8 @@ async def test_an_address_that_is_no_gateways_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("command", [("stats",), ("submit", "draw"), ("task", "list"), ("limit", "status")])
 async def test_no_gateway_there_is_not_reachable(tmp_path: Path, command: tuple[str, ...]) -> None:
-    ended = await Shell(tmp_path, ("--url", f"http://127.0.0.1:{free_port()}")).run(*command)
+    with nobody_there() as url:
+        ended = await Shell(tmp_path, ("--url", url)).run(*command)
     assert (ended.code, ended.out) == (3, "")
     assert "does it run there" in ended.err
 

@@ -229,7 +229,7 @@ async def test_types_and_limits_are_declared_and_the_rhythm_is_learned(client: C
     await client.submit_one(task)
     known = await store.get(task.task_id)
     assert (known.timeout_ms, known.limits, known.required_capabilities) == (5000, {"gpu": 1}, ("cuda",))
-    assert (client.settings.lease_ms, client.settings.worker.heartbeat_seconds) == (3000, 0.5)
+    assert (client.settings.lease_ms, client.settings.worker.heartbeat_seconds) == (40_000, 0.5)
     await client.declare("code", {}, {}, {"film": (("write",), ("draw", "sing"))})
     with pytest.raises(errors.InvalidInput) as caught:
         await client.declare("code", {"draw": TaskSettings(limits={"nothing": 1})}, {})

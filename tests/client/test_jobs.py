@@ -26,9 +26,8 @@ from fairlead.store.store import Store
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story
-from tests.client.answering import answering, losing_answers, read_request
+from tests.client.answering import answering, finish, losing_answers, nobody_there, read_request
 from tests.client.conftest import client_of
-from tests.servers import free_port
 
 
 @pytest.fixture
@@ -176,7 +175,7 @@ async def test_a_line_that_breaks_is_taken_up_where_it_was(fl: Fairlead, gateway
             pieces = answer.split(b"\n\n")
             answer = b"\n\n".join(pieces[:2]) + b"\n\n" if len(pieces) > 3 else answer
         writer.write(answer)
-        await writer.drain()
+        await finish(writer)
 
     async with answering(cut_short) as url, client_of(url) as client, asyncio.timeout(40):
         told = [message async for message in client.jobs.watch(await client.jobs.get(job.job_id))]
@@ -194,8 +193,9 @@ async def test_who_knows_the_end_is_told_that_there_is_nothing_new(fl: Fairlead,
 
 
 async def test_without_a_gateway_nobody_waits_for_a_job() -> None:
-    async with client_of(f"http://127.0.0.1:{free_port()}") as client:
-        with pytest.raises(StoreUnavailable):
-            await client.jobs.get(NO_TASK)
-        with pytest.raises(StoreUnavailable):
-            await client.jobs.submit(NewJob(feature_name="story"))
+    with nobody_there() as url:
+        async with client_of(url) as client:
+            with pytest.raises(StoreUnavailable):
+                await client.jobs.get(NO_TASK)
+            with pytest.raises(StoreUnavailable):
+                await client.jobs.submit(NewJob(feature_name="story"))

@@ -17,9 +17,8 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
-from tests.client.answering import always, answering, losing_answers, read_request
+from tests.client.answering import always, answering, losing_answers, nobody_there, read_request
 from tests.client.conftest import client_of
-from tests.servers import free_port
 from tests.store.looking import claim_one
 
 MADE: dict[type[errors.FairleadError], errors.FairleadError] = {
@@ -59,11 +58,12 @@ def test_an_unknown_code_is_kept() -> None:
 
 
 async def test_a_server_that_is_not_there_is_not_reachable() -> None:
-    async with client_of(f"http://127.0.0.1:{free_port()}") as client:
-        with pytest.raises(errors.StoreUnavailable, match="does it run there"):
-            await client.get(NO_TASK)
-        with pytest.raises(errors.StoreUnavailable):
-            await client.submit_one(NewTask(task_type="a"))
+    with nobody_there() as url:
+        async with client_of(url) as client:
+            with pytest.raises(errors.StoreUnavailable, match="does it run there"):
+                await client.get(NO_TASK)
+            with pytest.raises(errors.StoreUnavailable):
+                await client.submit_one(NewTask(task_type="a"))
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

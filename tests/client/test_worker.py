@@ -20,9 +20,9 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.apps import draining
-from tests.client.answering import losing_answers
+from tests.client.answering import kept_port, losing_answers, nobody_there
 from tests.client.conftest import QUICK, client_of
-from tests.servers import Server, free_port
+from tests.servers import Server
 from tests.waiting import wait_until
 from tests.workers import Yard
 
@@ -113,22 +113,6 @@ async def test_when_a_process_is_killed_its_task_is_run_by_the_next(
         assert await workers.end() == 0
 
 
-async def test_when_all_of_it_is_killed_another_takes_over_after_the_lease(
-    fl: Fairlead, yard: Yard, tmp_path: Path
-) -> None:
-    go = tmp_path / "go"
-    async with yard.workers(TARGET) as lost:
-        task = await draining.until.submit(str(go))
-        await began(task)
-        os.killpg(lost.process.pid, signal.SIGKILL)
-    fence = (await task.get()).fence
-    go.touch()
-    async with yard.workers(TARGET) as workers:
-        assert await task.result(timeout=40) == "done"
-        assert (await task.get()).fence > fence
-        assert await workers.end() == 0
-
-
 async def test_answers_that_are_lost_lose_no_task_and_run_none_twice(gateway: Gateway, store: Store) -> None:
     async with losing_answers(gateway.url, every=5) as url:
         fl = Fairlead(url)
@@ -158,13 +142,14 @@ def gateway_at(port: int, engine: str, namespace: str, folder: Path) -> Iterator
 
 @pytest.mark.timeout(120)
 async def test_a_gateway_that_comes_back_finds_its_workers_at_work(server: Server, tmp_path: Path) -> None:
-    port, namespace = free_port(), f"restart-{os.getpid()}-{os.urandom(4).hex()}"
-    url = f"http://127.0.0.1:{port}"
+    namespace = f"restart-{os.getpid()}-{os.urandom(4).hex()}"
     folder = tmp_path / "gateway"
     folder.mkdir()
-    yard = Yard(tmp_path, lambda: ("--url", url))
     go = tmp_path / "go"
     async with contextlib.AsyncExitStack() as stack:
+        port = stack.enter_context(kept_port())  # also while no gateway listens there
+        url = f"http://127.0.0.1:{port}"
+        yard = Yard(tmp_path, lambda: ("--url", url))
         client = await stack.enter_async_context(client_of(url))
         with gateway_at(port, server.url, namespace, folder):
             workers = await stack.enter_async_context(yard.workers(TARGET, "--capacity", "4"))
@@ -174,7 +159,7 @@ async def test_a_gateway_that_comes_back_finds_its_workers_at_work(server: Serve
                 await wait_until(lambda: is_in(store, held.task_id, State.EXECUTING))
             handle = TaskHandle[str](client, Submitted(held.task_id, State.EXECUTING))
             waiting = asyncio.create_task(handle.result(timeout=60))
-        go.touch()  # while nobody listens; the lease lasts 3 s
+        go.touch()  # while nobody listens; the lease outlasts it
         with gateway_at(port, server.url, namespace, folder):
             async with Store.connect(server.url, namespace) as store:
                 await store.submit(*(NewTask(task_type="pid") for _ in range(100)))
@@ -195,7 +180,7 @@ async def nothing_is_left(store: Store) -> bool:
 
 
 async def test_without_a_gateway_it_says_so_and_ends(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, lambda: ("--url", f"http://127.0.0.1:{free_port()}"))
-    workers = await yard.start(TARGET)
-    assert await workers.exit_code() == 3
+    with nobody_there() as url:
+        workers = await Yard(tmp_path, lambda: ("--url", url)).start(TARGET)
+        assert await workers.exit_code() == 3
     assert "does it run there" in workers.said()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.settings import Settings
 from fairlead.store.store import Store
 from tests.faults.fleet import Fleet
 from tests.faults.history import History
@@ -14,10 +15,12 @@ from tests.servers import Server
 
 
 @pytest.fixture
-async def fleet(live_store: Store, server: Server, tmp_path: Path) -> AsyncIterator[Fleet]:
-    """Worker processes on the namespace of `live_store`."""
+async def fleet(
+    live_store: Store, server: Server, tmp_path: Path, settings: Settings
+) -> AsyncIterator[Fleet]:
+    """Worker processes on the namespace of `live_store`, with its settings."""
     where = ("--engine", server.url, "--namespace", live_store.connection.keys.namespace)
-    async with Fleet(where, tmp_path) as made:
+    async with Fleet(where, tmp_path, settings=settings) as made:
         yield made
 
 

@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
 from fairlead.store import exec_tied
 from tests.commands import FAIRLEAD
@@ -24,15 +26,24 @@ HASTE = Settings(
     retry=RetrySettings(base_seconds=0.1, max_seconds=1),
 )
 LEASE = HASTE.lease_ms / 1000
-FILE = f"""
+
+
+def with_lease(seconds: float) -> Settings:
+    """As hasty, but for a lease that a busy machine does not let run out by itself."""
+    beats = round(seconds / HASTE.worker.heartbeat_seconds)
+    return replace(HASTE, worker=replace(HASTE.worker, missed_heartbeats=beats))
+
+
+def file_of(settings: Settings) -> str:
+    return f"""
 [worker]
-heartbeat_seconds = {HASTE.worker.heartbeat_seconds}
-missed_heartbeats = {HASTE.worker.missed_heartbeats}
+heartbeat_seconds = {settings.worker.heartbeat_seconds}
+missed_heartbeats = {settings.worker.missed_heartbeats}
 [lease]
-grace_seconds = {HASTE.lease.grace_seconds}
+grace_seconds = {settings.lease.grace_seconds}
 [retry]
-base_seconds = {HASTE.retry.base_seconds}
-max_seconds = {HASTE.retry.max_seconds}
+base_seconds = {settings.retry.base_seconds}
+max_seconds = {settings.retry.max_seconds}
 """
 
 
@@ -80,13 +91,14 @@ class Fleet:
     where: tuple[str, ...]  # options that name the store
     folder: Path
     more_settings: str = ""  # as in the file
+    settings: Settings = HASTE
     app: str = "tests.apps.faults:fl"
     env: dict[str, str] = field(default_factory=dict)
     crews: list[Crew] = field(default_factory=list)
     names: "itertools.count[int]" = field(default_factory=itertools.count)
 
     async def __aenter__(self) -> "Fleet":
-        (self.folder / "fleet.toml").write_text(FILE + self.more_settings)
+        (self.folder / "fleet.toml").write_text(file_of(self.settings) + self.more_settings)
         return self
 
     async def __aexit__(self, *_: object) -> None:

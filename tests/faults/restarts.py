@@ -92,7 +92,7 @@ class Breaker:
             for event in self._history.events[known:]:
                 if event.act == "claim" and event.at >= since:
                     first.setdefault(event.worker, event.at)
-            return len(first) == self._workers
+            return len(first) >= self._workers  # more when one was replaced meanwhile
 
         await wait_until(all_have, 40, "every worker claims")
         return first

@@ -5,13 +5,15 @@ import pytest
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from tests.faults.blocked import hold_up
-from tests.faults.fleet import HASTE, LEASE, Fleet
+from tests.faults.fleet import Fleet, with_lease
 from tests.faults.history import History
+
+LEASE = 3.0
 
 
 @pytest.fixture
 def settings() -> Settings:
-    return HASTE
+    return with_lease(LEASE)
 
 
 async def test_a_handler_that_blocks_the_event_loop_for_three_leases_keeps_its_lease(

@@ -10,13 +10,14 @@ import fairlead.worker
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.faults.fleet import HASTE, LEASE, ROOT, Fleet
+from tests.faults.fleet import ROOT, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.load import Load
 from tests.servers import Server
 from tests.waiting import wait_until
 
 WORKER = Path(fairlead.worker.__path__[0])
+LEASE = 4.0
 
 # Read by every Python process of the fleet before anything else: supervisor, workers, handlers' processes.
 JUMPING = """
@@ -31,7 +32,7 @@ time.time_ns = lambda: real_ns() + random.randint(-3600, 3600) * 10**9
 
 @pytest.fixture
 def settings() -> Settings:
-    return HASTE
+    return with_lease(LEASE)
 
 
 async def test_workers_whose_clocks_jump_by_an_hour_lose_no_lease_and_start_nothing_twice(
@@ -49,7 +50,7 @@ async def test_workers_whose_clocks_jump_by_an_hour_lose_no_lease_and_start_noth
     assert verdict.faults == []
     assert verdict.losses == []
     assert verdict.ends == {"completed": len(load.needs)}
-    await wait_until(lambda: long.task_id in history.ended)
+    await wait_until(lambda: long.task_id in history.ended, 40)
     assert [event.act for event in history.events if event.task == long.task_id][1:] == ["claim", "complete"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.faults.fleet import HASTE, LEASE, Fleet
+from tests.faults.fleet import HASTE, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.partitions import Afar, crews_afar, cut_off
 from tests.faults.sink import Sink
@@ -16,10 +16,13 @@ from tests.openers import is_running
 from tests.servers import Server
 from tests.waiting import wait_until
 
+LEASE = 4.0
+LONG = 2 * LEASE
+
 
 @pytest.fixture
 def settings() -> Settings:
-    return HASTE
+    return with_lease(LEASE)
 
 
 @pytest.fixture
@@ -28,41 +31,46 @@ async def crews(live_store: Store, server: Server, fleet: Fleet) -> AsyncIterato
         yield found
 
 
+@pytest.mark.timeout(180)
 async def test_a_handler_is_stopped_before_its_task_is_given_to_somebody_else(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
-    cut = await cut_off(live_store, crews, history, sink)
+    cut = await cut_off(live_store, crews, history, sink, seconds=LONG)
     assert cut.starts > 1
     assert cut.afar.crew.children() == [cut.pid]
 
 
+@pytest.mark.timeout(180)
 async def test_a_task_whose_worker_hears_no_answers_for_a_while_is_not_forgotten(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
     # its heartbeats arrive: the lease goes on, although the worker must give the run up
-    cut = await cut_off(live_store, crews, history, sink, silent=True)
+    cut = await cut_off(live_store, crews, history, sink, seconds=LONG, silent=True)
     assert cut.starts > 1
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("task_type", ["block", "sit"])
 async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_given_to_somebody_else(
     task_type: str, live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
-    cut = await cut_off(live_store, crews, history, sink, task_type=task_type)
+    cut = await cut_off(live_store, crews, history, sink, seconds=LONG, task_type=task_type)
     assert cut.starts > 1
     assert not is_running(cut.pid)
 
 
+@pytest.mark.timeout(180)
 async def test_a_process_whose_handler_cannot_be_stopped_is_killed_before_the_task_is_given_to_somebody_else(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
     workers = [afar.crew.children() for afar in crews]
-    cut = await cut_off(live_store, crews, history, sink, task_type="sit_apart")
+    cut = await cut_off(live_store, crews, history, sink, seconds=LONG, task_type="sit_apart")
     assert cut.starts > 1
     assert not is_running(cut.pid)
     assert [afar.crew.children() for afar in crews] == workers, "no worker had to end for it"
 
 
+@pytest.mark.timeout(180)
 async def test_an_idle_worker_comes_back_by_itself_after_a_long_cut(
     live_store: Store, crews: list[Afar], history: History
 ) -> None:

@@ -8,7 +8,7 @@ from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.faults.fleet import HASTE, Fleet
+from tests.faults.fleet import Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.poison import swallow
 from tests.faults.sink import Sink
@@ -18,9 +18,10 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def settings() -> Settings:
-    return HASTE
+    return with_lease(30)  # whoever dies here leaves a supervisor, who does not wait for its end
 
 
+@pytest.mark.timeout(180)
 async def test_poison_pills_are_quarantined_after_three_crashes_and_all_others_complete(
     live_store: Store, fleet: Fleet, history: History, seed: int
 ) -> None:
@@ -28,6 +29,7 @@ async def test_poison_pills_are_quarantined_after_three_crashes_and_all_others_c
     print(await swallow(live_store, history, seed, good=40, pills=4))
 
 
+@pytest.mark.timeout(180)
 async def test_a_task_that_runs_apart_is_not_charged_for_what_kills_its_worker(
     live_store: Store, fleet: Fleet, history: History, sink: Sink, server: Server
 ) -> None:

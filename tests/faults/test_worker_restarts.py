@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from fairlead.settings import EngineSettings
 from fairlead.store.doctor import examine
@@ -16,6 +17,7 @@ from tests.faults.restarts import durable, play
 from tests.faults.stage import stage
 
 
+@pytest.mark.timeout(180)
 async def test_a_durable_server_that_is_killed_under_load_loses_nothing_and_workers_resume(
     seed: int,
 ) -> None:
@@ -38,6 +40,7 @@ async def test_a_durable_server_that_is_killed_under_load_loses_nothing_and_work
             assert [await crew.end() for crew in scene.fleet.crews] == [0, 0]
 
 
+@pytest.mark.timeout(180)
 async def test_when_the_owner_of_the_embedded_server_is_killed_the_others_take_over(
     tmp_path: Path, seed: int
 ) -> None:

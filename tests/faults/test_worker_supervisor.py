@@ -10,16 +10,20 @@ import pytest
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.faults.fleet import HASTE, LEASE, Fleet
+from tests.faults.fleet import HASTE, LEASE, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.sink import Sink
 from tests.servers import Server, running
 from tests.waiting import wait_until
 
+# For those in which nobody waits for a lease to end.
+LONG_LEASE = pytest.mark.parametrize("settings", [with_lease(30)], ids=["long lease"], indirect=True)
+
 
 @pytest.fixture
-def settings() -> Settings:
-    return HASTE
+def settings(request: pytest.FixtureRequest) -> Settings:
+    chosen: Settings = getattr(request, "param", HASTE)
+    return chosen
 
 
 async def test_an_idle_worker_takes_over_from_a_crew_that_was_killed_as_a_whole(
@@ -34,7 +38,7 @@ async def test_an_idle_worker_takes_over_from_a_crew_that_was_killed_as_a_whole(
     await wait_until(lambda: sink.read(task.task_id))
     fleet.crew_of(sink.read(task.task_id)[0].pid).signal(signal.SIGKILL)
     noticed = HASTE.lease_ms / 1000 + HASTE.lease.grace_seconds
-    await wait_until(lambda: task.task_id in history.ended, noticed + 5, "somebody else has run it")
+    await wait_until(lambda: task.task_id in history.ended, noticed + 10, "somebody else has run it")
 
 
 async def idle_workers(store: Store, count: int) -> bool:
@@ -44,13 +48,14 @@ async def idle_workers(store: Store, count: int) -> bool:
     return len([mark for mark in marks if mark]) == count
 
 
+@LONG_LEASE
 async def test_a_dead_worker_is_replaced_though_a_process_it_has_started_lives_on(
     live_store: Store, fleet: Fleet, history: History, sink: Sink, server: Server
 ) -> None:
     crew = await fleet.start()
     task = NewTask(task_type="beget", parameters={"sink": server.url})
     await live_store.submit_one(task)
-    await wait_until(lambda: sink.read(task.task_id))
+    await wait_until(lambda: sink.read(task.task_id), 40)
     os.kill(sink.read(task.task_id)[0].pid, signal.SIGKILL)
     await wait_until(lambda: history.events[-1].act == "claim" and len(history.events) > 2, 20)
     assert [event.act for event in history.events] == ["submit", "claim", "expire", "claim"]
@@ -108,9 +113,10 @@ async def test_a_worker_can_be_told_to_end_while_the_store_is_away(tmp_path: Pat
             server.process.wait()
             await wait_until(lambda: "store_unavailable" in crew.said(), 40)
             crew.process.terminate()
-            await wait_until(lambda: crew.process.returncode is not None, 20, "it has ended")
+            await wait_until(lambda: crew.process.returncode is not None, 40, "it has ended")
 
 
+@LONG_LEASE
 async def test_a_worker_that_ends_because_of_a_handler_that_cannot_be_stopped_is_replaced(
     live_store: Store, fleet: Fleet, history: History
 ) -> None:
@@ -122,10 +128,11 @@ async def test_a_worker_that_ends_because_of_a_handler_that_cannot_be_stopped_is
     assert [event.act for event in history.events] == ["submit", "claim", "fail"]
     after = NewTask(task_type="work", parameters={"seconds": 0.01})
     await live_store.submit_one(after)
-    await wait_until(lambda: after.task_id in history.ended, 20, "there is a worker again")
+    await wait_until(lambda: after.task_id in history.ended, 40, "there is a worker again")
     assert crew.process.returncode is None
 
 
+@LONG_LEASE
 async def test_a_handlers_process_that_died_is_noticed_though_a_process_it_has_forked_lives_on(
     live_store: Store, fleet: Fleet, history: History
 ) -> None:

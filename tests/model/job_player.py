@@ -21,11 +21,10 @@ from fairlead.settings import (
     TaskSettings,
 )
 from fairlead.states import State
-from fairlead.store.connection import Connection, make_client
 from fairlead.store.doctor import examine
-from fairlead.store.keys import Keys
 from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
+from tests.connections import connected
 from tests.model.job_rules import LEASE_MS, RETRIES, RETRY_MS, Book, Step
 
 GRACE_MS = 1_000
@@ -52,7 +51,7 @@ class Player:
         self._books: dict[str, Book] = {}
         self._tasks: dict[str, tuple[Book, Step]] = {}
         self._held: dict[str, str] = {}  # which worker had which task last
-        connection = Connection(make_client(url), Keys(f"jobs-{next(names)}"))
+        connection = connected(url, f"jobs-{next(names)}")
         self._store = Store(connection, SETTINGS, clock=lambda: str(self._now))
 
     async def __aenter__(self) -> Self:

@@ -26,13 +26,12 @@ from fairlead.settings import (
     Slots,
 )
 from fairlead.states import State
-from fairlead.store.connection import Connection, make_client
 from fairlead.store.doctor import examine
-from fairlead.store.keys import Keys
 from fairlead.store.limits import Lease
 from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from fairlead.task import NewTask as Asked
+from tests.connections import connected
 from tests.model.wishes import LIMITS, TYPES, WEIGHTS, Wish, wish
 from tests.reading import events_of
 
@@ -97,7 +96,7 @@ class Machine(RuleBasedStateMachine):
             retry_max=8_000,
         )
         self.twin = Twin(policy)
-        connection = Connection(make_client(self.url), Keys(f"model-{next(names)}"))
+        connection = connected(self.url, f"model-{next(names)}")
         self.store = Store(connection, settings, clock=lambda: str(self.now))
         self.wait(self.store.open())
         for name, count in zip(LIMITS, slots, strict=False):

@@ -1,5 +1,6 @@
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -7,6 +8,7 @@ from tests.model.machine import Machine
 from tests.servers import running
 
 
+@pytest.mark.timeout(240)
 def test_the_store_chooses_and_remembers_exactly_as_the_rules_say() -> None:
     with running("valkey") as server, asyncio.Runner() as runner:
         Machine.url, Machine.loop, Machine.claims = server.url, runner.get_loop(), 0

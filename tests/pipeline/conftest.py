@@ -12,10 +12,11 @@ from fairlead.store.store import Store
 from tests.pipeline.servers import GOOD, RawService, raw_service, says
 from tests.servers import Server
 
+# Nothing here waits for a lease to end, so it outlives a busy machine; only `hasty` is to time out.
 QUICK = """
 [worker]
 heartbeat_seconds = 0.5
-missed_heartbeats = 6
+missed_heartbeats = 20
 reserve = 2
 [lease]
 grace_seconds = 0.2
@@ -27,6 +28,10 @@ url = "{url}"
 limit = 3
 timeout_seconds = 30
 max_attempts = 3
+[services.painter]
+url = "{url}"
+timeout_seconds = 30
+max_attempts = 1
 [services.hasty]
 url = "{url}"
 timeout_seconds = 0.2

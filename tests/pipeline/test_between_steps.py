@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 
 SETTINGS = """
 [promotion]
-low_to_medium_seconds = 2
+low_to_medium_seconds = 5
 medium_to_high_seconds = 3600
 [services.first]
 url = "http://127.0.0.1:{port}/v1/execute"
@@ -26,6 +26,7 @@ both = ["first", "second"]
 [priority_service]
 url = "http://127.0.0.1:{priorities}/users/{{user_id}}/priority"
 fallback = "low"
+timeout_seconds = 30
 """
 
 

@@ -49,7 +49,7 @@ def fl(live_store: Store, server: Server, settings: Settings, config: Path) -> F
     async def linger() -> None:
         await asyncio.Event().wait()
 
-    fl.pipeline("mixed", ["enhancer", Parallel(caption, "hasty", count), "enhancer"])
+    fl.pipeline("mixed", ["enhancer", Parallel(caption, "painter", count), "enhancer"])
     fl.pipeline("plain", [caption, [count, "caption"]])
     fl.pipeline("slow", [caption, linger])
     return fl
@@ -74,7 +74,7 @@ async def test_services_and_functions_one_after_another_and_side_by_side(
     assert sorted(key for key in context if not key.endswith("__attempts")) == [
         "step_0_enhancer",
         "step_1_caption",
-        "step_2_hasty",
+        "step_2_painter",
         "step_3_count",
         "step_4_enhancer",
     ]
@@ -121,15 +121,15 @@ async def test_a_failure_is_told_with_its_step(running: Fairlead, service: RawSe
 async def test_a_job_without_room_is_resumed(
     running: Fairlead, live_store: Store, service: RawService
 ) -> None:
-    await live_store.limits.set("service:hasty", Slots(limit=0))
+    await live_store.limits.set("service:painter", Slots(limit=0))
     job = await running.submit_job("mixed", max_wait_seconds=4)
     with pytest.raises(JobFailed) as caught:
         await job.result(timeout=40)
     assert (caught.value.code, caught.value.step, caught.value.retryable) == ("RESOURCE_EXHAUSTED", 2, True)
-    await live_store.limits.set("service:hasty", Slots(limit=1))
+    await live_store.limits.set("service:painter", Slots(limit=1))
     assert await job.resume() == ["step_1_caption", "step_3_count"]
     context = await job.result(timeout=40)
-    assert (context["step_1_caption__attempts"], context["step_2_hasty__attempts"]) == (1, 1)
+    assert (context["step_1_caption__attempts"], context["step_2_painter__attempts"]) == (1, 1)
 
 
 async def test_a_job_is_cancelled_while_a_service_works_on_it(running: Fairlead, service: RawService) -> None:

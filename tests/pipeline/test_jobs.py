@@ -64,14 +64,16 @@ async def ended(store: Store, job_id: str) -> Job:
 async def test_services_and_functions_work_on_one_job(
     app: Fairlead, live_store: Store, service: RawService
 ) -> None:
-    job_id = await submit(app, live_store, "enhancer", ["caption", "hasty"], "bind", trace_id="a" * 32)
+    job_id = await submit(app, live_store, "enhancer", ["caption", "painter"], "bind", trace_id="a" * 32)
     job = await ended(live_store, job_id)
     assert job.status is JobStatus.COMPLETED, job
     assert job.context["step_0_enhancer"] == {"status": "SUCCESS", **GOOD}
     assert job.context["step_1_caption"]["data"] == {"caption": "longer (en)"}
-    assert job.context["step_2_hasty"]["data"] == GOOD["data"]
+    assert job.context["step_2_painter"]["data"] == GOOD["data"]
     assert job.context["step_3_bind"]["data"][:2] == ["longer (en)", 3]
-    assert {"step_0_enhancer", "step_1_caption", "step_2_hasty"} <= set(job.context["step_3_bind"]["data"][2])
+    assert {"step_0_enhancer", "step_1_caption", "step_2_painter"} <= set(
+        job.context["step_3_bind"]["data"][2]
+    )
     first, second = service.asked
     assert first.body["payload"] == {"params": {"prompt": "a city"}, "context": {}}
     assert second.body["meta"]["step_index"] == 2
@@ -110,18 +112,18 @@ async def test_a_step_is_tried_as_often_as_its_service_allows(
 async def test_a_job_that_found_no_room_goes_on_where_it_was(
     app: Fairlead, live_store: Store, service: RawService
 ) -> None:
-    await live_store.limits.set("service:hasty", Slots(limit=0))
-    job_id = await submit(app, live_store, "enhancer", "hasty", max_wait_seconds=3)
+    await live_store.limits.set("service:painter", Slots(limit=0))
+    job_id = await submit(app, live_store, "enhancer", "painter", max_wait_seconds=3)
     job = await ended(live_store, job_id)
     assert job.error and (job.error.code, job.error.retryable, job.error.step) == (
         "RESOURCE_EXHAUSTED",
         True,
         1,
     )
-    await live_store.limits.set("service:hasty", Slots(limit=1))
+    await live_store.limits.set("service:painter", Slots(limit=1))
     await live_store.jobs.resume(job_id)
     assert (await ended(live_store, job_id)).status is JobStatus.COMPLETED
-    assert [request.body["meta"]["service_name"] for request in service.asked] == ["enhancer", "hasty"]
+    assert [request.body["meta"]["service_name"] for request in service.asked] == ["enhancer", "painter"]
 
 
 async def test_a_step_that_lacks_its_parameter_fails_the_job(app: Fairlead, live_store: Store) -> None:
@@ -146,17 +148,21 @@ async def test_many_jobs_share_the_limits_of_their_services(
 ) -> None:
     now: dict[str, int] = {}
     most: dict[str, int] = {}
+    three = asyncio.Event()
 
     async def counts(request: Request, writer: asyncio.StreamWriter) -> None:
         name = request.body["meta"]["service_name"]
         now[name] = now.get(name, 0) + 1
         most[name] = max(most.get(name, 0), now[name])
+        if most["enhancer"] == 3:
+            three.set()
+        await three.wait()
         await asyncio.sleep(0.005)
         now[name] -= 1
         await says(GOOD)(request, writer)
 
     service.reply = counts
-    jobs = [await submit(app, live_store, "enhancer", "hasty", "caption") for _ in range(20)]
+    jobs = [await submit(app, live_store, "enhancer", "painter", "caption") for _ in range(20)]
     assert {(await ended(live_store, job)).status for job in jobs} == {JobStatus.COMPLETED}
-    assert most == {"enhancer": 3, "hasty": 1}
+    assert most == {"enhancer": 3, "painter": 1}
     assert len(service.asked) == 40

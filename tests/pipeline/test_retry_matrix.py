@@ -38,7 +38,7 @@ timeout_seconds = 30
 max_attempts = {attempts}
 [services.hasty]
 url = "http://127.0.0.1:{port}/v1/execute"
-timeout_seconds = 0.3
+timeout_seconds = 2
 max_attempts = {attempts}
 [services.nowhere]
 url = "http://127.0.0.1:{nobody}/"
@@ -178,7 +178,7 @@ async def test_retry_after_is_waited_for(door: Door, service: RawService, said: 
 async def test_no_free_slot_in_time_can_be_resumed(door: Door, service: RawService) -> None:
     limit = "/api/v1/limits/service:ai"
     assert (await door.api.put(limit, json={"limit": 0})).is_success
-    job_id = (await door.submit("ask", max_wait_seconds=0.2))["job_id"]
+    job_id = (await door.submit("ask", max_wait_seconds=3))["job_id"]
     error = (await door.ended(job_id))["error"]
     assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
     assert (await door.api.put(limit, json={"limit": 1})).is_success

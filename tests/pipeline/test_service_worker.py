@@ -77,11 +77,15 @@ async def test_a_step_of_a_job_tells_the_service_of_its_job(service: RawService,
 @pytest.mark.usefixtures("calling")
 async def test_no_more_calls_at_once_than_the_limit(live_store: Store, service: RawService) -> None:
     at_once, most = 0, 0
+    three = asyncio.Event()
 
     async def counts(request: Request, writer: asyncio.StreamWriter) -> None:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
+        if most == 3:
+            three.set()
+        await three.wait()
         await asyncio.sleep(0.02)
         at_once -= 1
         await says(GOOD)(request, writer)
@@ -182,7 +186,7 @@ async def test_a_worker_has_room_for_all_calls_and_keeps_none_back(
 ) -> None:
     async with running_services(live_store, settings):
         (worker,) = (await live_store.stats()).workers
-    assert (worker.capacity, worker.reserve) == (4, 0)
+    assert (worker.capacity, worker.reserve) == (5, 0)
 
 
 def test_the_room_has_a_bound(tmp_path: Path) -> None:

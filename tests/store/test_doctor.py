@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from fairlead.store import doctor, snapshot
-from fairlead.store.connection import Connection, make_client, pack, unpack_records
+from fairlead.store.connection import Connection, pack, unpack_records
 from fairlead.store.doctor import Breach, examine
-from fairlead.store.keys import LIVE, Keys
+from fairlead.store.keys import LIVE
 from fairlead.store.snapshot import Snapshot
+from tests.connections import connected
 from tests.servers import Server
 
 numbers = itertools.count()
@@ -47,7 +48,7 @@ def task(name: str, **wishes: Any) -> dict[str, Any]:
 @pytest.fixture
 async def fresh(server: Server) -> AsyncIterator[Connection]:
     """An open namespace without work."""
-    connection = Connection(make_client(server.url), Keys(f"doctor-{os.getpid()}-{next(numbers)}"))
+    connection = connected(server.url, f"doctor-{os.getpid()}-{next(numbers)}")
     client = connection.client
     await connection.run("configure", 1, pack(POLICY))
     yield connection
@@ -160,7 +161,7 @@ async def test_a_busy_namespace_is_healthy(busy: Connection) -> None:
 
 
 async def test_a_namespace_that_was_never_opened_is_healthy(server: Server) -> None:
-    connection = Connection(make_client(server.url), Keys("doctor-nobody"))
+    connection = connected(server.url, "doctor-nobody")
     assert await examine(connection) == []
     await connection.close()
 

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from fairlead.errors import EngineFailed
 from fairlead.store import engine as engine_module
 from fairlead.store.connection import make_client
-from fairlead.store.engine import Engine, open_engine
+from fairlead.store.engine import Engine, open_engine, url_of
 from fairlead.store.engine_folder import EngineFolder, default_data_folder, make_private_folder
 from fairlead.store.server_process import find_server
 from tests.openers import is_running, launch, opened, server_pid
@@ -204,7 +204,7 @@ async def test_a_server_that_reads_its_data_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened_client(tmp_path) as (_, client), client.pipeline(transaction=False) as many:
-        for number in range(10_000):
+        for number in range(40_000):
             many.set(f"key:{number}", "x")
         await many.execute()
     monkeypatch.setenv("FAIRLEAD_SERVER_BIN", str(_slow_loader(tmp_path)))
@@ -212,12 +212,15 @@ async def test_a_server_that_reads_its_data_is_waited_for(
 
     async def ask_and_note(socket: Path) -> engine_module.Answer:
         answers.append(await ask(socket))
+        if answers[-1] == "loading":  # it was seen: now it may be quick
+            async with make_client(url_of(socket)) as client:
+                await client.config_set("key-load-delay", 0)
         return answers[-1]
 
     monkeypatch.setattr(engine_module, "_ask", ask_and_note)
     async with opened_client(tmp_path) as (_, client):
         assert "loading" in answers
-        assert await client.dbsize() == 10_000
+        assert await client.dbsize() == 40_000
 
 
 async def test_reading_data_is_forgiven_for_longer_than_silence(
@@ -241,7 +244,7 @@ async def test_reading_data_is_forgiven_for_longer_than_silence(
 def _slow_loader(folder: Path) -> Path:
     script = folder / "slow-server"
     # In microseconds for each key; while it reads, a server looks at its clients once in 1024 commands.
-    options = "--key-load-delay 100"
+    options = "--key-load-delay 20"
     script.write_text(f'#!/bin/sh\nexec {find_server({})} "$@" {options}\n')
     script.chmod(0o700)
     return script
@@ -252,11 +255,14 @@ async def test_giving_up_while_it_starts_leaves_no_server(
 ) -> None:
     monkeypatch.setattr(engine_module, "_ask", _never)
     opening = asyncio.create_task(open_engine(tmp_path))
-    await wait_until((tmp_path / "engine" / "pid").exists)
+    pid_file = EngineFolder(tmp_path).pidfile
+    await wait_until(lambda: pid_file.exists() and pid_file.read_text().strip())
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
     monkeypatch.undo()
+    pid = int(pid_file.read_text())
+    await wait_until(lambda: not is_running(pid), because="the server was killed")
     async with opened_client(tmp_path) as (engine, _):
         assert engine.owned
 

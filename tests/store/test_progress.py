@@ -128,7 +128,7 @@ async def test_output_ends_with_its_task(store: Store, running: Task) -> None:
     await store.progress("w", told(running, "a"))
     assert await raw(store).pttl(keys.key("output", running.task_id)) == -1
     await store.fail("w", Failed(running.task_id, running.fence, retriable=False))
-    ends = [await raw(store).pttl(keys.key(name, running.task_id)) for name in ("task", "output")]
+    ends = [await raw(store).pexpiretime(keys.key(name, running.task_id)) for name in ("task", "output")]
     assert ends[0] > 0 and abs(ends[0] - ends[1]) < 1_000
     await store.replay(running.task_id)
     assert await raw(store).pttl(keys.key("output", running.task_id)) == -1
@@ -144,7 +144,7 @@ async def test_output_of_a_cancelled_run_ends_with_its_record(store: Store, runn
     await store.progress("w", told(running, "a"))
     await store.cancel(running.task_id)
     keys = store.connection.keys
-    ends = [await raw(store).pttl(keys.key(name, running.task_id)) for name in ("task", "output")]
+    ends = [await raw(store).pexpiretime(keys.key(name, running.task_id)) for name in ("task", "output")]
     assert ends[1] > 0 and abs(ends[0] - ends[1]) < 1_000
 
 

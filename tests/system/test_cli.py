@@ -37,13 +37,16 @@ def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None
         text=True,
         env={"PATH": "/usr/bin:/bin"},
     )
-    assert process.stdout
-    assert "Fairlead listens at" in process.stdout.readline()
-    assert (tmp_path / "engine" / "socket").exists()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 0
-    assert not (tmp_path / "engine" / "socket").exists()
-    process.stdout.close()
+    try:
+        assert process.stdout
+        assert "Fairlead listens at" in process.stdout.readline()
+        assert (tmp_path / "engine" / "socket").exists()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+        assert not (tmp_path / "engine" / "socket").exists()
+        process.stdout.close()
+    finally:
+        process.kill()
 
 
 def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Server) -> None:

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
 AGE = re.compile(r'(?<="oldest_age_seconds":)[\d.]+')
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_what_the_page_shows_is_what_happens(tmp_path: Path) -> None:
     for program in ("curl", "jq"):
         if not shutil.which(program):

@@ -7,10 +7,11 @@ import pytest
 from tests.apps.tour import fl
 from tests.workers import Yard
 
-# Leases short enough to wait for the end of one.
+# Leases short enough to wait for the end of one, and long enough for a busy machine.
 SETTINGS = """
 [worker]
 heartbeat_seconds = 0.5
+missed_heartbeats = 8
 [lease]
 grace_seconds = 0.2
 """

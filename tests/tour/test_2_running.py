@@ -45,7 +45,7 @@ async def test_what_a_handler_says_can_be_tested_without_any_queue() -> None:
 @ANYWHERE
 async def test_what_runs_too_long_is_stopped_wherever_it_runs(wait: TaskFunction[Any, Any, None]) -> None:
     async with private(fl), fl.worker(capacity=1):
-        task = await wait.submit(timeout_seconds=0.3, max_retries=0)
+        task = await wait.submit(timeout_seconds=2, max_retries=0)
         with pytest.raises(TaskFailed, match="it ran longer than its timeout"):
             await task.result(timeout=30)
         assert await (await greet.submit("Zoë")).result(timeout=30) == "Hi Zoë"  # its slot is free again

@@ -54,6 +54,7 @@ async def test_a_task_whose_worker_is_killed_runs_elsewhere(yard: Yard) -> None:
 
 
 async def test_a_cron_submits_a_task_at_every_tick() -> None:
+    tour.reports.clear()
     clock = FakeClock(in_ms(datetime(2026, 1, 1, 2, 29, 59, 990_000, UTC)))
     async with private(fl, clock), fl.worker():
         await wait_until(lambda: fl.store.crons.last("report"))

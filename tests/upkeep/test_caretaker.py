@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,6 +21,7 @@ from tests.servers import Server, running
 from tests.waiting import wait_until
 
 QUICK = 0.02
+FOR_EVER = 1000.0  # as a time to be elected for, which no pause of the machine outlasts
 
 
 @contextlib.asynccontextmanager
@@ -60,7 +62,7 @@ async def test_a_delayed_task_is_queued_and_told_of_though_nobody_claims(live_st
 
 
 async def test_of_two_one_is_elected_and_the_other_does_nothing(live_store: Store) -> None:
-    one, two = Caretaker(live_store), Caretaker(live_store)
+    one, two = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(2)]
     assert (await one.run_once()).keys() == DUTIES.keys()
     assert await two.run_once() == {}
     assert (await one.run_once()).keys() == DUTIES.keys()
@@ -69,13 +71,13 @@ async def test_of_two_one_is_elected_and_the_other_does_nothing(live_store: Stor
 
 
 async def test_of_many_who_start_at_once_one_is_elected(live_store: Store) -> None:
-    many = [Caretaker(live_store) for _ in range(16)]
+    many = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(16)]
     reports = await asyncio.gather(*(one.run_once() for one in many))
     assert sum(bool(report) for report in reports) == sum(one.is_elected for one in many) == 1
 
 
 async def test_when_one_is_not_heard_of_any_more_the_other_takes_over(live_store: Store) -> None:
-    one, two = Caretaker(live_store, elected_seconds=0.3), Caretaker(live_store, elected_seconds=0.3)
+    one, two = Caretaker(live_store, elected_seconds=0.3), Caretaker(live_store, elected_seconds=FOR_EVER)
     await one.run_once()
     await wait_until(two.run_once)
     assert await one.run_once() == {}  # it was away, and comes back
@@ -83,8 +85,7 @@ async def test_when_one_is_not_heard_of_any_more_the_other_takes_over(live_store
 
 
 async def test_one_that_stops_lets_another_take_over_at_once(live_store: Store) -> None:
-    for_ever = {"every_seconds": QUICK, "elected_seconds": 1000.0}
-    one, two = Caretaker(live_store, **for_ever), Caretaker(live_store, **for_ever)
+    one, two = [Caretaker(live_store, every_seconds=QUICK, elected_seconds=FOR_EVER) for _ in range(2)]
     async with at_work(one) as working:
         await wait_until(lambda: one.is_elected)
         async with at_work(two):
@@ -94,10 +95,10 @@ async def test_one_that_stops_lets_another_take_over_at_once(live_store: Store) 
 
 
 async def test_who_is_not_elected_ends_nobodys_time_by_stopping(live_store: Store) -> None:
-    one, two = Caretaker(live_store), Caretaker(live_store)
+    one, two = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(2)]
     await one.run_once()
     async with at_work(two):
-        pass
+        await asyncio.sleep(0)  # it has begun: one that never did would not resign
     assert await elected(live_store) == one.name
 
 
@@ -133,13 +134,13 @@ async def test_it_survives_that_the_store_is_away(caplog: pytest.LogCaptureFixtu
     with running("valkey") as server:
         store = Store.connect(server.url)
         await store.open()
-        client: Any = store.connection.client
         one = Caretaker(store, every_seconds=QUICK)
         async with at_work(one):
             await wait_until(lambda: "due" in one.last_ran)
-            await client.execute_command("CLIENT", "PAUSE", 3_000, "ALL")
+            server.process.send_signal(signal.SIGSTOP)  # for as long as it takes to notice
             await wait_until(lambda: not one.is_elected)
             before = dict(one.last_ran)
+            server.process.send_signal(signal.SIGCONT)
             await wait_until(lambda: one.is_elected)
             await wait_until(lambda: one.last_ran["due"] > before["due"])
             await wait_until(lambda: "upkeep_goes_on" in caplog.text)  # said after the last of its duties

@@ -12,6 +12,7 @@ from fairlead import Context, Fairlead
 from fairlead.handle import TaskHandle
 from fairlead.states import State
 from fairlead.store.store import Store
+from fairlead.worker import processes
 from fairlead.worker.handler import RunIn
 from tests.apps import talking
 from tests.waiting import wait_until
@@ -143,7 +144,7 @@ async def test_a_coroutine_learns_its_new_deadline(fl: Fairlead) -> None:
 async def test_a_handler_that_asks_for_more_time_in_time_is_not_stopped(app: Fairlead) -> None:
     async with app, app.worker():
         await (await app.submit("says_who_it_is")).result(timeout=30)  # a process takes its time to start
-        task = await app.submit("works_overtime", timeout_seconds=1.5, max_retries=0)
+        task = await app.submit("works_overtime", timeout_seconds=4, max_retries=0)
         assert await task.result(timeout=30) == "done"
 
 
@@ -157,7 +158,10 @@ async def test_asking_for_less_time_than_there_is_changes_nothing(app: Fairlead)
 
 
 @pytest.mark.parametrize("place", ["thread", "process"], indirect=True)
-async def test_a_cancelled_handler_can_clean_up_and_knows(app: Fairlead, tmp_path: Path) -> None:
+async def test_a_cancelled_handler_can_clean_up_and_knows(
+    app: Fairlead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "STOP_SECONDS", 20)  # it is not killed before it had its turn
     notes = tmp_path / "notes"
     async with app, app.worker():
         task = await app.submit("notices", {"path": str(notes)})

@@ -37,8 +37,9 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
         first = (await task.get()).assigned_worker_id
         before = workers.children()
         assert len(before) == 2
-        for pid in before:
-            os.kill(pid, signal.SIGKILL)
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # the second must not get the task of the first
+            for pid in before:
+                os.kill(pid, number)
         await workers.ready(4)
         await wait_until(lambda: len(set(workers.children()) - set(before)) == 2)
         async for event in task.watch():

@@ -1,0 +1,20 @@
+"""Connections of a test's own store: it asks what is answered, not how soon."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from fairlead.store.connection import Connection, make_client
+from fairlead.store.keys import Keys
+
+PATIENCE = 20.0  # seconds; on a busy machine the test or its server may stand still for a while
+
+
+class PatientConnection(Connection):
+    async def guard(self, reply: Awaitable[Any], within: float = PATIENCE) -> Any:
+        return await super().guard(reply, within)
+
+
+def connected(url: str, namespace: str) -> PatientConnection:
+    client = make_client(url)
+    client.connection_pool.connection_kwargs["socket_connect_timeout"] = PATIENCE
+    return PatientConnection(client, Keys(namespace))
