@@ -112,6 +112,7 @@ class Clients:
     given_up: set[str] = field(default_factory=set)
     killed: Counter[str] = field(default_factory=Counter)
     begun: int = 0
+    under_way: int = 0  # requests
     unanswered: int = 0  # requests
     done_unanswered: int = 0  # of which so many had made their task, as the answer to the next one tells
 
@@ -128,15 +129,16 @@ class Clients:
         await striking
 
     async def _strike(self) -> None:
-        """One kill in the midst of each share of the tasks."""
+        """One kill in the first half of each share of the tasks, while requests are under way: in the second
+        half all clients may wait for the kill before it is noticed that it is due."""
         for kill in range(self.kills):
-            await self._until_ended(kill + self.dice.uniform(0.1, 0.9))
+            await self._until_ended(kill + self.dice.uniform(0.1, 0.5))
             whom = await self.dice.choice(self.servers.all).strike(self.dice)
             self.killed[whom] += 1
 
     async def _until_ended(self, shares: float) -> None:
         due = self.total * shares / self.kills
-        await wait_until(lambda: self.ended >= due, 60, f"{due} submits have ended")
+        await wait_until(lambda: self.ended >= due and self.under_way, 60, f"{due} submits have ended")
 
     async def _submit_all(self, http: httpx.AsyncClient) -> None:
         while self.begun < self.total:
@@ -153,6 +155,7 @@ class Clients:
         body = {"task_type": "echo", "parameters": {"key": key}, "idempotency_key": key}
         unsure = False
         while True:
+            self.under_way += 1
             try:
                 answer = await http.post(self.dice.choice(self.servers.all).url + TASKS, json=body)
             except httpx.TransportError:
@@ -162,6 +165,8 @@ class Clients:
                     self.given_up.add(key)
                     return
                 continue
+            finally:
+                self.under_way -= 1
             assert answer.status_code in (200, 201), answer.text
             self.done_unanswered += unsure and answer.status_code == 200 and key not in self.answered
             self.answered[key].append(answer.json()["task_id"])

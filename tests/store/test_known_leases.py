@@ -52,3 +52,15 @@ async def test_with_anything_wrong_nothing_happens(store: Store, case: str) -> N
         with pytest.raises(errors.Fenced):
             await act(name, lease_id, fence)
     assert await everything(store) == before
+
+
+@pytest.mark.usefixtures("limits")
+async def test_who_asks_ends_what_ran_out_when_nobody_else_is_there(store: Store, clock: Clock) -> None:
+    for _ in range(2):
+        await store.limits.acquire("gpu", lease_ms=1000)
+    clock.pass_ms(1000 + 999)  # the grace of a second is not over
+    with pytest.raises(errors.LimitFull):
+        await store.limits.acquire("gpu")
+    clock.pass_ms(1)
+    await store.limits.acquire("gpu", units=2)
+    assert (await store.limits.get("gpu")).active == 2

@@ -221,6 +221,8 @@ class Twin(Board):
         if lease_id in self.leases:
             return self.leases[lease_id].fence
         self.ledger.check({limit: units})
+        self.expire(now)
+        self.promote(now)
         if self.ledger.room(limit, now) < units:
             raise LimitFull
         self.ledger.companions.see_alone(limit)

@@ -3,7 +3,7 @@
 -- KEYS     meta
 -- ARGV     limit units lease id holder clock
 -- RETURNS  ok <fence> <until> | limit_full <instant or ""> | unknown_limit | too_many_units <most> | conflict | uninitialised
--- USES     leases overlap waking
+-- USES     time overlap waking
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -19,7 +19,10 @@ if known then return {"ok", get(known, "fence"), get(known, "until")} end
 
 local most = number(wanted, is_rate and "burst" or "limit")
 if most > 0 and count > most then return {"too_many_units", int(most)} end
+advance(now) -- nobody else may be there to notice that a lease ran out
+settle()
 if room(wanted, 2, false) < count then
+  settle_and_commit()
   return {"limit_full", is_rate and not get(wanted, "paused") and int(refilled_at(wanted, count)) or ""}
 end
 
