@@ -1,4 +1,7 @@
-"""Fairlead: as a user writes and starts it; only the lease is made as long as that of the others."""
+"""Fairlead: as a user writes and starts it; only the lease is made as long as that of the others.
+
+What others call so is the time after which a job is given to somebody else: here a lease and its grace.
+"""
 
 import asyncio
 import os
@@ -8,8 +11,8 @@ import uvloop
 from benchmarks.peers.job import LEASE, URL, work_async
 from fairlead import Fairlead, FairleadError
 
-MISSED = 3  # heartbeats, by default; a lease is as long as those
-os.environ["FAIRLEAD_WORKER__HEARTBEAT_SECONDS"] = str(LEASE / MISSED)
+MISSED, GRACE = 3, 1  # by default: a lease is as long as so many heartbeats, and so many seconds follow it
+os.environ["FAIRLEAD_WORKER__HEARTBEAT_SECONDS"] = str((LEASE - GRACE) / MISSED)
 
 asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # the worker has it by itself
 connection = fl = Fairlead(URL)

@@ -13,7 +13,8 @@ from fairlead.worker.processes import Processes
 from fairlead.worker.threads import RaisedInThread, Threads
 
 MOST_SUSPECTS = 4  # tasks that may have killed a worker, each in a process of its own
-SUSPECT_PATIENCE = 1.0  # seconds
+SUSPECT_PATIENCE = 0.5  # seconds that a suspect waits for such a process
+MOST_PATIENT = 12  # suspects that wait; more were lost with a whole machine, hardly one by its own doing
 
 
 class Run:
@@ -82,6 +83,7 @@ class Runner:
         self._threads = Threads()
         self._processes = Processes()
         self._suspects = asyncio.Semaphore(MOST_SUSPECTS)
+        self._patient = 0  # suspects that wait for one of those
         self._places: dict[RunIn, Callable[[Run, dict[str, Any]], Any]] = {
             "loop": self._in_loop,
             "thread": self._in_thread,
@@ -148,10 +150,7 @@ class Runner:
         """
         if not run.suspect or run.place == "process":
             return await self._places[run.place](run, arguments)
-        try:
-            async with asyncio.timeout(SUSPECT_PATIENCE):
-                await self._suspects.acquire()
-        except TimeoutError:
+        if not await self._finds_process():
             run.apart = False
             self._tell_apart()
             await asyncio.sleep(0)  # so that it is told before the handler can kill this process
@@ -161,6 +160,18 @@ class Runner:
             return await self._in_process(run, arguments)
         finally:
             self._suspects.release()
+
+    async def _finds_process(self) -> bool:
+        if self._suspects.locked() and self._patient >= MOST_PATIENT:
+            return False
+        self._patient += 1
+        try:
+            async with asyncio.timeout(SUSPECT_PATIENCE):
+                return await self._suspects.acquire()
+        except TimeoutError:
+            return False
+        finally:
+            self._patient -= 1
 
     async def _in_loop(self, run: Run, arguments: dict[str, Any]) -> Any:
         called = run.handler.function(**arguments)
