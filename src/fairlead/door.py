@@ -13,7 +13,7 @@ from fairlead.store.limits import Lease, Limit
 from fairlead.store.listing import TaskPage
 from fairlead.store.live import Event
 from fairlead.store.observe import Explanation, Stats
-from fairlead.store.reports import Claimed, Completed, Failed, Grant, Output, Progress, Submitted
+from fairlead.store.reports import Claimed, Completed, Failed, Grant, Handed, Output, Progress, Submitted
 from fairlead.store.workers import Beat
 from fairlead.task import NewTask, Task
 
@@ -62,7 +62,7 @@ class WorkersDoor(Protocol):
 
     async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat: ...
 
-    async def wait(self, worker: str, seconds: float) -> str | None: ...
+    async def wait(self, worker: str, seconds: float) -> str | Handed | None: ...
 
     async def drain(self, worker: str) -> None: ...
 
@@ -143,6 +143,7 @@ class Door(Reopens, Protocol):
         claim: int = 0,
         idle: bool = False,
         request: str = "",
+        heard: Iterable[int] | None = None,
     ) -> tuple[list[State | FairleadError], Claimed]: ...
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]: ...

@@ -28,14 +28,17 @@ from fairlead.settings import (
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.limits import Lease
-from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.store.reports import Completed, Failed, Grant, handed_by
 from fairlead.store.store import Store
+from fairlead.store.workers import TAKE
 from fairlead.task import NewTask as Asked
+from fairlead.task import Task
 from tests.connections import connected
 from tests.model.wishes import LIMITS, TYPES, WEIGHTS, Wish, wish
 from tests.reading import events_of
 
 LEASE = 20_000
+WORKERS = ("w0", "w1", "w2")
 names = itertools.count()
 
 
@@ -51,6 +54,7 @@ class Machine(RuleBasedStateMachine):
         self.ids: list[str] = []
         self.leases: list[Lease] = []
         self.last_fence: dict[str, int] = {}
+        self.handed: dict[str, list[Grant]] = {}  # what workers were handed since they last claimed
 
     def wait(self, awaitable: Any) -> Any:
         return self.loop.run_until_complete(awaitable)
@@ -144,31 +148,78 @@ class Machine(RuleBasedStateMachine):
             if not isinstance(expected, type):
                 assert found[0].status == expected.state
                 self.ids.append(asked.task_id)
+            self.hear()
 
-    @rule(order=st.permutations(["w0", "w1", "w2"]), want=st.integers(1, 3))
+    def hear(self) -> None:
+        """A worker that waits may have been handed a task: the very one that it would have claimed."""
+        for worker in WORKERS:
+            while word := self.wait(self.next_word(worker)):
+                if word.startswith(TAKE):
+                    task = handed_by(word.removeprefix(TAKE)).task
+                    known = self.twin.workers[worker]
+                    seen = known.seen
+                    assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
+                    known.seen = seen  # it has not been heard of
+                    self.note(task)
+                    self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
+                    Machine.seen["handed over"] += 1
+
+    @rule(order=st.permutations(WORKERS), wishes=st.lists(wish, min_size=1, max_size=4), heard=st.booleans())
+    def submit_to_those_who_wait(self, order: list[str], wishes: list[Wish], heard: bool) -> None:
+        for worker in order:
+            self.claim(worker, 4, beat=True, idle=True, heard=heard)
+        self.submit(wishes)
+
+    async def next_word(self, worker: str) -> Any:
+        return await self.store.connection.client.lpop(self.store.connection.keys.key("wake", worker))
+
+    @rule(order=st.permutations(WORKERS), want=st.integers(1, 3))
     def all_claim(self, order: list[str], want: int) -> None:
         for worker in order:
             self.claim(worker, want, beat=True)
 
-    @rule(worker=st.sampled_from(["w0", "w1", "w2"]), want=st.integers(1, 4), beat=st.booleans())
-    def claim(self, worker: str, want: int, beat: bool) -> None:
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        want=st.integers(1, 4),
+        beat=st.booleans(),
+        idle=st.booleans(),
+        heard=st.booleans(),
+    )
+    def claim(self, worker: str, want: int, beat: bool, idle: bool = False, heard: bool = True) -> None:
         if beat:
             self.both(lambda: self.twin.heartbeat(worker, self.now), self.store.workers.heartbeat(worker, []))
         Machine.claims += 1
+        handed = self.handed.get(worker, [])
         expected, found = self.both(
             lambda: self.twin.claim(worker, want, LEASE, self.now),
-            self.store.claim(worker, want, lease_ms=LEASE),
+            self.store.claim(
+                worker,
+                want,
+                lease_ms=LEASE,
+                idle=idle,
+                heard=[grant.fence or 0 for grant in handed if heard],
+            ),
         )
+        # what it was handed, still holds, and has not heard of comes first
+        again = [] if heard else [grant.id for grant in handed if self.is_held(worker, grant)]
         if isinstance(expected, type):
             self.both(
                 lambda: self.twin.register(self.twin.workers[worker], self.now),
                 self._register_again(self.twin.workers[worker]),
             )
             return
-        assert [task.task_id for task in found.tasks] == expected
-        for task in found.tasks:
-            assert task.fence > self.last_fence.get(task.task_id, 0)
-            self.last_fence[task.task_id] = task.fence
+        del handed[:]
+        assert [task.task_id for task in found.tasks] == again + expected
+        for task in found.tasks[len(again) :]:
+            self.note(task)
+
+    def is_held(self, worker: str, grant: Grant) -> bool:
+        task = self.twin.tasks[grant.id]
+        return (task.state, task.worker, task.fence) == (State.EXECUTING, worker, grant.fence)
+
+    def note(self, task: Task) -> None:
+        assert task.fence > self.last_fence.get(task.task_id, 0)
+        self.last_fence[task.task_id] = task.fence
 
     async def _register_again(self, worker: Worker) -> None:
         await self.store.workers.register(
@@ -181,7 +232,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         turns=st.lists(
-            st.tuples(st.sampled_from(["w0", "w1", "w2"]), st.integers(1, 3), st.integers(0, 3)),
+            st.tuples(st.sampled_from(WORKERS), st.integers(1, 3), st.integers(0, 3)),
             min_size=4,
             max_size=16,
         )

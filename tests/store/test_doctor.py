@@ -58,7 +58,7 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
 
 
 async def claim(connection: Connection, now: int | str) -> list[str]:
-    answer = await connection.run("claim", "w", 20, LEASE, 0, "", "", now)
+    answer = await connection.run("claim", "w", 20, LEASE, 0, "", "", "", now)
     return [task_id for task_id, _ in unpack_records(answer[2])]
 
 
@@ -119,7 +119,7 @@ async def busy(fresh: Connection) -> Connection:
     assert await claim(fresh, NOW) == ["back"]
     await run("set_limit", "cpu", "slots", 6, "", "", NOW)
     await run("register", "idler", ",", ",other,", 1, 0, pack({}), NOW)
-    await run("claim", "idler", 1, LEASE, 1, "", "", NOW)
+    await run("claim", "idler", 1, LEASE, 1, "", "", "", NOW)
     return fresh
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from fairlead.api.bodies import PollBody
 from fairlead.api.call import Call, ClientGone
 from fairlead.clock import monotonic
-from fairlead.store.reports import Claimed, Grant
+from fairlead.store.reports import Claimed, Grant, Handed
 from fairlead.store.store import Store
 
 
@@ -79,7 +79,9 @@ async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
     async with Caller(call, seconds) as caller:
         waiting = asyncio.ensure_future(call.gateway.store.workers.wait(worker, seconds))
         await caller.wait_for(waiting)
-        return None if waiting.cancelled() else waiting.result()
+        called = None if waiting.cancelled() else waiting.result()
+        # over HTTP nobody is handed a task; if one was, before it came by HTTP, its next claim brings it
+        return "" if isinstance(called, Handed) else called
 
 
 def _until_alarm(claimed: Claimed, most: float) -> float:

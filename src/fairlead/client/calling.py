@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead import __version__
 from fairlead.client.problems import AWAY, error_of
+from fairlead.clock import patient
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
 
 ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
@@ -88,7 +89,7 @@ class Caller:
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                async with asyncio.timeout(within):
+                async with patient(within):
                     return await self._once(
                         method, address, most, content=content, headers=headers, params=query
                     )

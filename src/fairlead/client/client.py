@@ -1,7 +1,7 @@
 """A gateway over HTTP, with the methods of the store that clients, the command line and workers use."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -177,8 +177,12 @@ class Client:
         claim: int = 0,
         idle: bool = False,
         request: str = "",
+        heard: Iterable[int] | None = None,
     ) -> tuple[list[State | FairleadError], Claimed]:
-        """Results, failures and the next claim, in one round trip unless they are very large."""
+        """Results, failures and the next claim, in one round trip unless they are very large.
+
+        Over a gateway nobody is handed a task unasked: `heard` stays empty.
+        """
         reports: list[Completed | Failed] = [*completed, *failed]
         parcel = Parcel(reports, _report_form)
         poll = {"available_capacity": claim, "idle": idle} | ({"request_id": request} if request else {})

@@ -1,6 +1,5 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
@@ -13,6 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from fairlead.clock import patient
 from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import LIBRARIES, edition, function_of, load
@@ -27,6 +27,7 @@ Answer = list[Any]
 
 pack = msgspec.msgpack.Encoder().encode
 unpack_records = msgspec.msgpack.Decoder(list[tuple[str, dict[str, Any]]]).decode
+unpack_handed = msgspec.msgpack.Decoder(tuple[int, tuple[str, dict[str, Any]]]).decode
 
 
 def make_client(url: str, *, answer_within: float | None = None) -> Redis:
@@ -103,7 +104,7 @@ class Connection:
 
     async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
         try:
-            async with asyncio.timeout(within):
+            async with patient(within):
                 return await reply
         except TimeoutError as problem:
             self.line.drop()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from fairlead import errors
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.connection import Answer, pack, text
+from fairlead.store.connection import Answer, pack, text, unpack_handed, unpack_records
 from fairlead.store.specs import spec_of
 from fairlead.task import MOST_SECONDS, NewTask, Task, check_fraction, check_units, check_whole, to_json
 
@@ -150,6 +150,14 @@ def readable(words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """A task that came with a call: it is the worker's already."""
+
+    task: Task
+    now: int  # ms by the store's clock, when its lease began
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     tasks: list[Task] = field(default_factory=list)
     now: int = 0  # ms by the store's clock
@@ -184,6 +192,15 @@ class Batch:
         """In the order in which was asked."""
         waiting = iter(replies)
         return [next(waiting) if problem is None else problem for problem in self.problems]
+
+
+def tasks_of(packed: bytes) -> list[Task]:
+    return [Task.from_record(task_id, record) for task_id, record in unpack_records(packed)]
+
+
+def handed_by(packed: bytes) -> Handed:
+    now, (task_id, record) = unpack_handed(packed)
+    return Handed(Task.from_record(task_id, record), now)
 
 
 def expect_ok(answer: Answer) -> Answer:

@@ -30,8 +30,9 @@ from fairlead.store.keys import write_keys
 HEADER = re.compile(r"^-- (KEYS|ARGV|RETURNS|FLAGS|USES)\s+(.*)$")
 FUNCTION = re.compile(r"^((?:--.*\n)*local function (\w+)\((?:.* end\n|.*\n(?:(?!end).*\n)*end\n))", re.M)
 VARIABLES = re.compile(r"^local ([a-z]\w*(?:, \w+)*)(?: = (.*?))?(?: *--.*)?\n|^(on_commit\(.*\))\n", re.M)
+DECLARATION = re.compile(r"^local (?:(function) (\w+)|((?:\w+, )*\w+)( =|\n))", re.M)
 NAME = re.compile(r"\w+")
-CORE = ("unit", "hashes", "ordered", "begin")  # names used everywhere
+CORE = ("unit", "hashes", "fields", "ordered", "begin")  # names used everywhere
 STORE = files("fairlead.store")
 ACTS = STORE / "lua"
 LIBRARIES = "fairlead_"  # how the names of all functions begin
@@ -110,9 +111,10 @@ def load(name: str, call: str = "redis.call") -> Script:
     header = read_header(body)
     libraries = _only_what_is_used(_libraries(header.get("USES", ())), body)
     libraries = {library: _begun_anew(library, source) for library, source in libraries.items()}
-    # A function may use sixty names of those around it, and a file may have two hundred: what is used
-    # everywhere stands outside a function that holds the others.
+    # A function may use sixty names of those around it, and have two hundred: what is used everywhere stands
+    # outside a function that holds the others, and each of those shows only the names that others use.
     core = {library: libraries.pop(library) for library in CORE if library in libraries}
+    libraries = {library: _closed(library, libraries, body) for library in libraries}
     program = (
         f"{''.join(core.values())}local function begin_core(KEYS, ARGV)\n  begin_call(KEYS, ARGV)\n"
         f"{_begins(core)}end\n"
@@ -154,6 +156,24 @@ def _begun_anew(library: str, source: str) -> str:
     return "\n".join(
         [f"{source}local function begin_{library}()", *(f"  {line}" for line in settings), "end\n"]
     )
+
+
+def _closed(library: str, libraries: Mapping[str, str], body: str) -> str:
+    """The library as a block; the names that the others or the act use are declared before it."""
+    others = [source for other, source in libraries.items() if other != library]
+    used = set(NAME.findall("\n".join([*others, body])))
+    shown = [f"begin_{library}"]
+
+    def opened(match: re.Match[str]) -> str:
+        function, name, variables, value = match.groups()
+        declared = [name] if function else variables.split(", ")
+        if not used.intersection(declared) and declared != shown[:1]:
+            return match[0]
+        shown.extend(set(declared) - set(shown))
+        return f"function {name}" if function else f"{variables} =" if value == " =" else ""
+
+    source = DECLARATION.sub(opened, libraries[library])
+    return f"local {', '.join(sorted(shown))}\ndo\n{source}end\n"
 
 
 def _only_what_is_used(libraries: dict[str, str], body: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
-from fairlead.store.connection import Answer, Connection, make_client, pack, text, translated, unpack_records
+from fairlead.store.connection import Answer, Connection, make_client, pack, text, translated
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.jobs import Jobs
@@ -39,6 +39,7 @@ from fairlead.store.reports import (
     error_or_none,
     expect_ok,
     submitted_or_error,
+    tasks_of,
 )
 from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
@@ -171,13 +172,15 @@ class Store:
         lease_ms: int | None = None,
         idle: bool = False,
         request: str = "",
+        heard: Iterable[int] | None = None,
         capabilities: Iterable[str] | None = None,
     ) -> Claimed:
         """Up to `want` tasks that can start now. Same `request`: same answer.
 
-        `idle`: when there were fewer, wake me as soon as there is more. `capabilities`: from now on these.
+        `idle`: when there were fewer, wake me as soon as there is more. `heard`: then I may be handed a task
+        at once; these are the fences of those I heard of. `capabilities`: from now on these.
         """
-        call = self._claim_call(worker, want, lease_ms, idle, request, capabilities)
+        call = self._claim_call(worker, want, lease_ms, idle, request, heard, capabilities)
         return self._claimed(await self.connection.run(*call))
 
     def _claim_call(
@@ -187,20 +190,22 @@ class Store:
         lease_ms: int | None,
         idle: bool,
         request: str,
+        heard: Iterable[int] | None = None,
         capabilities: Iterable[str] | None = None,
     ) -> tuple[Any, ...]:
         check_name("worker_id", worker)
-        lease = lease_ms or self.settings.lease_ms
+        lease, wait = lease_ms or self.settings.lease_ms, (1 if heard is None else 2) if idle else 0
         offered = "" if capabilities is None else listed("capabilities", capabilities)
-        return ("claim", worker, min(want, MOST_PER_CALL), lease, int(idle), request, offered, self.clock())
+        fences = " ".join(map(str, heard or ()))
+        most = min(want, MOST_PER_CALL)
+        return ("claim", worker, most, lease, wait, request, fences, offered, self.clock())
 
     def _claimed(self, answer: Answer) -> Claimed:
         word = text(answer[0])
         if word == "draining":
-            return Claimed(now=answer[1], draining=True)
+            return Claimed(tasks_of(answer[2]), answer[1], draining=True)
         _, alarm, packed, now, again = expect_ok(answer)
-        tasks = [Task.from_record(task_id, record) for task_id, record in unpack_records(packed)]
-        return Claimed(tasks, now, int(alarm) if alarm else None, again=bool(again))
+        return Claimed(tasks_of(packed), now, int(alarm) if alarm else None, again=bool(again))
 
     async def report(
         self,
@@ -211,6 +216,7 @@ class Store:
         claim: int = 0,
         idle: bool = False,
         request: str = "",
+        heard: Iterable[int] | None = None,
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
         batches = {
@@ -221,11 +227,11 @@ class Store:
             (act, worker, batch.packed, self.clock()) for act, batch in batches.items() if batch.accepted
         ]
         if claim:
-            calls.append(self._claim_call(worker, claim, None, idle, request))
+            calls.append(self._claim_call(worker, claim, None, idle, request, heard))
         answers, passed_over = await self.connection.run_together(*calls)
         claimed = self._claimed(answers.pop()) if claim else Claimed()
         if passed_over and claim and not claimed.tasks:  # it ran before the reports that make room for it
-            claimed = await self.claim(worker, claim, idle=idle)
+            claimed = await self.claim(worker, claim, idle=idle, heard=heard)
         replies = iter([expect_ok(answer)[1] for answer in answers])
         reported: list[State | errors.FairleadError] = []
         for batch in batches.values():

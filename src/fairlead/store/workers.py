@@ -1,17 +1,19 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from redis.exceptions import RedisError
 
 from fairlead import errors
+from fairlead.clock import patient
 from fairlead.store.connection import ANSWER_WITHIN, Connection, pack, text, translated
 from fairlead.store.limits import Runs
-from fairlead.store.reports import Grant, expect_ok
+from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
 from fairlead.store.wire import Waits
 from fairlead.task import check_ms, check_name, check_short
+
+TAKE = b"take:"  # so begins a call that brings a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +102,24 @@ class Workers:
         if text(answer[0]) != "unknown_worker":  # it left before
             expect_ok(answer)
 
-    async def wait(self, worker: str, seconds: float) -> str | None:
+    async def wait(self, worker: str, seconds: float) -> str | Handed | None:
         """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.
 
-        A hint: claim in any case.
+        A hint: claim in any case. Who said so with its last claim may be handed a task instead.
         """
         blpop = ("BLPOP", self._connection.keys.key("wake", worker), max(0.01, seconds))
         try:
             # the server ends the wait; if it has gone without a word, we do
-            async with asyncio.timeout(seconds + ANSWER_WITHIN):
+            async with patient(seconds + ANSWER_WITHIN):
                 called = await self._waits.call(self._connection.client, blpop)
             if isinstance(called, RedisError):
                 raise called
         except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem
-        return None if called is None else text(called[1])
+        if called is None:
+            return None
+        word: bytes = called[1]
+        return handed_by(word.removeprefix(TAKE)) if word.startswith(TAKE) else text(word)
 
     def close(self) -> None:
         self._waits.close()

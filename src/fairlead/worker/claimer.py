@@ -8,13 +8,15 @@ meanwhile goes with the next, so the busier it is the larger the batches are.
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavailable, UnknownWorker
-from fairlead.store.reports import Completed, Failed
+from fairlead.store.reports import Completed, Failed, Grant, Handed
+from fairlead.task import Task
 from fairlead.worker.context import Said
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report, Returned, Stop, bad_result
@@ -22,6 +24,8 @@ from fairlead.worker.runner import Run, Runner
 from fairlead.worker.sayings import Sayings
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach the store
+LEAST_LEASE = 0.2  # of a lease, when a task is begun; who has less stops it again at once
+MOST_REMEMBERED = 4096
 LETTERS = "ab"  # of the trips that may be under way at once; the store remembers the last request of each
 
 T = TypeVar("T")
@@ -57,6 +61,9 @@ class Claimer:
         self._hungry = True  # there may be something to claim
         self._open = True  # it still claims
         self._requests = 0
+        self._begun: dict[int, None] = {}  # fences, the latest; a dict because it keeps them in order
+        self._heard: set[int] = set()  # fences of tasks that came by a call; the store has not been told yet
+        self._synchronous = -math.inf, 0  # a moment before the last claim that was answered: here, there (ms)
         self._alarm: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
 
@@ -105,6 +112,24 @@ class Claimer:
             if run.task.task_id == task_id:
                 run.stop(Stop.CANCELLED)
 
+    def take(self, handed: Handed) -> None:
+        """A task that came with the call."""
+        now, (sent, store_now) = monotonic(), self._synchronous
+        # counted from before the claim that said we wait: the call may have lain unread for long
+        lease_ends = min(now, sent + (handed.now - store_now) / 1000) + self._lease_seconds
+        self._heard.add(handed.task.fence)
+        if now < lease_ends - LEAST_LEASE * self._lease_seconds:
+            self._begin(handed.task, now, lease_ends)
+        else:
+            self._reports.append(Returned(handed.task.task_id, handed.task.fence))
+        self.look()
+
+    async def give_back_unheard(self) -> None:
+        """What the store has handed to this worker, which is about to leave."""
+        _, claimed = await self._door.report(self._worker, claim=1, heard=self._heard)
+        grants = [Grant(task.task_id, task.fence) for task in claimed.tasks]
+        await self._door.release(self._worker, *grants)
+
     async def _trip(self, letter: str, want: int) -> None:
         reports = self._reports[: self._most_per_trip]
         del self._reports[: self._most_per_trip]
@@ -127,27 +152,41 @@ class Claimer:
         self._hungry = False
         # of the first attempt: a lease may have begun with it although its answer was lost
         sent = monotonic()
+        heard = tuple(self._heard)
         answers, claimed = await self.insist(
-            lambda: self._door.report(self._worker, completed, failed, claim=want, idle=True, request=request)
+            lambda: self._door.report(
+                self._worker, completed, failed, claim=want, idle=True, request=request, heard=heard
+            )
         )
+        if want:
+            self._heard.difference_update(heard)
+            self._synchronous = sent, claimed.now
         told: list[Completed | Failed] = [*completed, *failed]
         for report, answer in zip(told, answers, strict=True):
             if isinstance(answer, FairleadError):
                 self._refused(report, answer)
         now = monotonic()
         for task in claimed.tasks:
-            if self._open:
-                run = self.running[task.fence] = self.runner.start(task, now, sent + self._lease_seconds)
-                if run.apart:
-                    self._tell_apart()
-            else:  # closed while the claim was on its way, and perhaps past its grace: nobody would stop it
-                self._reports.append(Returned(task.task_id, task.fence))
-        if claimed.again or (want and len(claimed.tasks) == want):
+            self._begin(task, now, sent + self._lease_seconds)
+        if claimed.again or (want and len(claimed.tasks) >= want):
             self._hungry = True
         if claimed.next_alarm is not None:
             self._set_alarm((claimed.next_alarm - claimed.now) / 1000)
         if claimed.draining:
             self.close()
+
+    def _begin(self, task: Task, now: float, lease_ends: float) -> None:
+        if task.fence in self._begun:  # it came by a call, and again with the answer to a claim
+            return
+        self._begun[task.fence] = None
+        if len(self._begun) > MOST_REMEMBERED:
+            del self._begun[next(iter(self._begun))]
+        if not self._open:  # closed while it was on its way, and perhaps past its grace: nobody would stop it
+            self._reports.append(Returned(task.task_id, task.fence))
+            return
+        run = self.running[task.fence] = self.runner.start(task, now, lease_ends)
+        if run.apart:
+            self._tell_apart()
 
     def _refused(self, report: Completed | Failed, problem: FairleadError) -> None:
         if isinstance(problem, InvalidInput) and isinstance(report, Completed):

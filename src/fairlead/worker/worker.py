@@ -17,6 +17,7 @@ from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
+from fairlead.store.reports import Handed
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
@@ -160,7 +161,9 @@ class Worker:
                 with contextlib.suppress(FairleadError):
                     await self._door.reopen()
                 called = None
-            if called and called.startswith("cancel:"):
+            if isinstance(called, Handed):
+                self._claimer.take(called)
+            elif called and called.startswith("cancel:"):
                 self._claimer.cancel(called.removeprefix("cancel:"))
             else:
                 self._claimer.look()
@@ -232,6 +235,13 @@ class Worker:
             if over:
                 self._claimer.give_up()
 
+    async def _depart(self) -> None:
+        try:
+            await self._door.workers.leave(self.id)
+        except InvalidInput:  # it was handed one in its last moment, and has not read it
+            await self._claimer.give_back_unheard()
+            await self._door.workers.leave(self.id)
+
     async def _leave(self) -> None:
         left_over = [
             (run.task.task_id, run.task.fence, type(stopped(run.task, run.why or Stop.DRAINED)).__name__)
@@ -239,7 +249,7 @@ class Worker:
         ]
         with contextlib.suppress(FairleadError):
             if not self._claimer.running:
-                await self._door.workers.leave(self.id)
+                await self._depart()
         assert self._link
         self._link.send({"bye": left_over})
         await self._claimer.runner.close()

@@ -1,6 +1,6 @@
 -- The start of every act: finish what a broken one left, read the counters and the policy, tell the time.
 --
--- USES     unit hashes
+-- USES     fields
 
 local meta = hash(meta_key)
 local instant -- of this act, in ms

@@ -7,7 +7,6 @@ local patience = ordered(patience_key)
 local AHEAD = -1 -- the tag of those that go ahead of all others of their place
 local touched_subs, ages = {}, {}
 local entered_subs = {} -- sub-queue -> tasks that entered it in this act
-local stored_in, come_to = {}, {} -- place -> tasks in it before this act, and how many more they are now
 
 -- The tasks of a place by arrival.
 local function age_of(place)
@@ -17,11 +16,6 @@ local function age_of(place)
     ages[place] = set
   end
   return set
-end
-
-local function is_empty(place)
-  if not stored_in[place] then stored_in[place] = call("ZCARD", age_key(place)) end
-  return stored_in[place] + (come_to[place] or 0) == 0
 end
 
 local function lane_name(place, t)
@@ -72,8 +66,7 @@ local function enqueue(t, place, tag, seq)
   put(t, "seq", seq)
   insert(queue_of(sub), ticket(seq, t.id), tag)
   insert(age_of(place), t.id, number(t, "arrival"))
-  come_to[place] = (come_to[place] or 0) + 1
-  count_waiting(t, 1)
+  count_waiting(t, 1, place)
   local after = threshold(place)
   if after then alarm_at(number(t, "arrival") + after) end
   touched_subs[sub] = true
@@ -87,8 +80,7 @@ local function dequeue(t, starts_from)
   if starts_from or get(holds, sub) == t.id then end_hold(sub) end
   remove(queue_of(sub), ticket(number(t, "seq"), t.id))
   remove(age_of(place), t.id)
-  come_to[place] = (come_to[place] or 0) - 1
-  count_waiting(t, -1)
+  count_waiting(t, -1, place)
   touched_subs[sub] = true
   if not is_empty(place) then return end
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")

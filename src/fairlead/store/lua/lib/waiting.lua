@@ -4,6 +4,7 @@
 
 local waiting, delayed = hash(waiting_key), ordered(delayed_key)
 local newly_delayed = 0 -- by this act
+local stored_in, come_to = {}, {} -- place -> tasks in it before this act, and how many more they are now
 
 -- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
 local function owner_of(tenant, user)
@@ -11,7 +12,14 @@ local function owner_of(tenant, user)
   return #(tenant or "") .. ":" .. (tenant or "") .. ":" .. (user or "")
 end
 
-local function count_waiting(t, by)
+local function is_empty(place)
+  if not stored_in[place] then stored_in[place] = call("ZCARD", age_key(place)) end
+  return stored_in[place] + (come_to[place] or 0) == 0
+end
+
+-- Without a place: it is delayed.
+local function count_waiting(t, by, place)
+  if place then come_to[place] = (come_to[place] or 0) + by end
   local owner = owner_of(t.known.tenant, t.known.user_id)
   if owner then change_count(waiting, owner, by) end
 end

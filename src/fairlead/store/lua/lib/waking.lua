@@ -2,14 +2,17 @@
 --
 -- USES     workers leases
 
--- Without a lane: whoever waits longest of those who do the same.
+local hand_over -- to a worker that waits: how, in acts that can; it answers with the sub-queue whose task it was
+
+-- Without a lane: whoever waits longest of those who do the same. Also answers whose task it was handed.
 local function wake_one(lane)
   for profile, text in pairs(idle.known) do
     local worker = text and (not lane or serves(text, lane)) and next_idler(profile)
     if worker then
       not_idle(worker)
-      call_worker(worker.id, lane or "alarm")
-      return true
+      local handed = lane and hand_over and hand_over(worker)
+      if not handed then call_worker(worker.id, lane or "alarm") end
+      return true, handed
     end
   end
 end
@@ -24,9 +27,12 @@ local function wake_for(sub, count, promised)
       local left = room(limit, class_of(sub), get(limit, "hold") == sub) - (promised[need.name] or 0)
       if left < need.units then return woken end
     end
-    if not wake_one(lane_of(sub)) then return woken end
-    for _, need in ipairs(needs_of(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
-    woken = woken + 1
+    local somebody, handed = wake_one(lane_of(sub))
+    if not somebody then return woken end
+    if not handed then -- what is handed over has its units already
+      for _, need in ipairs(needs_of(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
+    end
+    if not handed or handed == sub then woken = woken + 1 end -- else it was a better one
   end
   return woken
 end

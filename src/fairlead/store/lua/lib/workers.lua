@@ -51,12 +51,14 @@ local function forget_worker(worker)
   remove(workers, worker.id)
 end
 
-local function set_idle(worker, open, now)
+-- `takes`: the lease (ms) under which it takes what it is handed; nil: it wants to be called, and claims by itself.
+local function set_idle(worker, open, takes, now)
   local text = profile_of(worker, open)
   local profile = redis.sha1hex(text)
   add(ordered(idlers_key(profile)), worker.id, now)
   put(idle, profile, text)
   put(worker, "idle", profile)
+  put(worker, "takes", takes or nil)
 end
 
 -- The longest idle worker of a profile that still lives; those who died in the line are taken out of it.

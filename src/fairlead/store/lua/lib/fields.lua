@@ -1,0 +1,118 @@
+-- What an act changes in hashes, written with it.
+--
+-- Of a view, `sets` is the command that writes what this act has changed, `at` says where in it each field has its value, and
+-- `length` how long it is; `ttl` and `persist` say when the hash runs out, and with it the key `beside` it.
+--
+-- USES     hashes
+
+-- nil deletes the field.
+local function put(view, field, value)
+  local known = view.known
+  if not value then
+    if not known[field] and (view.whole or known[field] == false) then return end -- it is not there
+    value = false
+    view.has_gaps = true
+  end
+  known[field] = value
+  if view.is_new then return end -- all of it is written
+  local at = view.at
+  if not at then
+    at = {}
+    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
+  end
+  local position = at[field]
+  if not position then
+    position = view.length + 2
+    at[field], view.length, view.sets[position - 1] = position, position, field
+  end
+  view.sets[position] = value
+end
+
+-- Several at once, {field, value...}; none is deleted.
+local function put_all(view, pairs_of)
+  local known, at = view.known, view.at
+  if view.is_new then -- all of it is written
+    for i = 1, #pairs_of, 2 do known[pairs_of[i]] = pairs_of[i + 1] end
+    return
+  end
+  if not at then
+    at = {}
+    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
+  end
+  local sets, length = view.sets, view.length
+  for i = 1, #pairs_of, 2 do
+    local field, value = pairs_of[i], pairs_of[i + 1]
+    known[field] = value
+    local position = at[field]
+    if not position then
+      length = length + 2
+      position = length
+      at[field], sets[position - 1] = position, field
+    end
+    sets[position] = value
+  end
+  view.length = length
+end
+
+local function change_count(view, field, by)
+  local count = (number(view, field) or 0) + by
+  put(view, field, count > 0 and count or nil)
+  return count
+end
+
+local MOST_ARGUMENTS = 402 -- that fit the Lua stack with certainty, and are worth a command of their own
+
+local function command_for_new(view)
+  local sets, length = {"HSET", view.key}, 2
+  for field, value in pairs(view.known) do
+    if value then
+      sets[length + 1], sets[length + 2] = field, value
+      length = length + 2
+    end
+  end
+  return sets, length
+end
+
+-- What is deleted, or too long for one command.
+local function write_apart(key, sets, length)
+  local kept, gone = {}, {}
+  for i = 3, length, 2 do
+    if sets[i + 1] then
+      kept[#kept + 1] = sets[i]
+      kept[#kept + 1] = sets[i + 1]
+    else
+      gone[#gone + 1] = sets[i]
+    end
+  end
+  write_many("HSET", key, kept, 2)
+  write_many("HDEL", key, gone, 1)
+end
+
+local function write_fields(view)
+  local sets, length = view.sets, view.length
+  if view.is_new then sets, length = command_for_new(view) end
+  local has_gone = false
+  for i = 4, length, 2 do
+    local value = sets[i]
+    if value then
+      sets[i] = texts[value] or text_of(value)
+    else
+      has_gone = true
+    end
+  end
+  if has_gone or length > MOST_ARGUMENTS then
+    write_apart(view.key, sets, length)
+  elseif length > 2 then
+    write(sets)
+  end
+end
+
+local function write_hashes()
+  for _, view in ipairs(hash_list) do
+    if view.is_new or view.sets then write_fields(view) end
+    if view.persist then write({"PERSIST", view.key}) end
+    if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
+    if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end
+  end
+end
+on_commit(write_hashes)

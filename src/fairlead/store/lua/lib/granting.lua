@@ -1,0 +1,68 @@
+-- Giving tasks to one worker: dequeue, lease, units and fence in one step.
+--
+-- USES     choose leases events
+
+-- What one worker can be given in this act. It looks at up to `looks` heads.
+local function offer_of(me, lease, looks, now)
+  local held, held_not_high = running_on(me.id)
+  local capacity, leased_until = number(me, "capacity"), now + lease
+  return {
+    me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
+    free = capacity - held, open = capacity - number(me, "reserve") - held_not_high, running = ordered(running_key(me.id)),
+    lanes = lanes_for(me), looks = looks, steps = {left = looks}, ids = {},
+  }
+end
+
+local function start(offer, sub)
+  local id, now, worker = string.sub(first(queue_of(sub)), 14), offer.now, offer.me.id
+  local t = whole(task_key(id)) -- its content is part of the answer
+  t.id = id
+  local known = t.known
+  local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
+  if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
+  dequeue(t, sub)
+  book_start(place, tag)
+  book_turn(place)
+  take_units(id, needs_of(sub))
+  put_all(t, {
+    "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
+    "deadline", now + known.timeout, "lease_until", offer.leased_until,
+  })
+  begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
+  if known.wait_until then remove(waits, id) end
+  if known.progress then put(t, "progress", nil) end -- of an earlier run
+  if known.emitted then put(t, "emitted_before", known.emitted) end
+  step_started(t, now)
+  event(t, "claim", "queued", "executing", now, {
+    worker = worker, place = place, tag = tag, waited = now - known.arrival, looked_at = offer.looks - offer.steps.left,
+  })
+  settle()
+  offer.free = offer.free - 1
+  if not native_high then offer.open = offer.open - 1 end
+  offer.ids[#offer.ids + 1] = id
+end
+
+-- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
+local function give(offer, want)
+  local last
+  while #offer.ids < want and offer.free > 0 do
+    local sub = choose(offer.lanes, offer.open > 0, offer.steps)
+    if not sub then break end
+    start(offer, sub)
+    last = sub
+  end
+  if last then alarm_at(offer.freed_at) end
+  return last
+end
+
+-- A task as its worker gets it: {id, fields}.
+local function content_of(id)
+  local t = whole(task_key(id))
+  local record, job = t.known, job_of(t)
+  if t.has_gaps or t.is_new or job then -- some of it was deleted, or is only for the worker
+    record = {}
+    for field, kept in pairs(t.known) do record[field] = kept or nil end
+  end
+  if job then record.parameters = step_parameters(job) end
+  return {id, record}
+end

@@ -1,0 +1,64 @@
+"""A time-out that does not count what it could not hear."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+import uvloop
+
+from fairlead.clock import patient
+
+LOOPS = pytest.mark.parametrize(
+    "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+SECONDS = 0.1
+
+
+@LOOPS
+def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def ask() -> bytes:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_connection(sock=ours)
+            loop = asyncio.get_running_loop()
+
+            def stand_still() -> None:
+                theirs.send(b"answer")
+                time.sleep(3 * SECONDS)
+
+            loop.call_soon(stand_still)
+            try:
+                async with patient(SECONDS):
+                    return await reader.readexactly(6)
+            finally:
+                writer.close()
+                await writer.wait_closed()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(ask()) == b"answer"
+
+
+@LOOPS
+def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def wait() -> None:
+        async with patient(SECONDS):
+            await asyncio.Event().wait()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner, pytest.raises(TimeoutError):
+        runner.run(wait())
+
+
+async def test_what_is_in_time_is_not_touched_later() -> None:
+    async with patient(SECONDS):
+        pass
+    await asyncio.sleep(2 * SECONDS)
+
+
+async def test_a_problem_inside_is_told_as_it_is() -> None:
+    with pytest.raises(LookupError):
+        async with patient(SECONDS):
+            raise LookupError
