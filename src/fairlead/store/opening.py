@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from fairlead.errors import InvalidSettings, StoreUnavailable
 from fairlead.settings import Settings
@@ -13,6 +14,8 @@ from fairlead.store.engine import Engine, open_engine
 from fairlead.store.engine_folder import default_data_folder
 from fairlead.store.store import Store
 from fairlead.store.wire import Line
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -41,8 +44,19 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def opened_store(settings: Settings, *, govern: bool = True) -> AsyncIterator[Store]:
     async with connected_store(settings) as store:
-        await store.open(govern=govern)
+        await first_act(store, lambda: store.open(govern=govern))
         yield store
+
+
+async def first_act(store: Store, act: Callable[[], Awaitable[T]]) -> T:
+    """Does it, and may do it again: the owner of an embedded server may leave just after we adopted it."""
+    try:
+        return await act()
+    except StoreUnavailable:
+        if store.settings.engine.url:
+            raise
+        await store.reopen()
+        return await act()
 
 
 class _Embedded:
@@ -70,19 +84,17 @@ class _Embedded:
 
     async def _engine(self) -> Engine:
         engine = await open_engine(self._data, durability=self._settings.engine.durability)
-        self._engines.append(engine)
+        if engine.owned:
+            self._engines.append(engine)
         return engine
 
     async def _reopen(self) -> None:
         connection = self.store.connection
         async with self._reopening:
-            try:  # somebody else here may have done it already
-                await connection.guard(connection.client.ping())
-            except StoreUnavailable:
-                engine = await self._engine()
-                if (
-                    engine.url != self._url
-                ):  # else the line finds the new server by itself, and calls are on it
-                    before, connection.line = connection.line, Line(make_client(engine.url))
-                    self._url = engine.url
-                    await before.close()
+            # Also when somebody else here has done it already. A connection we have says nothing: a server
+            # that is about to end answers on it, but can be connected to no more.
+            engine = await self._engine()
+            if engine.url != self._url:  # else the line finds the new server by itself, and calls are on it
+                before, connection.line = connection.line, Line(make_client(engine.url))
+                self._url = engine.url
+                await before.close()

@@ -21,24 +21,32 @@ end
 
 -- The reply to this very request was lost: the tasks are leased already, say so again. A worker may have several requests
 -- under way, told apart by their first letter: of each letter the last is remembered.
-local letter = string.match(request, "^%a") or ""
+local letter, is_active = string.match(request, "^%a") or "", get(me, "state") == "active"
 if request ~= "" and get(me, "request" .. letter) == request then
   local still = {}
   for id in string.gmatch(get(me, "granted" .. letter) or "", "%S+") do
     local t = task_record(id)
     if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
   end
+  if not is_active then return {"draining", now, packed(still)} end
   return {"ok", get(meta, "alarm") or "", packed(still), now, 0}
 end
 
-if get(me, "state") ~= "active" then
-  local ids = not_heard_of(me, heard)
+local function remember(ids)
+  if request == "" then return end
+  put(me, "request" .. letter, request)
+  put(me, "granted" .. letter, table.concat(ids, " "))
+end
+
+if not is_active then
+  local ids = not_heard_of(me, heard, tonumber(lease), now)
+  if #ids > 0 then remember(ids) end
   commit()
   return {"draining", now, packed(ids)}
 end
 advance(now)
 settle()
-local ids = not_heard_of(me, heard) -- now, when leases that ran out have ended
+local ids = not_heard_of(me, heard, tonumber(lease), now) -- now, when leases that ran out have ended
 make_holds(now)
 not_idle(me)
 if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
@@ -48,10 +56,7 @@ local offer = offer_of(me, tonumber(lease), 64 + most, now)
 give(offer, most)
 for _, id in ipairs(offer.ids) do ids[#ids + 1] = id end
 
-if request ~= "" then
-  put(me, "request" .. letter, request)
-  put(me, "granted" .. letter, table.concat(ids, " "))
-end
+remember(ids)
 heard_of(me, now)
 local has_room = #offer.ids < most and offer.free > 0
 if has_room and offer.steps.left > 0 and wait ~= "0" then set_idle(me, offer.open > 0, wait == "2" and lease, now) end

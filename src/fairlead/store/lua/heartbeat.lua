@@ -25,10 +25,7 @@ local function beat(holder)
   end
   local mine = t and get(t, "state") == "executing" and get(t, "worker") == worker
   if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {holder.id, "fenced"} end
-  local instant = math.min(now, number(t, "deadline")) + tonumber(lease)
-  put(t, "lease_until", instant)
-  lease_until(t.id, instant)
-  return {holder.id, "ok", int(instant), get(t, "deadline")}
+  return {holder.id, "ok", int(prolong(t, tonumber(lease), now)), get(t, "deadline")}
 end
 
 local answers = {}

@@ -12,10 +12,7 @@ if not now then return {"uninitialised"} end
 local function renew_task(t, fence)
   if get(t, "stopping") == fence then return {"cancelled"} end
   if get(t, "state") ~= "executing" or get(t, "fence") ~= fence then return {"fenced"} end
-  local instant = math.min(now, number(t, "deadline")) + tonumber(lease)
-  put(t, "lease_until", instant)
-  lease_until(t.id, instant)
-  return {"ok", int(instant)}
+  return {"ok", int(prolong(t, tonumber(lease), now))}
 end
 
 -- By its fence, or by whoever knows its id and its limit.

@@ -111,7 +111,7 @@ local function write_books()
     end
     if not account.cleared then
       write_many("ZREM", account.key, removes, 1)
-      write({"ZREMRANGEBYSCORE", account.key, "-inf", account.v})
+      if account.moved then write({"ZREMRANGEBYSCORE", account.key, "-inf", account.v}) end
     end
     write_many("ZADD", account.key, adds, 2)
   end

@@ -24,14 +24,18 @@ local function hand_to(me)
   return sub
 end
 
--- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences.
-local function not_heard_of(me, heard)
+-- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences. Its lease begins
+-- anew: who is given a task by a claim counts it from there.
+local function not_heard_of(me, heard, lease, now)
   local ids, knows, handed = {}, {}, get(me, "handed")
   if not handed then return ids end
   for fence in string.gmatch(heard, "%d+") do knows[fence] = true end
   for id, fence in string.gmatch(handed, "(%S+):(%d+) ") do
     local t = not knows[fence] and task_record(id)
-    if t and is_held_by(t, me.id, fence) then ids[#ids + 1] = id end
+    if t and is_held_by(t, me.id, fence) then
+      ids[#ids + 1] = id
+      prolong(t, lease, now)
+    end
   end
   put(me, "handed", nil)
   return ids

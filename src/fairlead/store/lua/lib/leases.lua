@@ -28,6 +28,14 @@ local function lease_until(holder, ends)
   alarm_at(freed_at)
 end
 
+-- Not beyond its deadline. Until when it is leased now.
+local function prolong(t, lease, now)
+  local ends = math.min(now, number(t, "deadline")) + lease
+  put(t, "lease_until", ends)
+  lease_until(t.id, ends)
+  return ends
+end
+
 -- Of a task that starts on a worker. When the alarm is due the caller says once for all that start together.
 local function begin_lease(id, freed_at, running, rank)
   insert(leases, id, freed_at)
