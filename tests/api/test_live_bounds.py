@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from fairlead.store.reports import Completed, Progress
@@ -117,6 +118,26 @@ async def test_a_socket_that_is_not_read_is_cut_off(gateway: Gateway, store: Sto
         assert (await hear_one(again))["seq"] == last + 1  # and goes on where it was
 
 
+def say_goodbye(slow: ClientConnection) -> None:
+    """And do not wait for the answer, which would not be read."""
+    slow.protocol.send_close(1000)
+    slow.transport.write(b"".join(slow.protocol.data_to_send()))
+
+
+async def test_a_socket_that_is_closed_but_not_read_is_cut_off(
+    gateway: Gateway, store: Store, quiet: str
+) -> None:
+    task = await running(store)
+    async with in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1, close_timeout=0.1) as slow:
+        await hear_one(slow)
+        slow.transport.pause_reading()
+        await emit_much(store, task)
+        say_goodbye(slow)
+        await wait_until(lambda: there_is_room(gateway, quiet), 40, "it is cut off")
+        await is_cut_off(gateway, slow.local_address[1])
+    assert "InvalidState" not in gateway.said()
+
+
 async def test_what_a_reader_does_not_take_is_not_kept_for_it(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
@@ -189,7 +210,7 @@ async def until_a_comment(answer: httpx.Response) -> AsyncIterator[str]:
 async def is_cut_off(gateway: Gateway, port: int) -> None:
     """The server has let go of the connection that comes from this port of ours."""
     pattern = re.compile(rf"^ *\d+: \w+:{gateway.port:04X} \w+:{port:04X} 01 ", re.M)  # 01: established
-    await wait_until(lambda: not pattern.search(Path("/proc/net/tcp").read_text()), because="it is cut off")
+    await wait_until(lambda: not pattern.search(Path("/proc/net/tcp").read_text()), 30, "it is cut off")
 
 
 async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tmp_path: Path) -> None:
@@ -208,8 +229,9 @@ async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tm
         await gateway.ended()
 
 
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
 async def test_a_server_stops_also_when_nobody_reads(
-    live_store: Store, server: Server, tmp_path: Path
+    live_store: Store, server: Server, tmp_path: Path, closed: bool
 ) -> None:
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
         task = await running(live_store)
@@ -217,6 +239,8 @@ async def test_a_server_stops_also_when_nobody_reads(
             await hear_one(slow)
             slow.transport.pause_reading()
             await emit_much(live_store, task)
+            if closed:
+                say_goodbye(slow)
             gateway.process.terminate()
             assert gateway.process.wait(timeout=30) == 0
             slow.transport.abort()

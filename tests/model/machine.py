@@ -202,6 +202,9 @@ class Machine(RuleBasedStateMachine):
         )
         # what it was handed, still holds, and has not heard of comes first
         again = [] if heard else [grant.id for grant in handed if self.is_held(worker, grant)]
+        for grant in handed if again else ():
+            if grant.id in again:
+                self.twin.renew(grant.id, grant.fence or 0, LEASE, self.now)
         if isinstance(expected, type):
             self.both(
                 lambda: self.twin.register(self.twin.workers[worker], self.now),

@@ -14,10 +14,13 @@ import pytest
 from redis.asyncio import Redis
 
 from fairlead.errors import EngineFailed
+from fairlead.settings import EngineSettings, Settings
 from fairlead.store import engine as engine_module
 from fairlead.store.connection import make_client
+from fairlead.store.doctor import examine
 from fairlead.store.engine import Engine, open_engine, url_of
 from fairlead.store.engine_folder import EngineFolder, default_data_folder, make_private_folder
+from fairlead.store.opening import connected_store
 from fairlead.store.server_process import find_server
 from tests.openers import is_running, launch, opened, server_pid
 from tests.servers import binary
@@ -141,6 +144,16 @@ async def test_when_the_owner_goes_the_other_can_open_again(tmp_path: Path) -> N
     async with opened_client(tmp_path) as (engine, client):
         assert engine.owned
         assert await client.get("kept") == b"yes"
+
+
+async def test_a_server_that_is_about_to_end_is_no_way_back_although_it_still_answers(tmp_path: Path) -> None:
+    owner = await opened(await launch(tmp_path))
+    async with connected_store(Settings(engine=EngineSettings(data=str(tmp_path)))) as store:
+        assert await store.connection.client.ping()
+        EngineFolder(tmp_path).remove_socket()  # so a close begins
+        await asyncio.gather(store.reopen(), owner.close())
+        await store.open()
+        assert await examine(store.connection) == []
 
 
 async def test_racing_processes_start_one_server(tmp_path: Path) -> None:

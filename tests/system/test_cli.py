@@ -1,5 +1,6 @@
 """The command as a user runs it: real processes, real data folders."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -8,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import Fairlead
+from fairlead.testing import check
+from tests.commands import FAIRLEAD, ended
+from tests.openers import ROOT, launch, opened
 from tests.servers import Server
+from tests.waiting import wait_until
 
-FAIRLEAD = str(Path(sys.executable).parent / "fairlead")
+AS_ORPHAN = "import tests.apps.orphaned, fairlead.cli; fairlead.cli.main()"
 
 
 def fairlead(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -82,3 +88,28 @@ def test_what_cannot_work_ends_with_one_clear_line(
     assert ended.returncode == code
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("submit", "draw"), ("stats",), ("doctor",), ("up", "--demo", "--once", "--port", "0")]
+)
+async def test_a_command_goes_on_when_the_owner_of_its_server_has_just_left(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    async with Fairlead(data=data):
+        pass  # there is something to look at
+    owner = await opened(await launch(data))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", AS_ORPHAN, *command, "--data", str(data)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+    )
+    await wait_until((tmp_path / "adopted").exists, 40)
+    await owner.close()
+    answer = await ended(process)
+    assert answer.code == 0, answer.err
+    async with Fairlead(data=data) as fl:
+        assert await check(fl) == []

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from fairlead import Fairlead
 from fairlead.states import State
 from fairlead.store.store import Store
+from fairlead.testing import check
 from tests.apps import draining
+from tests.openers import launch, opened
 from tests.waiting import wait_until
 from tests.workers import Yard
 
@@ -100,3 +103,22 @@ async def test_a_server_that_is_not_there_is_said(yard: Yard) -> None:
     process = await Yard(yard.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
     assert await process.exit_code() == 3
     assert "The store did not answer" in process.said()
+
+
+async def test_a_worker_goes_on_when_the_owner_of_its_embedded_server_leaves_before_it_registered(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    owner = await opened(await launch(data))
+    yard = Yard(tmp_path, lambda: ("--data", str(data)))
+    async with yard.workers("tests.apps.orphaned:fl", ready=0) as workers:
+        await wait_until((tmp_path / "adopted").exists, 40)
+        await owner.close()
+        await workers.ready()
+        assert len(workers.ids()) == 1, workers.said()
+        assert workers.said().count("The store did not answer") == 1, "the first process met nobody"
+        async with Fairlead(data=data) as fl:
+            task = await fl.submit("echo", {"text": "here"})
+            assert await task.result(timeout=30) == "here"
+            assert await check(fl) == []
+        assert await workers.end() == 0

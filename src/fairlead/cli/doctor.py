@@ -7,7 +7,7 @@ from fairlead.cli.output import print_json, print_table
 from fairlead.settings import Settings
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
-from fairlead.store.opening import connected_store
+from fairlead.store.opening import connected_store, first_act
 
 
 def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> int:
@@ -25,4 +25,4 @@ def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> i
 
 async def _examine(settings: Settings) -> list[Breach]:
     async with connected_store(settings) as store:
-        return await examine(store.connection)
+        return await first_act(store, lambda: examine(store.connection))

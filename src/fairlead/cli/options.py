@@ -92,11 +92,12 @@ async def open_store(options: DoorOptions | None, *, join: bool = False) -> "Asy
 @asynccontextmanager
 async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
     """Nothing is written by looking. `join`: the namespace is made if need be."""
-    from fairlead.store.opening import connected_store  # not for `config check`, which needs no server
+    # not for `config check`, which needs no server
+    from fairlead.store.opening import connected_store, first_act
 
     async with connected_store(settings) as store:
         try:
-            await (store.open(govern=False) if join else store.check_open())
+            await first_act(store, lambda: store.open(govern=False) if join else store.check_open())
             yield store
         except NamespaceNotOpen:
             raise NamespaceNotOpen(

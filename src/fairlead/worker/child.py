@@ -62,10 +62,7 @@ def _obey_signals(worker: Worker) -> None:
         worker.drain(0 if asked else None)
         asked = True
 
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, drain)
-    # Ctrl-C goes to every process of the terminal: the supervisor hears it too and says what to do
-    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, drain)
 
 
 def main() -> None:
@@ -73,6 +70,9 @@ def main() -> None:
     if sys.platform == "linux" and not die_with(parent):
         return
     set_up_logging()
+    # Ctrl-C goes to every process of the terminal: the supervisor hears it too and says what to do. Not by a
+    # handler that does nothing: uvloop may hear a SIGTERM twice that comes while it deals with a SIGINT.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
     runner = asyncio.Runner(loop_factory=_loop_factory())

@@ -118,10 +118,7 @@ class Claimer:
         # counted from before the claim that said we wait: the call may have lain unread for long
         lease_ends = min(now, sent + (handed.now - store_now) / 1000) + self._lease_seconds
         self._heard.add(handed.task.fence)
-        if now < lease_ends - LEAST_LEASE * self._lease_seconds:
-            self._begin(handed.task, now, lease_ends)
-        else:
-            self._reports.append(Returned(handed.task.task_id, handed.task.fence))
+        self._begin(handed.task, now, lease_ends)
         self.look()
 
     async def give_back_unheard(self) -> None:
@@ -181,8 +178,10 @@ class Claimer:
         self._begun[task.fence] = None
         if len(self._begun) > MOST_REMEMBERED:
             del self._begun[next(iter(self._begun))]
-        if not self._open:  # closed while it was on its way, and perhaps past its grace: nobody would stop it
+        # Closed while it was on its way, and perhaps past its grace: nobody would stop it. Or it lay unread.
+        if not self._open or now > lease_ends - LEAST_LEASE * self._lease_seconds:
             self._reports.append(Returned(task.task_id, task.fence))
+            self._news.set()
             return
         run = self.running[task.fence] = self.runner.start(task, now, lease_ends)
         if run.apart:

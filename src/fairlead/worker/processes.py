@@ -33,17 +33,23 @@ class Process:
     async def start(cls) -> "Process":
         ours, theirs = socket.socketpair()
         with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "fairlead.worker.process_main",
-                str(theirs.fileno()),
-                str(os.getpid()),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            )
-        return cls(process, await Link.over(ours))
+            # First the line: who is cancelled while it is made must not leave a process that nobody knows.
+            link = await Link.over(ours)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "fairlead.worker.process_main",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                )
+            except BaseException:  # cancelled, say: then the process is killed, and the line is left to us
+                link.cut()
+                raise
+        return cls(process, link)
 
     @property
     def alive(self) -> bool:

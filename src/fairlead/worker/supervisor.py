@@ -202,11 +202,13 @@ class Supervisor:
             code = await self._one_life(stack)
             if code == 0 or self._stopping.is_set():
                 return
-            if not self._has_worked():  # it cannot work as it is: another try would end the same
+            away = code == NOT_REACHABLE
+            if not self._has_worked() and not (away and await self._reopened()):
+                # it cannot work as it is: another try would end the same
                 self._exit_code = code if code > 0 else 1
                 self.stop()
                 return
-            if code == NOT_REACHABLE:
+            if away:
                 pause = AWAY_PAUSE
             else:
                 pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
@@ -231,6 +233,19 @@ class Supervisor:
         """Whether some child got as far as registering, be it one that is still there."""
         self._worked = self._worked or any(child.pulse and child.pulse.worker for child in self._children)
         return self._worked
+
+    async def _reopened(self) -> bool:
+        """Whether there is an embedded server again.
+
+        The one that the child found may have ended with the command that owned it, before it could register.
+        """
+        if self._door is None or self._door.settings.engine.url:
+            return False
+        try:
+            await self._door.reopen()
+        except FairleadError:
+            return False
+        return True
 
     async def _open(self, stack: AsyncExitStack, settings: Settings) -> Door:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
