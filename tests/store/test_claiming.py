@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead.settings import Slots
+from fairlead.states import State
 from fairlead.store.reports import Completed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
@@ -67,7 +68,7 @@ async def test_a_report_with_a_claim_may_ask_to_be_woken(store: Store, idle: boo
     assert (claimed.tasks, await is_idle(store)) == ([], idle)
 
 
-async def test_a_report_whose_claim_was_passed_over_asks_to_be_woken_too(store: Store) -> None:
+async def test_a_report_that_was_passed_over_by_its_claim_says_to_ask_again(store: Store) -> None:
     await store.workers.register("w")
     await store.submit(new(), new())
     task = await claim_one(store)
@@ -75,8 +76,10 @@ async def test_a_report_whose_claim_was_passed_over_asks_to_be_woken_too(store: 
     await raw(store).function_flush()
     assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
     (task,) = claimed.tasks
-    _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1, idle=True)
-    assert (claimed.tasks, await is_idle(store)) == ([], True)
+    await store.submit_one(new())
+    (state,), claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1, idle=True)
+    assert (state, claimed.tasks, claimed.again) == (State.COMPLETED, [], True)
+    assert len((await store.claim("w", idle=True)).tasks) == 1
 
 
 async def test_much_that_waits_is_looked_at_in_pieces_also_after_a_start(store: Store) -> None:

@@ -5,6 +5,7 @@ answer, so that one bad item does not spoil the others.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
@@ -230,8 +231,8 @@ class Store:
             calls.append(self._claim_call(worker, claim, None, idle, request, heard))
         answers, passed_over = await self.connection.run_together(*calls)
         claimed = self._claimed(answers.pop()) if claim else Claimed()
-        if passed_over and claim and not claimed.tasks:  # it ran before the reports that make room for it
-            claimed = await self.claim(worker, claim, idle=idle, heard=heard)
+        if passed_over:  # it ran before the reports that make room for it
+            claimed = replace(claimed, again=True)
         replies = iter([expect_ok(answer)[1] for answer in answers])
         reported: list[State | errors.FairleadError] = []
         for batch in batches.values():

@@ -61,7 +61,7 @@ class Claimer:
         self._hungry = True  # there may be something to claim
         self._open = True  # it still claims
         self._requests = 0
-        self._begun: dict[int, None] = {}  # fences, the latest; a dict because it keeps them in order
+        self._begun: dict[tuple[str, int], None] = {}  # tasks with their fences, the latest, in order
         self._heard: set[int] = set()  # fences of tasks that came by a call; the store has not been told yet
         self._synchronous = -math.inf, 0  # a moment before the last claim that was answered: here, there (ms)
         self._alarm: asyncio.TimerHandle | None = None
@@ -122,10 +122,11 @@ class Claimer:
         self.look()
 
     async def give_back_unheard(self) -> None:
-        """What the store has handed to this worker, which is about to leave."""
+        """What the store has handed to this worker, which is about to leave: nobody reports any more."""
         _, claimed = await self._door.report(self._worker, claim=1, heard=self._heard)
-        grants = [Grant(task.task_id, task.fence) for task in claimed.tasks]
-        await self._door.release(self._worker, *grants)
+        unheard = [Grant(task.task_id, task.fence) for task in claimed.tasks]
+        unbegun = [one.grant for one in self._reports if isinstance(one, Returned)]
+        await self._door.release(self._worker, *unheard, *unbegun)
 
     async def _trip(self, letter: str, want: int) -> None:
         reports = self._reports[: self._most_per_trip]
@@ -173,9 +174,11 @@ class Claimer:
             self.close()
 
     def _begin(self, task: Task, now: float, lease_ends: float) -> None:
-        if task.fence in self._begun:  # it came by a call, and again with the answer to a claim
+        # It came by a call, and again with the answer to a claim. The fence alone does not tell: a store that
+        # lost all its data gives it again.
+        if (begun := (task.task_id, task.fence)) in self._begun:
             return
-        self._begun[task.fence] = None
+        self._begun[begun] = None
         if len(self._begun) > MOST_REMEMBERED:
             del self._begun[next(iter(self._begun))]
         # Closed while it was on its way, and perhaps past its grace: nobody would stop it. Or it lay unread.

@@ -248,7 +248,9 @@ class Worker:
             for run in self._claimer.running.values()
         ]
         with contextlib.suppress(FairleadError):
-            if not self._claimer.running:
+            if self._claimer.running:
+                await self._claimer.give_back_unheard()
+            else:
                 await self._depart()
         assert self._link
         self._link.send({"bye": left_over})

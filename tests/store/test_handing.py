@@ -1,0 +1,292 @@
+"""A worker that waits, and says so, is handed a task with the very call that wakes it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlead.settings import Slots
+from fairlead.states import State
+from fairlead.store.reports import Completed, Failed, Grant, Submitted
+from fairlead.store.store import Store
+from tests.conftest import Clock
+from tests.store.handing import called, claimed, handed, status, waits
+from tests.store.looking import claim_one, events, everything, new, woken
+
+# Who is handed a task
+
+
+async def test_a_worker_that_waits_is_handed_the_task(store: Store, clock: Clock) -> None:
+    await waits(store, "w")
+    clock.pass_ms(7)
+    task = new(parameters={"text": "hello"})
+    submitted = await store.submit_one(task)
+    call = await handed(store)
+    assert (call.now, call.task.task_id, call.task.parameters) == (clock.now, task.task_id, {"text": "hello"})
+    assert (submitted.status, submitted.queue_position) == (State.QUEUED, 1), "who submits sees no difference"
+    assert await store.get(task.task_id) == call.task
+    assert await woken(store, "w") == {"w": 0}
+
+
+async def test_a_worker_that_does_not_say_so_is_only_called(store: Store) -> None:
+    await store.workers.register("w")
+    await store.claim("w", idle=True)
+    task = new()
+    await store.submit_one(task)
+    assert await called(store) == "1n:echo;"
+    assert await status(store, task) is State.QUEUED
+
+
+async def test_what_the_last_claim_said_counts(store: Store) -> None:
+    await waits(store, "w")
+    await store.claim("w", idle=True)
+    await store.submit_one(new())
+    await called(store)
+
+
+async def test_a_worker_that_asked_and_does_not_wait_is_neither_handed_nor_called(store: Store) -> None:
+    await waits(store, "w")
+    await store.claim("w", heard=())
+    task = new()
+    await store.submit_one(task)
+    assert (await woken(store, "w"), await status(store, task)) == ({"w": 0}, State.QUEUED)
+
+
+async def test_who_was_handed_one_waits_no_more(store: Store) -> None:
+    await waits(store, "w", capacity=5)
+    first, second = new(), new()
+    await store.submit_one(first)
+    await store.submit_one(second)
+    assert (await handed(store)).task.task_id == first.task_id
+    assert (await woken(store, "w"), await status(store, second)) == ({"w": 0}, State.QUEUED)
+
+
+async def test_the_worker_that_waited_longest_is_handed_it(store: Store, clock: Clock) -> None:
+    for worker in ("w2", "w1", "w3"):
+        await waits(store, worker)
+        clock.pass_ms(1)
+    await store.submit_one(new())
+    assert await woken(store, "w1", "w2", "w3") == {"w1": 0, "w2": 1, "w3": 0}
+    assert (await handed(store, "w2")).task.assigned_worker_id == "w2"
+
+
+@pytest.mark.parametrize("act", ["release", "replay", "follow", "raise the limit"])
+async def test_only_a_submit_hands_over(store: Store, act: str) -> None:
+    await store.limits.set("gpu", Slots(limit=1))
+    await store.workers.register("busy", capacity=2)
+    await store.submit(new(limits={"gpu": 1}))
+    held = await claim_one(store, "busy")
+    waiting = new(limits={"gpu": 1})
+    await store.submit(waiting)
+    if act == "replay":
+        await store.fail("busy", Failed(held.task_id, held.fence, retriable=False))
+        assert await claim_one(store, "busy")
+        await store.limits.set("gpu", Slots(limit=2))
+    await waits(store, "w")
+    match act:
+        case "release":
+            await store.release("busy", Grant(held.task_id, held.fence))
+        case "replay":
+            await store.replay(held.task_id)
+        case "follow":
+            await store.complete("busy", Completed(held.task_id, held.fence, follow=[new()]))
+        case "raise the limit":
+            await store.limits.set("gpu", Slots(limit=2))
+    await called(store)
+    assert len((await store.claim("w")).tasks) == 1, "it was there to be claimed"
+
+
+@pytest.mark.parametrize(
+    ("facts", "wishes"),
+    [
+        ({"capabilities": ["gpu"]}, {"required_capabilities": ("gpu",)}),
+        ({"task_types": ["draw"]}, {"task_type": "draw"}),
+        ({"task_types": ["draw", "echo"], "capabilities": ["a", "b"]}, {"required_capabilities": ("b",)}),
+    ],
+)
+async def test_the_one_that_can_serve_it_is_handed_it(
+    store: Store, facts: dict[str, Any], wishes: dict[str, Any]
+) -> None:
+    await waits(store, "plain", task_types=["echo"])
+    await waits(store, "able", **facts)
+    task = new(**wishes)
+    await store.submit_one(task)
+    assert (await handed(store, "able")).task.task_id == task.task_id
+    assert await woken(store, "plain") == {"plain": 0}
+
+
+async def test_of_a_batch_each_is_handed_what_it_can_serve(store: Store) -> None:
+    """The best of the batch is not for the one who is looked at first."""
+    await waits(store, "plain", task_types=["echo"])
+    await waits(store, "able", task_types=["draw"])
+    high, low = new("draw", priority="high"), new("echo", priority="low")
+    await store.submit(low, high)
+    assert (await handed(store, "plain")).task.task_id == low.task_id
+    assert (await handed(store, "able")).task.task_id == high.task_id
+
+
+async def test_a_paused_type_is_not_handed_over(store: Store) -> None:
+    await store.pause_type("echo")
+    await waits(store, "w")
+    paused, other = new("echo", priority="high"), new("draw", priority="low")
+    await store.submit(paused, other)
+    assert (await handed(store)).task.task_id == other.task_id
+    assert await status(store, paused) is State.QUEUED
+
+
+async def test_a_worker_with_only_its_reserve_free_is_handed_high_alone(store: Store) -> None:
+    await store.workers.register("w", capacity=2, reserve=1)
+    await store.submit_one(new(priority="low"))
+    await claim_one(store)
+    assert (await store.claim("w", idle=True, heard=())).tasks == []
+    await store.submit_one(new(priority="medium"))
+    assert await woken(store, "w") == {"w": 0}
+    low, high = new(priority="low"), new(priority="high")
+    await store.submit(low, high)
+    assert (await handed(store)).task.task_id == high.task_id
+    assert (await woken(store, "w"), await status(store, low)) == ({"w": 0}, State.QUEUED)
+
+
+# Which task
+
+
+async def test_of_a_batch_the_best_is_handed_and_the_next_claim_gets_the_other(store: Store) -> None:
+    await waits(store, "w", capacity=5)
+    low, high = new(priority="low"), new(priority="high")
+    await store.submit(low, high)
+    call = await handed(store)
+    assert call.task.task_id == high.task_id
+    assert (await woken(store, "w"), await status(store, low)) == ({"w": 0}, State.QUEUED)
+    assert await claimed(store, want=5, heard=[call.task.fence]) == [low.task_id]
+
+
+async def test_a_better_one_that_waits_already_goes_first(store: Store, clock: Clock) -> None:
+    """Somebody was called for it, and has not come yet."""
+    await store.workers.register("busy")
+    await store.submit_one(new(priority="high"))
+    held = await claim_one(store, "busy")
+    await waits(store, "slow")
+    clock.pass_ms(1)
+    await waits(store, "w")
+    await store.release("busy", Grant(held.task_id, held.fence))
+    await called(store, "slow")
+    low = new(priority="low")
+    await store.submit_one(low)
+    assert (await handed(store)).task.task_id == held.task_id
+    assert await claimed(store, "slow") == [low.task_id]
+
+
+BATCHES: dict[str, list[dict[str, Any]]] = {
+    "priorities": [{"priority": "low"}, {"priority": "medium"}, {"priority": "high"}],
+    "the first of equals": [{}, {}, {}],
+    "a limit without room": [{"priority": "high", "limits": {"none": 1}}, {"priority": "low"}],
+    "types": [{"task_type": "other", "priority": "medium"}, {"task_type": "echo", "priority": "high"}],
+    "a duration": [{"duration": "long", "user_id": "ann"}, {"user_id": "bob"}],
+    "not now": [{"priority": "high", "delay_seconds": 60}, {"priority": "low"}],
+    "not for it": [{"priority": "high", "required_capabilities": ("gpu",)}, {"priority": "medium"}],
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+async def test_it_is_the_one_that_a_claim_would_get(
+    store: Store, clock: Clock, open_store: Callable[..., Store], batch: list[dict[str, Any]]
+) -> None:
+    other = open_store(clock=clock)
+    await other.open()
+    got = []
+    for one in (store, other):
+        await one.limits.set("none", Slots(limit=0))
+        tasks = [new(**{"task_type": "echo", **wishes}) for wishes in batch]
+        if one is store:
+            await waits(one, "w")
+        answers = await one.submit(*tasks)
+        assert all(isinstance(answer, Submitted) for answer in answers), answers
+        await one.workers.register("w")
+        task = (await handed(one)).task if one is store else await claim_one(one)
+        got.append([new.task_id for new in tasks].index(task.task_id))
+    assert got[0] == got[1]
+
+
+@pytest.mark.parametrize("lanes", [({"priority": "low"}, {"priority": "high"}), ({"task_type": "draw"}, {})])
+async def test_tasks_in_two_lanes_are_handed_to_two_workers(store: Store, lanes: Any) -> None:
+    await waits(store, "w1", "w2")
+    tasks = [new(**wishes) for wishes in lanes]
+    await store.submit(*tasks)
+    calls = [await handed(store, worker) for worker in ("w1", "w2")]
+    assert {call.task.task_id for call in calls} == {task.task_id for task in tasks}
+    assert [call.task.assigned_worker_id for call in calls] == ["w1", "w2"]
+
+
+async def test_no_more_are_handed_over_than_the_limit_has_room_for(store: Store) -> None:
+    await store.limits.set("gpu", Slots(limit=1))
+    await waits(store, "w1", "w2")
+    tasks = [new(limits={"gpu": 1}), new(limits={"gpu": 1})]
+    await store.submit(*tasks)
+    assert (await handed(store, "w1")).task.task_id == tasks[0].task_id
+    assert (await woken(store, "w2"), await status(store, tasks[1])) == ({"w2": 0}, State.QUEUED)
+    assert (await store.limits.get("gpu")).active == 1
+
+
+async def test_a_task_that_is_submitted_twice_is_handed_over_once(store: Store) -> None:
+    await waits(store, "w1", "w2")
+    first = await store.submit_one(new(idempotency_key="once"))
+    again = await store.submit_one(new(idempotency_key="once"))
+    assert (again.task_id, again.repeated) == (first.task_id, True)
+    assert (await handed(store, "w1")).task.task_id == first.task_id
+    assert await woken(store, "w2") == {"w2": 0}
+
+
+# What is written
+
+
+async def test_all_is_written_as_by_a_claim(
+    store: Store, clock: Clock, open_store: Callable[..., Store]
+) -> None:
+    """But for who waits, and what he has not heard of."""
+    other = open_store(clock=clock)
+    await other.open()
+    task = new(parameters={"text": "hello"}, limits={"gpu": 2}, user_id="ann", max_wait_seconds=60)
+    for one in (store, other):
+        await one.limits.set("gpu", Slots(limit=5))
+        await waits(one, "w")
+        if one is other:
+            await one.workers.register("w")  # it waits no more
+        await one.submit_one(task)
+    call, one_claimed = await handed(store), await claim_one(other)
+    assert (call.task, call.now) == (one_claimed, clock.now)
+    assert (one_claimed.assigned_worker_id, one_claimed.fence) == ("w", 1)
+    here, there = await everything(store), await everything(other)
+    for content in (here, there):
+        for name in ("worker:w", "events"):  # the one has two fields more, the other is told in two acts
+            assert content.pop(name)
+    assert here == there
+
+
+async def test_its_events_are_those_of_a_submit_and_a_claim(store: Store, clock: Clock) -> None:
+    await waits(store, "w")
+    task = new()
+    await store.submit_one(task)
+    call = await handed(store)
+    submitted, started = await events(store, task.task_id)
+    assert (submitted["act"], submitted["to"]) == ("submit", "queued")
+    told = {"act": "claim", "from": "queued", "to": "executing", "at": clock.now, "fence": call.task.fence}
+    assert {name: started[name] for name in told} == told
+    assert (started["detail"]["worker"], started["detail"]["waited"]) == ("w", 0)
+
+
+async def test_its_lease_is_the_one_that_was_asked_for(store: Store, clock: Clock) -> None:
+    await waits(store, "w", lease_ms=7_000)
+    await waits(store, "w", lease_ms=9_000)
+    clock.pass_ms(500)
+    await store.submit_one(new(timeout_seconds=33))
+    task = (await handed(store)).task
+    assert (task.lease_until, task.deadline) == (clock.now + 9_000, clock.now + 33_000)
+    clock.pass_ms(9_000 + 1_000)  # and its grace
+    assert await store.expire() == 1
+
+
+async def test_a_large_task_arrives_whole(store: Store) -> None:
+    await waits(store, "w")
+    parameters = {"text": "ä\n" * 50_000}
+    await store.submit_one(new(parameters=parameters))
+    assert (await handed(store)).task.parameters == parameters
