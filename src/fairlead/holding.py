@@ -86,18 +86,19 @@ class Holding:
 
     async def _renew(self) -> None:
         pause = self._lease_ms / 3000
+        to_stop = pause / 2  # the time that is left to the block when it is stopped
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(min(pause, self._ends - to_stop - monotonic()))
             sent = monotonic()
             try:
-                # no longer than there is time to stop the block, however patient the store's own calls are
-                async with asyncio.timeout(self._ends - pause / 2 - sent):
+                # however patient the store's own calls are
+                async with asyncio.timeout(self._ends - to_stop - sent):
                     await self._door.limits.renew(self._lease, self._lease_ms)
                 self._ends = sent + self._lease_ms / 1000
             except Fenced:
                 break
             except (FairleadError, TimeoutError):
-                if monotonic() + pause > self._ends:
+                if monotonic() >= self._ends - to_stop:
                     break
         self._lost = True
         assert self._block
