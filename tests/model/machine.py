@@ -200,19 +200,18 @@ class Machine(RuleBasedStateMachine):
                 heard=[grant.fence or 0 for grant in handed if heard],
             ),
         )
-        # what it was handed, still holds, and has not heard of comes first
-        again = [] if heard else [grant.id for grant in handed if self.is_held(worker, grant)]
-        for grant in handed if again else ():
-            if grant.id in again:
-                self.twin.renew(grant.id, grant.fence or 0, LEASE, self.now)
         if isinstance(expected, type):
             self.both(
                 lambda: self.twin.register(self.twin.workers[worker], self.now),
                 self._register_again(self.twin.workers[worker]),
             )
             return
+        # what it was handed, still holds, and has not heard of comes first, with a lease that begins anew
+        again = [grant for grant in handed if not heard and self.is_held(worker, grant)]
+        for grant in again:
+            self.twin.renew(grant.id, grant.fence or 0, LEASE, self.now)
         del handed[:]
-        assert [task.task_id for task in found.tasks] == again + expected
+        assert [task.task_id for task in found.tasks] == [*(grant.id for grant in again), *expected]
         for task in found.tasks[len(again) :]:
             self.note(task)
 

@@ -174,7 +174,7 @@ async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> 
     assert {(await store.get(t)).status for t in (first, second)} == {State.COMPLETED, State.CANCELLED}
 
 
-async def test_a_report_goes_before_its_claim_when_only_the_claim_is_loaded_again(store: Store) -> None:
+async def test_who_reports_when_only_the_claim_is_loaded_again_is_told_to_ask_again(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     await store.workers.register("w")
     await store.submit(*[new(limits={"gpu": 1}) for _ in range(3)])
@@ -183,8 +183,9 @@ async def test_a_report_goes_before_its_claim_when_only_the_claim_is_loaded_agai
     await raw(store).function_flush()
     assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
     (task,) = claimed.tasks
-    _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    assert len(claimed.tasks) == 1
+    (state,), claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
+    assert (state, claimed.tasks, claimed.again) == (State.COMPLETED, [], True)
+    assert len((await store.claim("w")).tasks) == 1
 
 
 # Lost data
