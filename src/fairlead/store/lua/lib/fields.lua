@@ -13,19 +13,24 @@ local function put(view, field, value)
     value = false
     view.has_gaps = true
   end
+  local before = known[field]
   known[field] = value
   if view.is_new then return end -- all of it is written
   local at = view.at
   if not at then
     at = {}
-    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
+    view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
   end
   local position = at[field]
   if not position then
     position = view.length + 2
     at[field], view.length, view.sets[position - 1] = position, position, field
+    if before == false or before == nil and view.whole then -- it is not stored
+      if view.absent == NONE then view.absent = {} end
+      view.absent[field] = true
+    end
   end
-  view.sets[position] = value
+  view.sets[position] = not value and view.absent[field] and NONE or value
 end
 
 -- Several at once, {field, value...}; none is deleted.
@@ -37,7 +42,7 @@ local function put_all(view, pairs_of)
   end
   if not at then
     at = {}
-    view.at, view.sets, view.length = at, {"HSET", view.key}, 2
+    view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
   end
   local sets, length = view.sets, view.length
   for i = 1, #pairs_of, 2 do
@@ -73,15 +78,16 @@ local function command_for_new(view)
   return sets, length
 end
 
--- What is deleted, or too long for one command.
+-- What is deleted, or too long for one command; NONE: it came and went in this act.
 local function write_apart(key, sets, length)
   local kept, gone = {}, {}
   for i = 3, length, 2 do
-    if sets[i + 1] then
-      kept[#kept + 1] = sets[i]
-      kept[#kept + 1] = sets[i + 1]
-    else
+    local value = sets[i + 1]
+    if not value then
       gone[#gone + 1] = sets[i]
+    elseif value ~= NONE then
+      kept[#kept + 1] = sets[i]
+      kept[#kept + 1] = value
     end
   end
   write_many("HSET", key, kept, 2)
@@ -94,7 +100,7 @@ local function write_fields(view)
   local has_gone = false
   for i = 4, length, 2 do
     local value = sets[i]
-    if value then
+    if value and value ~= NONE then
       sets[i] = texts[value] or text_of(value)
     else
       has_gone = true

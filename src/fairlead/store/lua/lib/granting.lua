@@ -4,11 +4,11 @@
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 local function offer_of(me, lease, looks, now)
-  local held, held_not_high = running_on(me.id)
-  local capacity, leased_until = number(me, "capacity"), now + lease
+  local capacity, reserve, leased_until = number(me, "capacity"), number(me, "reserve"), now + lease
+  local held, held_not_high = running_on(me.id, reserve)
   return {
     me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
-    free = capacity - held, open = capacity - number(me, "reserve") - held_not_high, running = ordered(running_key(me.id)),
+    free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(running_key(me.id)),
     lanes = lanes_for(me), looks = looks, steps = {left = looks}, ids = {},
   }
 end

@@ -74,10 +74,11 @@ local function drop_lease(t)
   if known.stopping then put(t, "stopping", nil) end
 end
 
--- How many tasks a worker holds now, and how many of them are not base high.
-local function running_on(worker)
+-- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.
+local function running_on(worker, reserve)
   local gone = dropped[worker] or {all = 0, not_high = 0}
-  return call("ZCARD", running_key(worker)) - gone.all, call("ZCOUNT", running_key(worker), 1, 1) - gone.not_high
+  local all = call("ZCARD", running_key(worker)) - gone.all
+  return all, reserve > 0 and call("ZCOUNT", running_key(worker), 1, 1) - gone.not_high or all
 end
 
 -- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.

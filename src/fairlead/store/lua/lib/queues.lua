@@ -82,10 +82,10 @@ local function dequeue(t, starts_from)
   remove(age_of(place), t.id)
   count_waiting(t, -1, place)
   touched_subs[sub] = true
-  if not is_empty(place) then return end
+  if standing_at(place) > 0 then return end
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   local shared = setting("budget") == 0
-  if not shared or is_empty(other) then close_books(place) end
+  if not shared or standing_at(other) == 0 then close_books(place) end
 end
 
 -- Enters `place` anew: fresh seq, fresh tag.

@@ -12,9 +12,14 @@ local function owner_of(tenant, user)
   return #(tenant or "") .. ":" .. (tenant or "") .. ":" .. (user or "")
 end
 
-local function is_empty(place)
-  if not stored_in[place] then stored_in[place] = call("ZCARD", age_key(place)) end
-  return stored_in[place] + (come_to[place] or 0) == 0
+-- How many are queued in a place now.
+local function standing_at(place)
+  local stored = stored_in[place]
+  if not stored then
+    stored = call("ZCARD", age_key(place))
+    stored_in[place] = stored
+  end
+  return stored + (come_to[place] or 0)
 end
 
 -- Without a place: it is delayed.
