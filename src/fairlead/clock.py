@@ -24,18 +24,28 @@ class patient:
     round of the loop, and would take what was answered for lost.
     """
 
+    __slots__ = ("_asked", "_due", "_loop", "_over", "_seconds", "_task")
+
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._timeout = asyncio.timeout(None)
+        self._over = False
 
     async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._task, self._asked = task, task.cancelling()
         self._loop = asyncio.get_running_loop()
-        await self._timeout.__aenter__()
         self._due = self._loop.call_later(self._seconds, self._look_again)
 
-    async def __aexit__(self, *problem: Any) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, problem: Any, _: Any) -> None:
         self._due.cancel()
-        await self._timeout.__aexit__(*problem)
+        # if somebody else has cancelled the task too, that counts
+        if self._over and self._task.uncancel() <= self._asked and kind is asyncio.CancelledError:
+            raise TimeoutError from problem
 
     def _look_again(self) -> None:
-        self._timeout.reschedule(self._loop.time() + A_MOMENT)
+        self._due = self._loop.call_later(A_MOMENT, self._stop)
+
+    def _stop(self) -> None:
+        self._over = True
+        self._task.cancel()

@@ -62,3 +62,24 @@ async def test_a_problem_inside_is_told_as_it_is() -> None:
     with pytest.raises(LookupError):
         async with patient(SECONDS):
             raise LookupError
+
+
+async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
+    async def wait() -> None:
+        async with patient(SECONDS):
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
+    with pytest.raises(TimeoutError):
+        async with patient(SECONDS):
+            await asyncio.Event().wait()
+    task = asyncio.current_task()
+    assert task and task.cancelling() == 0
+    await asyncio.sleep(0)

@@ -174,7 +174,7 @@ class Parameters:
         if fits and self._required <= {
             *arguments,
             *given,
-        }:  # nearly all calls: far less work than the long way
+        }:  # nearly all: far less work than the long way
             return {**arguments, **kwargs}
         arguments = self.signature.bind(*args, **kwargs).arguments
         for parameter in self.signature.parameters.values():
