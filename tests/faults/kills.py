@@ -74,8 +74,8 @@ class Killer:
         return found
 
     def _killer_of(self, loss: Loss, verdict: Verdict) -> Kill | None:
-        """None: its worker lives, but got too little of a busy machine to keep the lease; or it was handed the
-        task when it was dead already, and its lease began then."""
+        """None: its worker lives, but got too little of a busy machine to keep the lease; or it was handed
+        the task when it was dead already, and the lease began then."""
         kills = [one for one in self.kills if loss.worker.startswith(f"{one.crew}-")]
         last_claim = verdict.last_claims[loss.worker]
         before = [one for one in kills if one.at <= loss.noticed and last_claim <= one.at + DYING_MS]
