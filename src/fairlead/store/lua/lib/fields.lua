@@ -1,9 +1,16 @@
 -- What an act changes in hashes, written with it.
 --
 -- Of a view, `sets` is the command that writes what this act has changed, `at` says where in it each field has its value, and
--- `length` how long it is; `ttl` and `persist` say when the hash runs out, and with it the key `beside` it.
+-- `length` how long it is; `absent` fields were not stored before. `ttl` and `persist` say when the hash runs out, and with it the
+-- key `beside` it.
 --
 -- USES     hashes
+
+local function begin_command(view)
+  local at = {}
+  view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
+  return at
+end
 
 -- nil deletes the field.
 local function put(view, field, value)
@@ -16,11 +23,7 @@ local function put(view, field, value)
   local before = known[field]
   known[field] = value
   if view.is_new then return end -- all of it is written
-  local at = view.at
-  if not at then
-    at = {}
-    view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
-  end
+  local at = view.at or begin_command(view)
   local position = at[field]
   if not position then
     position = view.length + 2
@@ -35,15 +38,12 @@ end
 
 -- Several at once, {field, value...}; none is deleted.
 local function put_all(view, pairs_of)
-  local known, at = view.known, view.at
+  local known = view.known
   if view.is_new then -- all of it is written
     for i = 1, #pairs_of, 2 do known[pairs_of[i]] = pairs_of[i + 1] end
     return
   end
-  if not at then
-    at = {}
-    view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
-  end
+  local at = view.at or begin_command(view)
   local sets, length = view.sets, view.length
   for i = 1, #pairs_of, 2 do
     local field, value = pairs_of[i], pairs_of[i + 1]
