@@ -12,5 +12,6 @@ if not now then return {"uninitialised"} end
 local answers = {}
 for i, spec in ipairs(cmsgpack.unpack(tasks)) do answers[i] = submit_task(spec, now) end
 hand_over = hand_to
+hand_straight()
 settle_and_commit()
 return {"ok", answers}

@@ -9,7 +9,7 @@ local function offer_of(me, lease, looks, now)
   return {
     me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
     free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(running_key(me.id)),
-    lanes = lanes_for(me), looks = looks, steps = {left = looks}, ids = {},
+    looks = looks, steps = {left = looks}, ids = {},
   }
 end
 
@@ -44,9 +44,10 @@ end
 
 -- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
 local function give(offer, want)
-  local last
+  local last, lanes_served
   while #offer.ids < want and offer.free > 0 do
-    local sub = choose(offer.lanes, offer.open > 0, offer.steps)
+    lanes_served = lanes_served or lanes_for(offer.me)
+    local sub = choose(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
     start(offer, sub)
     last = sub

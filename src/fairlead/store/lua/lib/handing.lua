@@ -2,26 +2,46 @@
 --
 -- The word may be lost, so the worker says with each claim of what it was handed it has heard, and is given the rest again.
 --
--- USES     granting waking
+-- USES     granting waking positions
 
--- Time alone has something to do first, or somebody may ask for a hold: that is for a claim.
-local function is_due(now)
-  local alarm, _, patient_until = number(meta, "alarm"), first(patience)
-  return alarm and alarm <= now or patient_until and patient_until <= now
+-- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
+-- for a claim. Or it was silent for long: what a dead worker is handed is free again only when its lease ends.
+local function takes_for(me)
+  local alarm = number(meta, "alarm")
+  if alarm and alarm <= instant or instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
+  return number(me, "takes")
 end
 
--- The sub-queue whose task it was handed; nil when it should be called instead. Not one that was silent for long: what a dead
--- worker is handed is free again only when its lease ends.
-local function hand_to(me)
-  local lease = number(me, "takes")
-  if not lease or is_due(instant) or instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
-  local offer = offer_of(me, lease, 64, instant)
-  local sub = give(offer, 1)
-  if not sub then return nil end
-  local id = offer.ids[1]
+local function tell_handed(me, id)
   put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(task_key(id)).known.fence) .. " ")
   call_worker(me.id, "take:" .. cmsgpack.pack({instant, content_of(id)}))
+end
+
+-- The sub-queue whose task it was handed; nil when it should be called instead, also because somebody may ask for a hold.
+local function hand_to(me)
+  local lease, _, patient_until = takes_for(me), first(patience)
+  if not lease or patient_until and patient_until <= instant then return nil end
+  local offer = offer_of(me, lease, 64, instant)
+  local sub = give(offer, 1)
+  if sub then tell_handed(me, offer.ids[1]) end
   return sub
+end
+
+-- The task that came with this act, while nobody else waits in any queue, goes straight to a worker that waits for one: it would
+-- be chosen, so it need not be put in line and taken out again.
+local function hand_straight()
+  local sub, count = next(entered_subs)
+  if count ~= 1 or next(entered_subs, sub) or standing_in(0) + standing_in(1) + standing_in(2) > 1 then return end
+  local me = not is_paused(sub) and not blocking(sub) and whole(idle_key) and idler_for(lane_of(sub))
+  local lease = me and takes_for(me)
+  local offer = lease and offer_of(me, lease, 0, instant)
+  if not offer or offer.free <= 0 or offer.open <= 0 and place_of(sub) ~= "0n" then return end
+  not_idle(me)
+  queue_of(sub).exhausted, homes.known[sub], holds.known[sub] = true, false, false -- nothing of it is stored
+  remember_signature(sub)
+  start(offer, sub)
+  alarm_at(offer.freed_at)
+  tell_handed(me, offer.ids[1])
 end
 
 -- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences. Its lease begins

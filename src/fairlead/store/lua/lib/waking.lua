@@ -4,17 +4,22 @@
 
 local hand_over -- to a worker that waits: how, in acts that can; it answers with the sub-queue whose task it was
 
--- Without a lane: whoever waits longest of those who do the same. Also answers whose task it was handed.
-local function wake_one(lane)
+-- Who waits longest of those who do the same, and can serve this lane; without a lane, anybody.
+local function idler_for(lane)
   for profile, text in pairs(idle.known) do
     local worker = text and (not lane or serves(text, lane)) and next_idler(profile)
-    if worker then
-      not_idle(worker)
-      local handed = lane and hand_over and hand_over(worker)
-      if not handed then call_worker(worker.id, lane or "alarm") end
-      return true, handed
-    end
+    if worker then return worker end
   end
+end
+
+-- Also answers whose task it was handed.
+local function wake_one(lane)
+  local worker = idler_for(lane)
+  if not worker then return false end
+  not_idle(worker)
+  local handed = lane and hand_over and hand_over(worker)
+  if not handed then call_worker(worker.id, lane or "alarm") end
+  return true, handed
 end
 
 -- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room that no other was woken for.
