@@ -113,8 +113,8 @@ def test_keys_are_written_out_from_the_one_key_every_script_is_given() -> None:
 
 def test_what_a_library_knows_of_a_call_is_set_when_the_next_begins() -> None:
     program = load("submit").program
-    assert "local hash_views, hash_list\n" in program
-    assert "local function begin_hashes()\n  hash_views, hash_list = {}, {}\n" in program
+    assert "local hash_views, changed_hashes\n" in program
+    assert "local function begin_hashes()\n  hash_views, changed_hashes = {}, {}\n" in program
     assert "local function begin_begin()\n  meta = hash(meta_key)\n  instant = nil\n" in program
     assert "local MOST_SIGNATURES = 1024\n" in program
 

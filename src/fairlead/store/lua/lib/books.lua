@@ -100,7 +100,7 @@ local function write_books()
     if account.moved then put(meta, "virtual_" .. account.name, account.v) end
     if account.cleared then write({"DEL", account.key}) end
     local adds, removes = {}, {}
-    for key in pairs(account.changed or {}) do
+    for key in pairs(account.changed or NONE) do
       local fin = account.fins[key]
       if fin and fin > account.v then
         adds[#adds + 1] = fin

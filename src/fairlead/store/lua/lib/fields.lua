@@ -8,7 +8,10 @@
 
 local function begin_command(view)
   local at = {}
-  view.at, view.sets, view.length, view.absent = at, {"HSET", view.key}, 2, NONE
+  -- with room for seven fields: a list that grows is copied each time
+  local sets = {"HSET", view.key, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
+  view.at, view.sets, view.length, view.absent = at, sets, 2, NONE
+  changed_hashes[#changed_hashes + 1] = view
   return at
 end
 
@@ -21,7 +24,11 @@ local function put(view, field, value)
     view.has_gaps = true
   end
   local before = known[field]
-  known[field] = value
+  if known == NONE then
+    know(view, field, value)
+  else
+    known[field] = value
+  end
   if view.is_new then return end -- all of it is written
   local at = view.at or begin_command(view)
   local position = at[field]
@@ -39,6 +46,10 @@ end
 -- Several at once, {field, value...}; none is deleted.
 local function put_all(view, pairs_of)
   local known = view.known
+  if known == NONE then
+    known = {}
+    view.known = known
+  end
   if view.is_new then -- all of it is written
     for i = 1, #pairs_of, 2 do known[pairs_of[i]] = pairs_of[i + 1] end
     return
@@ -68,7 +79,10 @@ end
 local MOST_ARGUMENTS = 402 -- that fit the Lua stack with certainty, and are worth a command of their own
 
 local function command_for_new(view)
-  local sets, length = {"HSET", view.key}, 2
+  local sets, length = { -- with room for twenty fields
+    "HSET", view.key, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+    nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+  }, 2
   for field, value in pairs(view.known) do
     if value then
       sets[length + 1], sets[length + 2] = field, value
@@ -114,8 +128,9 @@ local function write_fields(view)
 end
 
 local function write_hashes()
-  for _, view in ipairs(hash_list) do
-    if view.is_new or view.sets then write_fields(view) end
+  for i = 1, #changed_hashes do
+    local view = changed_hashes[i]
+    write_fields(view)
     if view.persist then write({"PERSIST", view.key}) end
     if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
     if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end

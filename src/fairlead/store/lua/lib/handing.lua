@@ -37,7 +37,9 @@ local function hand_straight()
   local offer = lease and offer_of(me, lease, 0, instant)
   if not offer or offer.free <= 0 or offer.open <= 0 and place_of(sub) ~= "0n" then return end
   not_idle(me)
-  queue_of(sub).exhausted, homes.known[sub], holds.known[sub] = true, false, false -- nothing of it is stored
+  queue_of(sub).exhausted = true -- nothing of it is stored
+  know(homes, sub, false)
+  know(holds, sub, false)
   remember_signature(sub)
   start(offer, sub)
   alarm_at(offer.freed_at)

@@ -2,23 +2,28 @@
 --
 -- USES     unit
 
-local hash_views, hash_list = {}, {}
+local hash_views, changed_hashes = {}, {}
 
 local function hash(key)
   local view = hash_views[key]
   if not view then
-    view = {key = key, known = {}}
+    view = {key = key, known = NONE}
     hash_views[key] = view
-    hash_list[#hash_list + 1] = view
   end
   return view
+end
+
+-- What is stored, or will be; false: there is no such field.
+local function know(view, field, value)
+  if view.known == NONE then view.known = {} end
+  view.known[field] = value
 end
 
 -- A hash that is made by this act, of these fields.
 local function new_hash(key, fields)
   local view = {key = key, known = fields, whole = true, is_new = true}
   hash_views[key] = view
-  hash_list[#hash_list + 1] = view
+  changed_hashes[#changed_hashes + 1] = view
   return view
 end
 
@@ -41,7 +46,9 @@ end
 
 local function load_fields(view, names)
   local values, known = call("HMGET", view.key, unpack(names)), view.known
-  if next(known) == nil then
+  if known == NONE then
+    known = {}
+    view.known = known
     for i = 1, #names do known[names[i]] = values[i] end
     return view
   end
@@ -55,7 +62,7 @@ local function get(view, field)
   local value = view.known[field]
   if value == nil and not view.whole then
     value = call("HGET", view.key, field)
-    view.known[field] = value
+    know(view, field, value)
   end
   return value or nil
 end

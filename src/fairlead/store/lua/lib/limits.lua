@@ -28,6 +28,7 @@ local needs_cache = {}
 
 -- "a=1,b=24" -> {{name = "a", units = 1}, ...}
 local function needs(text)
+  if text == "" then return NONE end
   local list = needs_cache[text]
   if not list then
     list = {}
@@ -47,7 +48,7 @@ local function parts_of(sub)
   local parts = sub_parts[sub]
   if not parts then
     local lane, limits = string.match(sub, "^([^|]*)|(.*)$")
-    parts = {lane = lane, needs = needs(limits), queue = ordered(queue_key(sub)), heads = ordered(heads_key(lane))}
+    parts = {lane = lane, needs = needs(limits), queue = ordered(queue_key(sub))}
     sub_parts[sub] = parts
   end
   return parts
@@ -58,7 +59,16 @@ local function class_of(sub) return CLASSES[string.sub(sub, 1, 1)] end
 local function lane_of(sub) return parts_of(sub).lane end
 local function needs_of(sub) return parts_of(sub).needs end
 local function queue_of(sub) return parts_of(sub).queue end
-local function heads_of(sub) return parts_of(sub).heads end
+
+local function heads_of(sub)
+  local parts = parts_of(sub)
+  local heads = parts.heads
+  if not heads then
+    heads = ordered(heads_key(parts.lane))
+    parts.heads = heads
+  end
+  return heads
+end
 
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 local function room(limit, class, is_owner)

@@ -2,16 +2,19 @@
 --
 -- USES     unit
 
-local ordered_views, ordered_list = {}, {}
+local ordered_views, changed_sets = {}, {}
 
 local function ordered(key)
   local set = ordered_views[key]
   if not set then
-    set = {key = key, window = NONE, at = 1, loaded = 0, chunk = 2, added = NONE, removed = NONE}
+    set = {key = key, window = NONE, added = NONE, removed = NONE}
     ordered_views[key] = set
-    ordered_list[#ordered_list + 1] = set
   end
   return set
+end
+
+local function note_change(set)
+  if set.added == NONE and set.removed == NONE then changed_sets[#changed_sets + 1] = set end
 end
 
 local function remove(set, member)
@@ -21,6 +24,7 @@ local function remove(set, member)
     if not removed[member] then return end -- it came in this act: nothing of it was stored
   end
   if removed == NONE then
+    note_change(set)
     removed = {}
     set.removed = removed
   end
@@ -29,39 +33,47 @@ end
 
 -- A member that is not stored, or was removed by this act.
 local function insert(set, member, score)
-  if set.added == NONE then set.added = {} end
+  if set.added == NONE then
+    note_change(set)
+    set.added = {}
+  end
   set.added[member] = score
 end
 
 local function add(set, member, score)
-  if set.removed == NONE then set.removed = {} end
+  if set.removed == NONE then
+    note_change(set)
+    set.removed = {}
+  end
   set.removed[member] = true
   insert(set, member, score)
 end
 
 -- The window grows: one claim looks at one head, a batch at many. `passed`: nothing of it is needed any more.
 local function read_on(set, passed)
-  local more = call("ZRANGE", set.key, set.loaded, set.loaded + set.chunk - 1, "WITHSCORES")
-  set.loaded = set.loaded + set.chunk
-  if #more < 2 * set.chunk then set.exhausted = true end
+  local loaded, chunk = set.loaded or 0, set.chunk or 2
+  local more = call("ZRANGE", set.key, loaded, loaded + chunk - 1, "WITHSCORES")
+  set.loaded = loaded + chunk
+  if #more < 2 * chunk then set.exhausted = true end
   if passed or set.window == NONE then
     set.window, set.at = more, 1
   else
     for i = 1, #more do set.window[#set.window + 1] = more[i] end
   end
-  set.chunk = math.min(set.chunk * 4, 128)
+  set.chunk = math.min(chunk * 4, 128)
 end
 
 local function skip_removed(set)
   while true do
-    local member = set.window[set.at]
+    local at = set.at -- nil: nothing was read yet
+    local member = at and set.window[at]
     if member == nil then
       if set.exhausted then return nil end
       read_on(set, true) -- all in the window were removed
     elseif set.removed[member] then
-      set.at = set.at + 2
+      set.at = at + 2
     else
-      return member, tonumber(set.window[set.at + 1])
+      return member, tonumber(set.window[at + 1])
     end
   end
 end
@@ -106,19 +118,23 @@ local function members(set)
 end
 
 local function write_ordered()
-  for _, set in ipairs(ordered_list) do
-    if set.removed ~= NONE or set.added ~= NONE then
-      local adds, removes, count = {}, {}, 0
-      for member, score in pairs(set.added) do
-        adds[count + 1], adds[count + 2] = text_of(score), member
-        count = count + 2
+  for i = 1, #changed_sets do
+    local set = changed_sets[i]
+    local added = set.added
+    local adds, removes, count = nil, nil, 0
+    for member in pairs(set.removed) do
+      if added[member] == nil then
+        removes = removes or {}
+        removes[#removes + 1] = member
       end
-      for member in pairs(set.removed) do
-        if set.added[member] == nil then removes[#removes + 1] = member end
-      end
-      write_many("ZREM", set.key, removes, 1)
-      write_many("ZADD", set.key, adds, 2)
     end
+    for member, score in pairs(added) do
+      adds = adds or {}
+      adds[count + 1], adds[count + 2] = text_of(score), member
+      count = count + 2
+    end
+    if removes then write_many("ZREM", set.key, removes, 1) end
+    if adds then write_many("ZADD", set.key, adds, 2) end
   end
 end
 on_commit(write_ordered)

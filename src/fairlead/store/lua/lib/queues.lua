@@ -137,8 +137,10 @@ end
 
 -- Brings heads, lots and markers in line with what was queued, taken and freed so far in this act.
 local function settle()
-  local subs = touched_subs
-  touched_subs = {}
-  for sub in pairs(subs) do settle_sub(sub) end
-  settle_lots()
+  if next(touched_subs) then
+    local subs = touched_subs
+    touched_subs = {}
+    for sub in pairs(subs) do settle_sub(sub) end
+  end
+  if next(touched_limits) or next(touched_lots) then settle_lots() end
 end

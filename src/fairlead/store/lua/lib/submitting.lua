@@ -104,6 +104,7 @@ end
 
 -- The limits that have no room for it now, by their names: "a,b".
 local function without_room(spec)
+  if spec.limits == "" then return "" end
   local names = {}
   for _, need in ipairs(needs(spec.limits)) do
     if room(limit_of(need.name), spec.priority, false) < need.units then names[#names + 1] = need.name end

@@ -15,7 +15,8 @@ local function declared(task_type)
   if not both then
     local code, file = "code:" .. task_type, "file:" .. task_type
     load_fields(type_hash, {code, file})
-    both = {code = cjson.decode(get(type_hash, code) or "{}"), file = cjson.decode(get(type_hash, file) or "{}")}
+    local by_code, by_file = get(type_hash, code), get(type_hash, file)
+    both = {code = by_code and cjson.decode(by_code) or NONE, file = by_file and cjson.decode(by_file) or NONE}
     known_types[task_type] = both
   end
   return both
