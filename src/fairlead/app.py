@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from fairlead.checks import check_name, check_seconds
 from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
 from fairlead.door import Door
@@ -24,7 +25,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.settings_values import parse_rate
 from fairlead.store.reports import Submitted
 from fairlead.store.store import MOST_PER_CALL, Store
-from fairlead.task import NewTask, check_name, check_seconds
+from fairlead.task import NewTask
 from fairlead.worker.handler import Handler, RunIn, place_for
 from fairlead.worker.running import running_worker
 from fairlead.worker.worker import Worker, WorkerOptions

@@ -18,7 +18,7 @@ def monotonic() -> float:
 
 
 class patient:
-    """`async with patient(seconds):` raises TimeoutError when that is over, but only after one more look.
+    """`with patient(seconds):` raises TimeoutError when that is over, but only after one more look.
 
     When this process stood still, an answer may lie there unread: a plain time-out would be due in the same
     round of the loop, and would take what was answered for lost.
@@ -30,14 +30,14 @@ class patient:
         self._seconds = seconds
         self._over = False
 
-    async def __aenter__(self) -> None:
+    def __enter__(self) -> None:
         task = asyncio.current_task()
         assert task
         self._task, self._asked = task, task.cancelling()
         self._loop = asyncio.get_running_loop()
         self._due = self._loop.call_later(self._seconds, self._look_again)
 
-    async def __aexit__(self, kind: type[BaseException] | None, problem: Any, _: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: Any, _: Any) -> None:
         self._due.cancel()
         # if somebody else has cancelled the task too, that counts
         if self._over and self._task.uncancel() <= self._asked and kind is asyncio.CancelledError:

@@ -1,22 +1,24 @@
 """Periodic tasks: when a cron expression ticks, and which ticks are to be submitted now."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from itertools import takewhile
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
+import msgspec
 from cronsim import CronSim, CronSimError
 
+from fairlead.checks import check_name, check_short, to_json
 from fairlead.errors import InvalidInput
-from fairlead.task import NewTask, check, check_name, check_short, to_json
+from fairlead.task import NewTask, check
 
 Missed = Literal["skip", "last", "all"]
 MOST_MISSED = 1000
 MINUTE = 60_000  # ms: no two ticks are closer to each other
 #: What may be wished for the task of every tick. The others make one task, or belong to one.
-WISHES = {each.name for each in fields(NewTask)} - {"task_type", "task_id", "idempotency_key", "run_at"}
+WISHES = set(NewTask.__struct_fields__) - {"task_type", "task_id", "idempotency_key", "run_at"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,9 @@ class Cron:
         task = NewTask(task_type=self.task_type, **self.wishes)
         if self.tick_parameter is None:
             return task
-        return replace(task, parameters={**task.parameters, self.tick_parameter: written(tick_ms)})
+        return msgspec.structs.replace(
+            task, parameters={**task.parameters, self.tick_parameter: written(tick_ms)}
+        )
 
 
 def written(tick_ms: int) -> str:

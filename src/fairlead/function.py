@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import (
     TYPE_CHECKING,
@@ -32,7 +31,8 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 #: What may be said of a task besides its parameters, by the names of `NewTask`.
-OPTIONS = frozenset(field.name for field in fields(NewTask)) - {"task_type", "parameters"}
+LISTS = (list, set, frozenset)
+OPTIONS = frozenset(NewTask.__struct_fields__) - {"task_type", "parameters"}
 
 
 class Options(TypedDict, total=False):
@@ -115,8 +115,8 @@ def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str
         raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
     given = {name: value for name, value in options.items() if value is not None}
     given.setdefault("priority_asked", "priority" in given)  # else a gateway may ask its priority service
-    if isinstance(given.get("required_capabilities"), list | set | frozenset):
-        given["required_capabilities"] = tuple(given["required_capabilities"])
+    if isinstance(capabilities := given.get("required_capabilities"), LISTS):
+        given["required_capabilities"] = tuple(capabilities)
     if isinstance(run_at := given.get("run_at"), datetime):
         if run_at.tzinfo is None:
             raise InvalidInput("run_at", "has no time zone: use datetime(..., tzinfo=UTC)")

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import uuid_utils
 
+from fairlead.checks import UUID
 from fairlead.errors import InvalidInput, UnknownJob
 from fairlead.priority import Priority
-from fairlead.task import PRIORITIES, UUID
+from fairlead.task import PRIORITIES
 
 MOST_STEPS = 32
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from fairlead.checks import check_name
 from fairlead.errors import InvalidInput, InvalidSettings
 from fairlead.settings import (
     LimitSettings,
@@ -25,7 +26,6 @@ from fairlead.settings import (
     TaskSettings,
 )
 from fairlead.settings_pipelines import Stages, name_problem, read_stages
-from fairlead.task import check_name
 
 Key = tuple[str, ...]
 S = TypeVar("S", bound=Section)

@@ -22,6 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead.app import Fairlead
+from fairlead.checks import to_json
 from fairlead.function import TaskFunction
 from fairlead.place import Place
 from fairlead.priority import Priority
@@ -29,7 +30,7 @@ from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
-from fairlead.task import NewTask, Task, to_json
+from fairlead.task import NewTask, Task
 from fairlead.worker.context import Context, Said
 
 R = TypeVar("R")

@@ -9,9 +9,10 @@ import pytest
 
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
+from fairlead.checks import NAME
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from fairlead.task import NAME, NewTask
+from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of

@@ -31,6 +31,7 @@ LAYERS = (
     ("simulate",),
     ("rules",),
     (
+        "checks",
         "cron",
         "job",
         "task",

@@ -6,10 +6,10 @@ import httpx
 import msgspec
 import pytest
 
+from fairlead.checks import MOST_BYTES
 from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline.answers import MOST_RETRY_AFTER, Answer, Failure, Heard, classify
 from fairlead.rules.http_retry import retry_after_seconds
-from fairlead.task import MOST_BYTES
 
 JSON = {"content-type": "application/json"}
 DATE = "Sun, 15 Nov 2026 12:00:00 GMT"

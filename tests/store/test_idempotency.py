@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead import errors
@@ -114,7 +115,7 @@ async def test_the_same_id_with_other_content_is_a_conflict(store: Store) -> Non
     task = echo(parameters={"a": 1})
     await store.submit_one(task)
     with pytest.raises(errors.IdempotencyConflict):
-        await store.submit_one(replace(task, parameters={"a": 2}))
+        await store.submit_one(msgspec.structs.replace(task, parameters={"a": 2}))
     assert (await store.get(task.task_id)).parameters == {"a": 1}
 
 

@@ -32,7 +32,7 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
 
             loop.call_soon(stand_still)
             try:
-                async with patient(SECONDS):
+                with patient(SECONDS):
                     return await reader.readexactly(6)
             finally:
                 writer.close()
@@ -45,7 +45,7 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
 @LOOPS
 def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def wait() -> None:
-        async with patient(SECONDS):
+        with patient(SECONDS):
             await asyncio.Event().wait()
 
     with asyncio.Runner(loop_factory=new_loop) as runner, pytest.raises(TimeoutError):
@@ -53,20 +53,19 @@ def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.Abstr
 
 
 async def test_what_is_in_time_is_not_touched_later() -> None:
-    async with patient(SECONDS):
+    with patient(SECONDS):
         pass
     await asyncio.sleep(2 * SECONDS)
 
 
 async def test_a_problem_inside_is_told_as_it_is() -> None:
-    with pytest.raises(LookupError):
-        async with patient(SECONDS):
-            raise LookupError
+    with pytest.raises(LookupError), patient(SECONDS):
+        raise LookupError
 
 
 async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
     async def wait() -> None:
-        async with patient(SECONDS):
+        with patient(SECONDS):
             await asyncio.Event().wait()
 
     waiting = asyncio.create_task(wait())
@@ -77,9 +76,8 @@ async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
 
 
 async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
-    with pytest.raises(TimeoutError):
-        async with patient(SECONDS):
-            await asyncio.Event().wait()
+    with pytest.raises(TimeoutError), patient(SECONDS):
+        await asyncio.Event().wait()
     task = asyncio.current_task()
     assert task and task.cancelling() == 0
     await asyncio.sleep(0)

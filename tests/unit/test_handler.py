@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from fairlead import Context, Fairlead
+from fairlead.checks import to_json
 from fairlead.errors import InvalidInput
-from fairlead.task import to_json
 from fairlead.worker.handler import Handler, Parameters, place_for, source_of
 from tests.unit import test_handler as this_module
 

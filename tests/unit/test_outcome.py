@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from fairlead.checks import MOST_SECONDS
 from fairlead.errors import InvalidInput, PermanentError, RetriableError
 from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.store.reports import Completed, Failed
-from fairlead.task import MOST_SECONDS, Task
+from fairlead.task import Task
 from fairlead.worker.outcome import (
     FailedElsewhere,
     HandlerDied,

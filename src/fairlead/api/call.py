@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope
 
 from fairlead.api.gateway import Gateway, Identity
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
-from fairlead.task import MOST_BYTES
+from fairlead.checks import MOST_BYTES
 
 MOST_BODY = MOST_BYTES  # 256 KiB
 BATCH_BODY = 16 * 1024 * 1024  # a thousand tasks, or results

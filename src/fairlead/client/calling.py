@@ -89,7 +89,7 @@ class Caller:
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                async with patient(within):
+                with patient(within):
                     return await self._once(
                         method, address, most, content=content, headers=headers, params=query
                     )

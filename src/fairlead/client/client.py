@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
+from fairlead.checks import MOST_BYTES, check_ms, check_task_id
 from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, Caller, path
 from fairlead.client.forms import (
     Parcel,
@@ -40,7 +41,7 @@ from fairlead.store.listing import TaskPage
 from fairlead.store.observe import Explanation, Stats
 from fairlead.store.reports import Claimed, Completed, Failed, Grant, Output, Progress, Submitted
 from fairlead.store.store import MOST_PER_CALL
-from fairlead.task import MOST_BYTES, NewTask, Task, check_ms, check_task_id
+from fairlead.task import NewTask, Task
 from fairlead.views import View, read_time
 
 OF_A_TASK = 16 * 1024  # bytes besides its parameters

@@ -1,11 +1,11 @@
 """Values of the store as a gateway takes them, and many of them in bodies that it accepts."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
 
+from fairlead.checks import to_json
 from fairlead.client.calling import encode
 from fairlead.client.problems import error_of
 from fairlead.errors import FairleadError, InvalidInput
@@ -15,7 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.limits import limit_arguments
 from fairlead.store.reports import Completed, Failed, Grant, Progress, readable
-from fairlead.task import NewTask, check, to_json
+from fairlead.task import NewTask, check
 from fairlead.views import View, rate_text, time_view
 
 MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much
@@ -26,7 +26,7 @@ OF_THE_KEY = "is that of the key: leave it out, and use a key of this tenant"
 T = TypeVar("T")
 U = TypeVar("U")
 #: Fields of a task that are sent as they are, if they are given.
-PLAIN = {one.name for one in fields(NewTask)} - {"parameters", "priority", "priority_asked", "run_at"}
+PLAIN = set(NewTask.__struct_fields__) - {"parameters", "priority", "priority_asked", "run_at"}
 
 
 def task_form(task: NewTask) -> View:

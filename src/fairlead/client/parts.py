@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import uuid_utils
 
+from fairlead.checks import check_ms, check_name, check_short, check_units
 from fairlead.client.calling import ANSWER_WITHIN, Caller, path
 from fairlead.client.forms import limit_form, task_form
 from fairlead.client.problems import error_of
@@ -13,7 +14,7 @@ from fairlead.settings import Rate, Slots
 from fairlead.store.limits import Lease, Limit
 from fairlead.store.reports import Submitted
 from fairlead.store.workers import Beat
-from fairlead.task import NewTask, check_ms, check_name, check_short, check_units
+from fairlead.task import NewTask
 from fairlead.views import View, read_time, time_view
 
 BEAT_WITHIN = 5.0  # seconds; a beat that is late is better made anew, while the lease lasts

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import msgspec
 
+from fairlead.checks import MOST_BYTES, to_json
 from fairlead.errors import InvalidInput, PermanentError, RetriableError
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
-from fairlead.task import MOST_BYTES, to_json
 
 MOST_RETRY_AFTER = 3600.0  # seconds; who asks for more is asked again after this
 MOST_QUOTED = 300  # characters of an answer that says what went wrong

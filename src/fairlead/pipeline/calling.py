@@ -12,10 +12,10 @@ import httpx
 import msgspec
 
 from fairlead import __version__
+from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
 from fairlead.pipeline.answers import Failure, Heard, classify
 from fairlead.pipeline.services import Service
-from fairlead.task import MOST_BYTES
 
 CONNECT_SECONDS = 5.0
 # Servers close what has been idle for 2 s or 5 s: a call must not be sent into a closing connection.

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from fairlead import errors
+from fairlead.checks import check_seconds, check_short
 from fairlead.settings import Rate
 from fairlead.store.connection import Connection, fields, pack, text
 from fairlead.store.limits import Runs, limit_arguments
 from fairlead.store.listening import Listener
 from fairlead.store.reports import expect_ok
-from fairlead.task import check_seconds, check_short
 
 SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
 LETTERS = string.ascii_lowercase + string.digits

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from fairlead.checks import check_units, to_json
 from fairlead.errors import StoreFault
 from fairlead.store.api_keys import Connected
 from fairlead.store.connection import Answer, text
 from fairlead.store.reports import expect_ok, readable
-from fairlead.task import check_units, to_json
 
 MOST_KEPT = 10_000  # as the act trims it
 PAGE = 500

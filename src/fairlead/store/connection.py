@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
@@ -52,6 +52,7 @@ class Connection:
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
         self.line = Line(client)
         self.keys = keys
+        self._meta = keys.meta
         self._call = call
         self._known: set[str] = set()  # acts this server has been seen to know
         self._keeps_functions = call == "redis.call"  # how a test calls is for this test alone
@@ -68,7 +69,8 @@ class Connection:
         return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
-        return cast(Answer, await self.guard(self._evaluate(act, arguments)))
+        answer: Answer = await self.guard(self._evaluate(act, arguments))
+        return answer
 
     async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
         """Several acts in one round trip, in order; each is atomic, the row of them is not.
@@ -104,7 +106,7 @@ class Connection:
 
     async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
         try:
-            async with patient(within):
+            with patient(within):
                 return await reply
         except TimeoutError as problem:
             self.line.drop()
@@ -117,8 +119,8 @@ class Connection:
 
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
         if self._keeps_functions:
-            return ("FCALL", function_of(act), 1, self.keys.meta, *arguments)
-        return ("EVALSHA", load(act, self._call).sha, 1, self.keys.meta, *arguments)
+            return ("FCALL", function_of(act), 1, self._meta, *arguments)
+        return ("EVALSHA", load(act, self._call).sha, 1, self._meta, *arguments)
 
     async def _evaluate(self, act: str, arguments: Sequence[Argument]) -> Any:
         (answer,) = await self.line.call(self._command(act, arguments))
@@ -142,7 +144,7 @@ class Connection:
             log.warning("functions_not_kept act=%s %s", act, loaded)
             self._keeps_functions = False
             self._known.clear()
-        (answer,) = await self.line.call(("EVAL", script.text, 1, self.keys.meta, *arguments))
+        (answer,) = await self.line.call(("EVAL", script.text, 1, self._meta, *arguments))
         return answer
 
 

@@ -3,12 +3,13 @@
 from typing import Protocol
 
 from fairlead import errors
+from fairlead.checks import LATEST, check_name, check_whole
 from fairlead.settings import Settings
 from fairlead.store.connection import pack, text
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Submitted, submitted_or_error
 from fairlead.store.specs import spec_of
-from fairlead.task import LATEST, NewTask, check_name, check_whole
+from fairlead.task import NewTask
 
 
 class Submits(Runs, Protocol):

@@ -5,18 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead.checks import check_capabilities, check_name, check_seconds, check_units, check_whole
 from fairlead.errors import InvalidInput
 from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.store.limits import limit_arguments
-from fairlead.task import (
-    MOST_LIMITS,
-    check_capabilities,
-    check_name,
-    check_seconds,
-    check_units,
-    check_whole,
-    write_limits,
-)
+from fairlead.task import MOST_LIMITS, write_limits
 
 Origin = Literal["code", "file"]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from fairlead.checks import LATEST
 from fairlead.store.audit import problems
 from fairlead.store.breach import Breach
 from fairlead.store.snapshot import Fields, Snapshot, number
-from fairlead.task import LATEST
 
 
 def keys_are_listed(s: Snapshot) -> Iterator[Breach]:

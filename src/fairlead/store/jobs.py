@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fairlead import errors
+from fairlead.checks import check_name, check_short, to_json
 from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
 from fairlead.settings import Settings
 from fairlead.settings_pipelines import Stages
@@ -15,7 +16,7 @@ from fairlead.store.connection import Answer, pack, text
 from fairlead.store.crons import Submits
 from fairlead.store.reports import expect_ok, submitted_or_error
 from fairlead.store.specs import spec_of
-from fairlead.task import NewTask, check_name, check_short, priority_named, to_json, write_key
+from fairlead.task import NewTask, priority_named, write_key
 
 as_stages = msgspec.json.Decoder(Stages).decode
 OPTIONAL = ("user_id", "tenant", "trace_id")

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import uuid_utils
 
 from fairlead import errors
+from fairlead.checks import check_ms, check_name, check_seconds, check_short, check_units, check_whole
 from fairlead.settings import Rate, Slots
 from fairlead.store.connection import Answer, fields, pack, text
 from fairlead.store.reports import Grant
-from fairlead.task import check_ms, check_name, check_seconds, check_short, check_units, check_whole
 
 MOST_SLOTS = 1_000_000_000
 

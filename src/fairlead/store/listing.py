@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairlead.checks import check_name, check_short, check_task_id
 from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.states import State
 from fairlead.store.connection import Connection, text
-from fairlead.task import Task, check_name, check_short, check_task_id, priority_named
+from fairlead.task import Task, priority_named
 
 MOST_PER_PAGE = 1_000
 ROUNDS = 20  # looks into the keyspace for one page

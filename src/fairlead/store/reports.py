@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fairlead import errors
+from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
 from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.connection import Answer, pack, text, unpack_handed, unpack_records
 from fairlead.store.specs import spec_of
-from fairlead.task import MOST_SECONDS, NewTask, Task, check_fraction, check_units, check_whole, to_json
+from fairlead.task import NewTask, Task
 
 MOST_CHUNKS = 1_000
 MOST_CHUNK_BYTES = 64 * 1024

@@ -3,8 +3,9 @@
 import hashlib
 from typing import Any
 
+from fairlead.checks import to_json
 from fairlead.settings import Settings
-from fairlead.task import NewTask, check, priority_named, to_json, write_key, write_limits
+from fairlead.task import NAMED_PRIORITIES, NewTask, check, write_key, write_limits
 
 #: What the client did not ask for: the same task may come with other ones from another process.
 NOT_ASKED = frozenset({"id", "facts", "weight", "default_timeout", "default_retries"})
@@ -16,14 +17,13 @@ NUMBERS = {"concurrency_limit": int, "max_wait_seconds": float, "delay_seconds":
 def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     """Raises InvalidInput, which names the field. What is declared of its type is added by the script."""
     check(new)
-    priority = priority_named(new.priority)
-    defaults = getattr(settings.priorities, priority.word)
+    defaults = getattr(settings.priorities, new.priority)
     fair = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""
     spec: dict[str, Any] = {
         "id": new.task_id,
         "type": new.task_type,
         "parameters": to_json("parameters", new.parameters),
-        "priority": int(priority),
+        "priority": int(NAMED_PRIORITIES[new.priority]),
         "capabilities": ",".join(sorted(set(new.required_capabilities))),
         "limits": write_limits(_needs(new)),
         "fair": fair,

@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from fairlead import errors
+from fairlead.checks import MOST_UNITS, check_ms, check_name, check_task_id, check_whole, to_json
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings_pipelines import Stages
 from fairlead.states import State
@@ -47,7 +48,7 @@ from fairlead.store.specs import spec_of
 from fairlead.store.tickets import Tickets
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
-from fairlead.task import MOST_UNITS, NewTask, Task, check_ms, check_name, check_task_id, check_whole, to_json
+from fairlead.task import NewTask, Task
 
 MOST_PER_CALL = 1000
 

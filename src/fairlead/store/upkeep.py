@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from fairlead.checks import check_ms, check_name
 from fairlead.store.api_keys import Connected
 from fairlead.store.connection import text
 from fairlead.store.reports import expect_ok
-from fairlead.task import check_ms, check_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,8 @@ class Waits:
 
 def _packed(command: Command) -> bytes:
     # its hint knows one argument only
-    return cast(bytes, hiredis.pack_command(tuple(command)))  # type: ignore[arg-type]
+    packed: bytes = hiredis.pack_command(tuple(command))  # type: ignore[arg-type]
+    return packed
 
 
 def _error(words: str) -> ResponseError:

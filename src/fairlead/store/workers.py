@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from redis.exceptions import RedisError
 
 from fairlead import errors
+from fairlead.checks import check_ms, check_name, check_short
 from fairlead.clock import patient
 from fairlead.store.connection import ANSWER_WITHIN, Connection, pack, text, translated
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
 from fairlead.store.wire import Waits
-from fairlead.task import check_ms, check_name, check_short
 
 TAKE = b"take:"  # so begins a call that brings a task
 
@@ -110,7 +110,7 @@ class Workers:
         blpop = ("BLPOP", self._connection.keys.key("wake", worker), max(0.01, seconds))
         try:
             # the server ends the wait; if it has gone without a word, we do
-            async with patient(seconds + ANSWER_WITHIN):
+            with patient(seconds + ANSWER_WITHIN):
                 called = await self._waits.call(self._connection.client, blpop)
             if isinstance(called, RedisError):
                 raise called

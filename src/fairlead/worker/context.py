@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead.checks import check_seconds, check_text, to_json
 from fairlead.errors import InvalidInput
 from fairlead.pipeline.steps import input_of
 from fairlead.store.reports import MOST_CHUNK_BYTES
-from fairlead.task import Task, check_seconds, check_text, to_json
+from fairlead.task import Task
 
 log = logging.getLogger("fairlead.task")
 

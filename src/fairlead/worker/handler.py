@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead.checks import check_name
 from fairlead.errors import InvalidInput
 from fairlead.pipeline.steps import input_of, step_parameters
 from fairlead.settings import TaskSettings
-from fairlead.task import Task, check_name
+from fairlead.task import Task
 from fairlead.worker.context import Context
 
 RunIn = Literal["loop", "thread", "process"]

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from fairlead.checks import MOST_SECONDS
 from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
 from fairlead.store.reports import Completed, Failed, Grant, readable
-from fairlead.task import MOST_SECONDS, Task
+from fairlead.task import Task
 
 MOST_WORDS = 4000  # characters of a message that are kept
 

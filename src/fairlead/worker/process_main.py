@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from fairlead.checks import to_json
 from fairlead.errors import FairleadError
 from fairlead.store.exec_tied import die_with
-from fairlead.task import Task, to_json
+from fairlead.task import Task
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.loading import load_handler

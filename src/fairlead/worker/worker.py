@@ -163,6 +163,7 @@ class Worker:
                 called = None
             if isinstance(called, Handed):
                 self._claimer.take(called)
+                await asyncio.sleep(0)  # it starts now: waiting for the next is no hurry
             elif called and called.startswith("cancel:"):
                 self._claimer.cancel(called.removeprefix("cancel:"))
             else:

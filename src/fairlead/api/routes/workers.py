@@ -24,9 +24,10 @@ from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.polling import poll_tasks
 from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.table import Route
+from fairlead.checks import NAME
 from fairlead.states import State
 from fairlead.store.reports import Claimed, Completed, Failed, Grant, Progress
-from fairlead.task import NAME, Task
+from fairlead.task import Task
 from fairlead.views import View, time_view, worker_view
 
 POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once

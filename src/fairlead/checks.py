@@ -1,0 +1,139 @@
+"""Values that come from outside: each check names the field, and says what would be right."""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from fairlead.errors import InvalidInput, UnknownTask
+
+NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+MOST_BYTES = 256 * 1024  # of parameters or of a result, as JSON
+MOST_DEPTH = 32
+MOST_CAPABILITIES = 16
+MOST_UNITS = 1_000_000_000
+MOST_SECONDS = 10 * 365 * 86400
+TABLE = (dict, Mapping)  # the first is known at once, the second is searched for
+LATEST = 253_402_300_799_999  # ms: the end of the year 9999
+
+
+def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
+    """JSON as it goes into the store: at most so many bytes and 32 deep, no NaN, no lone surrogate."""
+    _check_plain(field_name, value, MOST_DEPTH)
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError) as problem:  # a subclass it does not know, a number of too many digits
+        raise InvalidInput(field_name, f"is not JSON: {problem}") from None
+    if len(encoded) > most:
+        raise InvalidInput(
+            field_name, f"is {len(encoded)} bytes of JSON, at most {most} are accepted", "too_large"
+        )
+    return encoded.decode()
+
+
+def _check_plain(field_name: str, value: object, depth: int) -> None:
+    if isinstance(value, str):
+        if not value.isascii():
+            check_text(field_name, value)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
+    elif value is not None and not isinstance(value, int):
+        _check_inside(field_name, value, depth)
+
+
+def _check_inside(field_name: str, value: object, depth: int) -> None:
+    if depth == 0 and isinstance(value, Mapping | list | tuple):
+        raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
+    if isinstance(value, TABLE):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise InvalidInput(field_name, f"the key {key!r} is not a string")
+            if not key.isascii():
+                check_text(field_name, key)
+            _check_plain(f"{field_name}.{key}", inner, depth - 1)
+    elif isinstance(value, list | tuple):
+        for i, inner in enumerate(value):
+            _check_plain(f"{field_name}[{i}]", inner, depth - 1)
+    else:
+        raise InvalidInput(field_name, f"{type(value).__name__} is not JSON")
+
+
+def check_text(field_name: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field_name, "holds a lone surrogate: send valid Unicode") from None
+
+
+def check_name(field_name: str, value: object) -> None:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise InvalidInput(field_name, "use 1 to 200 of A-Z a-z 0-9 _ . : -")
+
+
+def check_short(field_name: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():
+        raise InvalidInput(field_name, "is not 1 to 200 printable characters")
+    check_text(field_name, value)
+
+
+def check_task_id(task_id: str) -> str:
+    """What cannot be an id is the id of no task."""
+    if not UUID.fullmatch(task_id):
+        raise UnknownTask()
+    return task_id
+
+
+def check_units(field_name: str, units: object) -> None:
+    if not _is_whole(units) or not 1 <= units <= MOST_UNITS:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a whole number from 1 to {MOST_UNITS}")
+
+
+def check_whole(field_name: str, value: object, most: int) -> None:
+    if not _is_whole(value) or not 0 <= value <= most:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a whole number from 0 to {most}")
+
+
+def check_fraction(field_name: str, value: object) -> None:
+    if value is None:
+        return
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
+    if wrong or not 0 <= value <= 1:  # type: ignore[operator]
+        raise InvalidInput(field_name, "is not a number from 0 to 1")
+
+
+def check_seconds(field_name: str, value: object, *, zero: bool = False) -> None:
+    if value is None:
+        return
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
+    if wrong or not (0 if zero else 0.001) <= value <= MOST_SECONDS:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a number of seconds up to {MOST_SECONDS}")
+
+
+def check_ms(field_name: str, value: object) -> None:
+    if not _is_whole(value) or not 1 <= value <= MOST_SECONDS * 1000:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a whole number of ms from 1 to {MOST_SECONDS * 1000}")
+
+
+def check_time(field_name: str, value: object) -> None:
+    if not _is_whole(value) or not 0 <= value <= LATEST:  # type: ignore[operator]
+        raise InvalidInput(field_name, "is not a time")
+
+
+def check_capabilities(capabilities: Collection[str]) -> None:
+    if isinstance(capabilities, str) or not isinstance(capabilities, Collection):
+        raise InvalidInput("required_capabilities", "is not a list of names")
+    if len(capabilities) > MOST_CAPABILITIES:
+        raise InvalidInput(
+            "required_capabilities", f"names {len(capabilities)}, at most {MOST_CAPABILITIES} are accepted"
+        )
+    for capability in capabilities:
+        check_name("required_capabilities", capability)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
