@@ -7,7 +7,7 @@ local delayed_before -- this act
 -- Queued or delayed, with those of this act.
 local function waiting_in_all()
   delayed_before = delayed_before or call("ZCARD", delayed_key)
-  return delayed_before + newly_delayed + standing_in(0) + standing_in(1) + standing_in(2)
+  return delayed_before + newly_delayed + standing_in_all()
 end
 
 -- The ms in which one task ends, by those of the last minute: so soon there may be a place. "" when none ended.

@@ -1,6 +1,6 @@
 -- The books of fairness: start-time fair queueing tags, one account per place (docs/scheduler.md, Order).
 --
--- USES     begin ordered
+-- USES     waiting
 
 local accounts = {}
 local durations = hash(durations_key)
@@ -18,7 +18,7 @@ end
 local function fin_of(account, key)
   local fin = account.fins[key]
   if fin == nil then
-    fin = not account.cleared and tonumber(call("ZSCORE", account.key, key) or nil) or false
+    fin = not account.cleared and not account.is_empty and tonumber(call("ZSCORE", account.key, key) or nil) or false
     account.fins[key] = fin
   end
   return fin and fin > account.v and fin or nil
@@ -41,6 +41,10 @@ end
 
 local function next_tag(place, key, cost, weight)
   local account = account_of(place)
+  if account.is_empty == nil then
+    -- where nobody waits there is rarely anything in it: then it need not be asked for keys, nor cleared
+    account.is_empty = standing_at(place) == 0 and call("EXISTS", account.key) == 0
+  end
   local tag = math.max(account.v, fin_of(account, key) or 0)
   set_fin(account, key, tag + math.max(1, math.floor(cost * 1000 / weight)))
   return tag
@@ -57,7 +61,7 @@ local function close_books(place)
   for _, fin in pairs(account.fins) do
     if fin and fin > greatest then greatest = fin end
   end
-  if not account.cleared then
+  if not account.cleared and not account.is_empty then
     -- those already known here may have changed since they were stored; the first unknown one is as stored
     local known = 0
     for _ in pairs(account.fins) do known = known + 1 end
@@ -98,7 +102,7 @@ end
 local function write_books()
   for _, account in pairs(accounts) do
     if account.moved then put(meta, "virtual_" .. account.name, account.v) end
-    if account.cleared then write({"DEL", account.key}) end
+    if account.cleared and not account.is_empty then write({"DEL", account.key}) end
     local adds, removes = {}, {}
     for key in pairs(account.changed or NONE) do
       local fin = account.fins[key]

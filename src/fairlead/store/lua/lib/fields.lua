@@ -25,10 +25,10 @@ local function put(view, field, value)
   end
   local before = known[field]
   if known == NONE then
-    know(view, field, value)
-  else
-    known[field] = value
+    known = {}
+    view.known = known
   end
+  known[field] = value
   if view.is_new then return end -- all of it is written
   local at = view.at or begin_command(view)
   local position = at[field]
@@ -78,20 +78,6 @@ end
 
 local MOST_ARGUMENTS = 402 -- that fit the Lua stack with certainty, and are worth a command of their own
 
-local function command_for_new(view)
-  local sets, length = { -- with room for twenty fields
-    "HSET", view.key, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
-    nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
-  }, 2
-  for field, value in pairs(view.known) do
-    if value then
-      sets[length + 1], sets[length + 2] = field, value
-      length = length + 2
-    end
-  end
-  return sets, length
-end
-
 -- What is deleted, or too long for one command; NONE: it came and went in this act.
 local function write_apart(key, sets, length)
   local kept, gone = {}, {}
@@ -108,9 +94,8 @@ local function write_apart(key, sets, length)
   write_many("HDEL", key, gone, 1)
 end
 
-local function write_fields(view)
+local function write_changed(view)
   local sets, length = view.sets, view.length
-  if view.is_new then sets, length = command_for_new(view) end
   local has_gone = false
   for i = 4, length, 2 do
     local value = sets[i]
@@ -122,6 +107,24 @@ local function write_fields(view)
   end
   if has_gone or length > MOST_ARGUMENTS then
     write_apart(view.key, sets, length)
+  else
+    write(sets)
+  end
+end
+
+local function write_new(view)
+  local sets, length = { -- with room for twenty fields
+    "HSET", view.key, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+    nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil,
+  }, 2
+  for field, value in pairs(view.known) do
+    if value then
+      sets[length + 1], sets[length + 2] = field, texts[value] or text_of(value)
+      length = length + 2
+    end
+  end
+  if length > MOST_ARGUMENTS then
+    write_apart(view.key, sets, length)
   elseif length > 2 then
     write(sets)
   end
@@ -130,7 +133,7 @@ end
 local function write_hashes()
   for i = 1, #changed_hashes do
     local view = changed_hashes[i]
-    write_fields(view)
+    if view.is_new then write_new(view) else write_changed(view) end
     if view.persist then write({"PERSIST", view.key}) end
     if view.ttl then write({"PEXPIRE", view.key, view.ttl}) end
     if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end

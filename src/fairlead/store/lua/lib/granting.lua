@@ -60,7 +60,7 @@ end
 local function content_of(id)
   local t = whole(task_key(id))
   local record, job = t.known, job_of(t)
-  if t.has_gaps or t.is_new or job then -- some of it was deleted, or is only for the worker
+  if t.has_gaps or job then -- some of it was deleted, or is only for the worker
     record = {}
     for field, kept in pairs(t.known) do record[field] = kept or nil end
   end

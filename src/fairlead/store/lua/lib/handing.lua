@@ -31,7 +31,7 @@ end
 -- be chosen, so it need not be put in line and taken out again.
 local function hand_straight()
   local sub, count = next(entered_subs)
-  if count ~= 1 or next(entered_subs, sub) or standing_in(0) + standing_in(1) + standing_in(2) > 1 then return end
+  if count ~= 1 or next(entered_subs, sub) or standing_in_all() > 1 then return end
   local me = not is_paused(sub) and not blocking(sub) and whole(idle_key) and idler_for(lane_of(sub))
   local lease = me and takes_for(me)
   local offer = lease and offer_of(me, lease, 0, instant)

@@ -10,6 +10,11 @@ local function standing_in(class)
   return count
 end
 
+local function standing_in_all()
+  if not stored_in_all then stored_in_all = standing_in(0) + standing_in(1) + standing_in(2) - come_to_all end
+  return stored_in_all + come_to_all
+end
+
 local function next_position(class)
   local position = 1
   for better = 0, class do position = position + standing_in(better) end

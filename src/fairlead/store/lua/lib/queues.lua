@@ -137,10 +137,8 @@ end
 
 -- Brings heads, lots and markers in line with what was queued, taken and freed so far in this act.
 local function settle()
-  if next(touched_subs) then
-    local subs = touched_subs
-    touched_subs = {}
-    for sub in pairs(subs) do settle_sub(sub) end
-  end
+  local subs = touched_subs
+  touched_subs = {}
+  for sub in pairs(subs) do settle_sub(sub) end
   if next(touched_limits) or next(touched_lots) then settle_lots() end
 end

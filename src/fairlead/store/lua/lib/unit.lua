@@ -17,10 +17,10 @@ local texts = {} -- of numbers: the same few instants and settings are written f
 -- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
 local function text_of(value)
   local text = texts[value]
-  if text then return text end
-  if kind_of(value) ~= "number" or value % 1 ~= 0 then return value end
-  text = format("%d", value)
-  texts[value] = text
+  if not text then
+    text = kind_of(value) == "number" and value % 1 == 0 and format("%d", value) or value
+    texts[value] = text
+  end
   return text
 end
 

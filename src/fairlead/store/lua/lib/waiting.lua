@@ -5,6 +5,7 @@
 local waiting, delayed = hash(waiting_key), ordered(delayed_key)
 local newly_delayed = 0 -- by this act
 local stored_in, come_to = {}, {} -- place -> tasks in it before this act, and how many more they are now
+local stored_in_all, come_to_all = nil, 0 -- and those of all places
 
 -- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
 local function owner_of(tenant, user)
@@ -24,7 +25,10 @@ end
 
 -- Without a place: it is delayed.
 local function count_waiting(t, by, place)
-  if place then come_to[place] = (come_to[place] or 0) + by end
+  if place then
+    come_to[place] = (come_to[place] or 0) + by
+    come_to_all = come_to_all + by
+  end
   local owner = owner_of(t.known.tenant, t.known.user_id)
   if owner then change_count(waiting, owner, by) end
 end
