@@ -9,8 +9,7 @@
 local AT_ONCE = 128
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local dead = ordered(dead_key)
-local over = up_to(dead, now - setting("dead_ttl"), AT_ONCE)
-for _, id in ipairs(over) do remove(dead, id) end
+local over = up_to(ordered(dead_key), now - setting("dead_ttl"), AT_ONCE)
+for _, id in ipairs(over) do remove(ordered(dead_key), id) end
 commit()
 return {"ok", #over}

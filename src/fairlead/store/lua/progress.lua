@@ -12,16 +12,16 @@ local MOST_KEPT = 1000 -- chunks of a task; the oldest go
 
 -- `first` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
 local function keep_output(t, chunks, first)
-  local seq, kept = number(t, "emitted") or 0, {}
+  local seq, kept = number(t, "emitted") or 0, {"RPUSH", output_key(t.id)}
   local of_this_run = seq - (number(t, "emitted_before") or 0)
   for i = first and math.max(1, of_this_run - first + 2) or 1, #chunks do
     seq = seq + 1
     local told_as = tell(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
     kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")
   end
-  if #kept == 0 then return end
+  if #kept == 2 then return end
   put(t, "emitted", seq)
-  write_many("RPUSH", output_key(t.id), kept, 1)
+  write_many(kept, 1)
   write({"LTRIM", output_key(t.id), -MOST_KEPT, -1})
 end
 

@@ -27,5 +27,5 @@ end
 local function check_admission(spec)
   local facts = spec.facts or NONE
   local owner = owner_of(facts.tenant, facts.user_id)
-  return owner and full("max_queued_per_user", number(waiting, owner) or 0) or full("max_queued", waiting_in_all())
+  return owner and full("max_queued_per_user", number(hash(waiting_key), owner) or 0) or full("max_queued", waiting_in_all())
 end

@@ -103,7 +103,7 @@ local function write_books()
   for _, account in pairs(accounts) do
     if account.moved then put(meta, "virtual_" .. account.name, account.v) end
     if account.cleared and not account.is_empty then write({"DEL", account.key}) end
-    local adds, removes = {}, {}
+    local adds, removes = {"ZADD", account.key}, {"ZREM", account.key}
     for key in pairs(account.changed or NONE) do
       local fin = account.fins[key]
       if fin and fin > account.v then
@@ -114,10 +114,10 @@ local function write_books()
       end
     end
     if not account.cleared then
-      write_many("ZREM", account.key, removes, 1)
+      write_many(removes, 1)
       if account.moved then write({"ZREMRANGEBYSCORE", account.key, "-inf", account.v}) end
     end
-    write_many("ZADD", account.key, adds, 2)
+    write_many(adds, 2)
   end
 end
 on_commit(write_books)

@@ -14,7 +14,7 @@ local function cancel_task(t, now)
   else
     end_delay(t)
   end
-  remove(waits, t.id)
+  remove(ordered(waits_key), t.id)
   finish(t, "cancel", "cancelled", now)
   if state == "executing" then
     -- the record must outlive the lease, which knows by it what to free

@@ -9,7 +9,7 @@ local function define_limit(name, kind, limit, interval, burst)
   if was and was ~= kind then
     -- leases up to this fence took their units under the other kind: the doctor asks
     put(view, "redefined", number(meta, "fence") or 0)
-    for _, lot in ipairs(members(ordered(lots_key(name)))) do remove(refills, lot) end
+    for _, lot in ipairs(members(ordered(lots_key(name)))) do remove(ordered(refills_key), lot) end
   end
   put(view, "kind", kind)
   put(view, "limit", kind == "slots" and tonumber(limit) or nil)

@@ -2,7 +2,6 @@
 --
 -- USES     leases events jobs
 
-local dead = ordered(dead_key)
 local ended, ended_key = {}, nil -- state -> tasks that ended in this act
 
 local function finish(t, act, state, now, detail)
@@ -11,7 +10,7 @@ local function finish(t, act, state, now, detail)
   put_all(t, {"state", state, "finished", now})
   if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
-  if replayable then add(dead, t.id, now) end
+  if replayable then add(ordered(dead_key), t.id, now) end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and output_key(t.id)
   local job = state ~= "completed" and job_of(t)
@@ -52,7 +51,7 @@ local function revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
   t.persist = true
   t.beside = get(t, "emitted") and output_key(t.id)
-  remove(dead, t.id)
+  remove(ordered(dead_key), t.id)
   requeue(t, "replay", now, now)
 end
 

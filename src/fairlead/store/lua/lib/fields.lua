@@ -80,7 +80,7 @@ local MOST_ARGUMENTS = 402 -- that fit the Lua stack with certainty, and are wor
 
 -- What is deleted, or too long for one command; NONE: it came and went in this act.
 local function write_apart(key, sets, length)
-  local kept, gone = {}, {}
+  local kept, gone = {"HSET", key}, {"HDEL", key}
   for i = 3, length, 2 do
     local value = sets[i + 1]
     if not value then
@@ -90,8 +90,8 @@ local function write_apart(key, sets, length)
       kept[#kept + 1] = value
     end
   end
-  write_many("HSET", key, kept, 2)
-  write_many("HDEL", key, gone, 1)
+  write_many(kept, 2)
+  write_many(gone, 1)
 end
 
 local function write_changed(view)

@@ -29,7 +29,7 @@ local function start(offer, sub)
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
   })
   begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
-  if known.wait_until then remove(waits, id) end
+  if known.wait_until then remove(ordered(waits_key), id) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end
   step_started(t, now)

@@ -19,7 +19,7 @@ end
 
 -- The sub-queue whose task it was handed; nil when it should be called instead, also because somebody may ask for a hold.
 local function hand_to(me)
-  local lease, _, patient_until = takes_for(me), first(patience)
+  local lease, _, patient_until = takes_for(me), first(ordered(patience_key))
   if not lease or patient_until and patient_until <= instant then return nil end
   local offer = offer_of(me, lease, 64, instant)
   local sub = give(offer, 1)

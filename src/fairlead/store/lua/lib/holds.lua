@@ -51,7 +51,7 @@ local function consider_hold(sub)
 end
 
 local function make_holds(now)
-  for _, sub in ipairs(up_to(patience, now, HOLDS_PER_CLAIM)) do
+  for _, sub in ipairs(up_to(ordered(patience_key), now, HOLDS_PER_CLAIM)) do
     consider_hold(sub)
     settle()
   end

@@ -2,7 +2,7 @@
 --
 -- USES     queues
 
-local leases, waits = ordered(leases_key), ordered(waits_key)
+local leases = ordered(leases_key)
 local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in this act
 
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
@@ -45,7 +45,7 @@ end
 -- It fails when nobody has started it by then.
 local function wait_at_most_until(t, instant)
   put(t, "wait_until", instant)
-  add(waits, t.id, instant)
+  add(ordered(waits_key), t.id, instant)
   alarm_at(instant)
 end
 

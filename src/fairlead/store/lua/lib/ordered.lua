@@ -121,20 +121,21 @@ local function write_ordered()
   for i = 1, #changed_sets do
     local set = changed_sets[i]
     local added = set.added
-    local adds, removes, count = nil, nil, 0
-    for member in pairs(set.removed) do
-      if added[member] == nil then
-        removes = removes or {}
-        removes[#removes + 1] = member
+    if set.removed ~= NONE then
+      local removes = {"ZREM", set.key}
+      for member in pairs(set.removed) do
+        if added[member] == nil then removes[#removes + 1] = member end
       end
+      write_many(removes, 1)
     end
-    for member, score in pairs(added) do
-      adds = adds or {}
-      adds[count + 1], adds[count + 2] = text_of(score), member
-      count = count + 2
+    if added ~= NONE then
+      local adds, length = {"ZADD", set.key, nil, nil}, 2
+      for member, score in pairs(added) do
+        adds[length + 1], adds[length + 2] = text_of(score), member
+        length = length + 2
+      end
+      write_many(adds, 2)
     end
-    if removes then write_many("ZREM", set.key, removes, 1) end
-    if adds then write_many("ZADD", set.key, adds, 2) end
   end
 end
 on_commit(write_ordered)

@@ -5,8 +5,7 @@
 --
 -- USES     limits
 
-local homes, markers = hash(home_key), hash(markers_key)
-local refills = ordered(refills_key)
+local homes = hash(home_key)
 local touched_lots = {}
 
 local function ticket(seq, id)
@@ -62,21 +61,21 @@ local function settle_lot(lot, what)
     if least then add(lots, lot, 0) else remove(lots, lot) end
   end
   local open = least and room(limit, class_of(lane), own == "!") >= tonumber(units)
-  local shown, show = get(markers, lot), open and string.sub(least, 1, 13) or nil
+  local shown, show = get(hash(markers_key), lot), open and string.sub(least, 1, 13) or nil
   if shown ~= show then
     local heads = ordered(heads_key(lane))
     if shown then remove(heads, shown .. "m" .. lot) end
     if show then add(heads, show .. "m" .. lot, tag) end
-    put(markers, lot, show)
+    put(hash(markers_key), lot, show)
   end
   if get(limit, "kind") == "rate" then
     -- what the burst can never give (it was lowered) is not worth coming back for
     local waits_for_refill = least and not open and not get(limit, "paused") and tonumber(units) <= number(limit, "burst")
     if waits_for_refill then
-      add(refills, lot, refilled_at(limit, tonumber(units)))
+      add(ordered(refills_key), lot, refilled_at(limit, tonumber(units)))
       start_at(refilled_at(limit, tonumber(units)))
     else
-      remove(refills, lot)
+      remove(ordered(refills_key), lot)
     end
   end
 end

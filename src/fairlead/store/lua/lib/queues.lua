@@ -3,7 +3,6 @@
 -- USES     places books overlap waiting
 
 local lanes, signatures, holds = hash(lanes_key), hash(signatures_key), hash(holds_key)
-local patience = ordered(patience_key)
 local AHEAD = -1 -- the tag of those that go ahead of all others of their place
 local touched_subs, ages = {}, {}
 local entered_subs = {} -- sub-queue -> tasks that entered it in this act
@@ -103,7 +102,7 @@ local function watch_patience(sub, head)
   if #list < 2 then return end
   local arrival = number(hash(task_key(string.sub(head, 14))), "arrival")
   local promoted = string.sub(sub, 2, 2) == "p"
-  add(patience, sub, arrival + (promoted and 0 or setting("hold_after")))
+  add(ordered(patience_key), sub, arrival + (promoted and 0 or setting("hold_after")))
 end
 
 -- One that cannot start now is parked at once: a rate then knows when it is worth coming back.
@@ -120,7 +119,7 @@ local function settle_sub(sub)
       stand(sub, nil)
       change_count(lanes, lane_of(sub), -1)
       change_count(signatures, signature_of(sub), -1)
-      remove(patience, sub)
+      remove(ordered(patience_key), sub)
     end
     return
   end

@@ -36,7 +36,7 @@ local function end_leases(now)
 end
 
 local function end_delays(now)
-  local due = up_to(delayed, now, AT_ONCE)
+  local due = up_to(ordered(delayed_key), now, AT_ONCE)
   for _, id in ipairs(due) do
     local t = task_record(id)
     end_delay(t)
@@ -46,11 +46,11 @@ local function end_delays(now)
 end
 
 local function end_waits(now)
-  local due = up_to(waits, now, AT_ONCE)
+  local due = up_to(ordered(waits_key), now, AT_ONCE)
   for _, id in ipairs(due) do
     local t = task_record(id)
     if get(t, "state") == "queued" then -- a delay that ended too, but did not fit into this act, comes first
-      remove(waits, id)
+      remove(ordered(waits_key), id)
       dequeue(t)
       set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
       finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
@@ -75,7 +75,7 @@ local function age_out_of(place, now)
 end
 
 local function show_refilled(now)
-  local due = up_to(refills, now, AT_ONCE)
+  local due = up_to(ordered(refills_key), now, AT_ONCE)
   for _, lot in ipairs(due) do
     local name = string.match(lot, "^[^=]+")
     touched_lots[lot] = touched_lots[lot] or "room"
@@ -93,7 +93,9 @@ end
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, set in ipairs({leases, delayed, waits, refills}) do instants[#instants + 1] = first_score(set) end
+  for _, key in ipairs({leases_key, delayed_key, waits_key, refills_key}) do
+    instants[#instants + 1] = first_score(ordered(key))
+  end
   for _, place in ipairs({"2n", "1n", "1p"}) do
     local after = threshold(place)
     local arrival = after and first_score(age_of(place))

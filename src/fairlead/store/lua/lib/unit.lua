@@ -29,10 +29,13 @@ local function write(command)
   writes[#writes + 1] = command
 end
 
--- Collects the arguments of a variadic command and writes it in pieces that fit the Lua stack.
-local function write_many(command, key, arguments, step)
-  for from = 1, #arguments, step * 200 do
-    write({command, key, unpack(arguments, from, math.min(from + step * 200 - 1, #arguments))})
+-- A variadic command with its arguments, {"COMMAND", key, ...}, in pieces that fit the Lua stack; none, when there are none.
+local function write_many(command, step)
+  local length, most = #command, 2 + step * 200
+  if length <= 2 then return end
+  if length <= most then return write(command) end
+  for from = 3, length, step * 200 do
+    write({command[1], command[2], unpack(command, from, math.min(from + step * 200 - 1, length))})
   end
 end
 

@@ -2,7 +2,6 @@
 --
 -- USES     begin ordered
 
-local waiting, delayed = hash(waiting_key), ordered(delayed_key)
 local newly_delayed = 0 -- by this act
 local stored_in, come_to = {}, {} -- place -> tasks in it before this act, and how many more they are now
 local stored_in_all, come_to_all = nil, 0 -- and those of all places
@@ -30,20 +29,20 @@ local function count_waiting(t, by, place)
     come_to_all = come_to_all + by
   end
   local owner = owner_of(t.known.tenant, t.known.user_id)
-  if owner then change_count(waiting, owner, by) end
+  if owner then change_count(hash(waiting_key), owner, by) end
 end
 
 local function delay_until(t, instant)
   put(t, "state", "delayed")
   put(t, "run_at", instant)
-  add(delayed, t.id, instant)
+  add(ordered(delayed_key), t.id, instant)
   newly_delayed = newly_delayed + 1
   count_waiting(t, 1)
   start_at(instant)
 end
 
 local function end_delay(t)
-  remove(delayed, t.id)
+  remove(ordered(delayed_key), t.id)
   newly_delayed = newly_delayed - 1
   count_waiting(t, -1)
 end

@@ -2,7 +2,7 @@
 --
 -- USES     queues
 
-local idle, workers = hash(idle_key), ordered(workers_key)
+local idle = hash(idle_key)
 
 local function worker_record(id)
   local worker = whole(worker_key(id))
@@ -16,7 +16,7 @@ end
 local function heard_of(worker, now)
   put(worker, "seen", now)
   worker.ttl = 3600000 + setting("worker_ttl")
-  add(workers, worker.id, now)
+  add(ordered(workers_key), worker.id, now)
 end
 
 -- What a worker serves, as one text: "o" (open) or "r" (only its reserve is free), task types or "*", capabilities.
@@ -48,7 +48,7 @@ end
 local function forget_worker(worker)
   not_idle(worker)
   for field in pairs(worker.known) do put(worker, field, nil) end
-  remove(workers, worker.id)
+  remove(ordered(workers_key), worker.id)
 end
 
 -- `takes`: the lease (ms) under which it takes what it is handed; nil: it wants to be called, and claims by itself.
