@@ -82,11 +82,16 @@ def _installed(peers: list[Peer], outcome: Outcome, console: Console) -> list[tu
 
 
 def _plan(contenders: list[Contender], sizes: Sizes) -> list[tuple[Contender, str, Scenario]]:
-    rounds = [("throughput", scenarios.throughput)] * sizes.rounds
-    others = [("pickup", scenarios.pickup), ("priority", scenarios.priority), ("kill", scenarios.kill)]
+    planned = [
+        *[("throughput", scenarios.throughput)] * sizes.rounds,
+        *[("pickup", scenarios.pickup)] * sizes.pickup_rounds,
+        ("idle", scenarios.idle),
+        ("priority", scenarios.priority),
+        ("kill", scenarios.kill),
+    ]
     return [
         (contender, name, scenario)
-        for name, scenario in [*rounds, *others]
+        for name, scenario in planned
         for contender in contenders
         if (name != "priority" or contender.peer.priorities) and (name != "kill" or contender.peer.leases)
     ]
@@ -96,9 +101,10 @@ def _notes(sizes: Sizes) -> list[str]:
     return [
         f"{sizes.singles:,} submits one by one, {sizes.tasks:,} in bulk; the drain is of all of them, from "
         "the first to the last record; one producer, one worker process",
-        f"pickup: {sizes.pickups} single submits, each when the job before it is done, at least "
-        f"{2 * scenarios.PAUSE[0] * 1e3:.0f} to {2 * scenarios.PAUSE[1] * 1e3:.0f} ms apart; then idle for "
-        f"{sizes.idle_seconds} s, commands within scripts counted",
+        f"pickup: {sizes.pickup_rounds} rounds in turn of {sizes.pickups} single submits, each when the job "
+        f"before it is done, at least {2 * scenarios.PAUSE[0] * 1e3:.0f} to "
+        f"{2 * scenarios.PAUSE[1] * 1e3:.0f} ms apart",
+        f"idle for {sizes.idle_seconds} s, commands within scripts counted",
         f"priority: {sizes.urgent} high behind {sizes.tasks:,} low; since the last high one was queued",
         f"kill: {sizes.killed_jobs:,} jobs of {sizes.killed_seconds * 1e3:.0f} ms, lease "
         f"{sizes.killed_lease} s (else {sizes.lease} s); not back: not done {sizes.give_up} s after the kill",

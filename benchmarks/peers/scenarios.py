@@ -22,7 +22,8 @@ Seen = dict[str, float]  # measure -> value
 class Sizes:
     tasks: int
     rounds: int = 3
-    pickups: int = 500
+    pickup_rounds: int = 7  # short ones: a shared machine is fast or slow for some seconds at a time
+    pickups: int = 100  # in each
     idle_seconds: int = 10
     calm: float = 1.5  # seconds: the server resizes its tables and shrinks buffers once a second
     lease: int = 30  # seconds, wherever nothing is killed
@@ -45,6 +46,7 @@ def quick(tasks: int) -> Sizes:
     return Sizes(
         tasks,
         rounds=1,
+        pickup_rounds=1,
         pickups=20,
         idle_seconds=1,
         calm=0.05,
@@ -86,7 +88,7 @@ async def throughput(contender: Contender, sizes: Sizes) -> Seen:
 
 
 async def pickup(contender: Contender, sizes: Sizes) -> Seen:
-    """Submits single jobs to an idle worker, then leaves it alone and counts what it asks of the server."""
+    """Submits single jobs to an idle worker."""
     await contender.client.flushall()
     uneven = random.Random(1)
     async with contender.worker() as worker:
@@ -101,16 +103,22 @@ async def pickup(contender: Contender, sizes: Sizes) -> Seen:
                 began[number] = (await producer.submit(number, 1)).began
             await contender.wait_for(1 + sizes.pickups, worker)
         records = await contender.records()
+    latencies = [(record.at - began[record.number]) / 1e6 for record in records if record.number]
+    return {"pickup p50": percentile(latencies, 50), "pickup p99": percentile(latencies, 99)}
+
+
+async def idle(contender: Contender, sizes: Sizes) -> Seen:
+    """Leaves a worker alone that has done something, and counts what it asks of the server."""
+    await contender.client.flushall()
+    async with contender.worker() as worker:
+        async with contender.producer() as producer:
+            await producer.submit(0, 1)
+            await contender.wait_for(1, worker)
         await asyncio.sleep(sizes.calm)
         before = await _calls(contender.client)
         await asyncio.sleep(sizes.idle_seconds)
         commands = await _calls(contender.client) - before
-    latencies = [(record.at - began[record.number]) / 1e6 for record in records if record.number]
-    return {
-        "pickup p50": percentile(latencies, 50),
-        "pickup p99": percentile(latencies, 99),
-        "idle": commands / sizes.idle_seconds,
-    }
+    return {"idle": commands / sizes.idle_seconds}
 
 
 async def priority(contender: Contender, sizes: Sizes) -> Seen:

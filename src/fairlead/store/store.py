@@ -161,7 +161,8 @@ class Store:
         return batch.answers(map(submitted_or_error, replies))
 
     async def submit_one(self, task: NewTask) -> Submitted:
-        answer = (await self.submit(task))[0]
+        _, (row,) = await self.run("submit", pack([spec_of(task, self.settings)]))
+        answer = submitted_or_error(row)
         if isinstance(answer, errors.FairleadError):
             raise answer
         return answer
