@@ -9,9 +9,10 @@
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-local answers = {}
-for i, spec in ipairs(cmsgpack.unpack(tasks)) do answers[i] = submit_task(spec, now) end
+local specs, answers = cmsgpack.unpack(tasks), {}
+-- of several the best one would go first, whichever that is
+if #specs == 1 then find_taker, hand_straight = offer_straight, start_straight end
+for i, spec in ipairs(specs) do answers[i] = submit_task(spec, now) end
 hand_over = hand_to
-hand_straight()
 settle_and_commit()
 return {"ok", answers}

@@ -13,14 +13,10 @@ local function offer_of(me, lease, looks, now)
   }
 end
 
-local function start(offer, sub)
-  local id, now, worker = string.sub(first(queue_of(sub)), 14), offer.now, offer.me.id
-  local t = whole(task_key(id)) -- its content is part of the answer
-  t.id = id
-  local known = t.known
+-- The run of a task that stands in no queue any more.
+local function begin_run(offer, t, sub)
+  local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
-  if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
-  dequeue(t, sub)
   book_start(place, tag)
   book_turn(place)
   take_units(id, needs_of(sub))
@@ -36,10 +32,19 @@ local function start(offer, sub)
   event(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = tag, waited = now - known.arrival, looked_at = offer.looks - offer.steps.left,
   })
-  settle()
   offer.free = offer.free - 1
   if not native_high then offer.open = offer.open - 1 end
   offer.ids[#offer.ids + 1] = id
+end
+
+local function start(offer, sub)
+  local id = string.sub(first(queue_of(sub)), 14)
+  local t = whole(task_key(id)) -- its content is part of the answer
+  t.id = id
+  if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
+  dequeue(t, sub)
+  begin_run(offer, t, sub)
+  settle()
 end
 
 -- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.

@@ -27,23 +27,28 @@ local function hand_to(me)
   return sub
 end
 
--- The task that came with this act, while nobody else waits in any queue, goes straight to a worker that waits for one: it would
--- be chosen, so it need not be put in line and taken out again.
-local function hand_straight()
-  local sub, count = next(entered_subs)
-  if count ~= 1 or next(entered_subs, sub) or standing_in_all() > 1 then return end
-  local me = not is_paused(sub) and not blocking(sub) and whole(idle_key) and idler_for(lane_of(sub))
+-- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
+-- It would be chosen, so it need not be put in line and taken out again.
+local function offer_straight(t, place)
+  local sub = sub_name(place, t)
+  if standing_in_all() > 0 or is_paused(sub) or blocking(sub) then return nil end
+  local me = whole(idle_key) and idler_for(lane_of(sub))
   local lease = me and takes_for(me)
   local offer = lease and offer_of(me, lease, 0, instant)
-  if not offer or offer.free <= 0 or offer.open <= 0 and place_of(sub) ~= "0n" then return end
-  not_idle(me)
-  queue_of(sub).exhausted = true -- nothing of it is stored
-  know(homes, sub, false)
-  know(holds, sub, false)
+  if not offer or offer.free <= 0 or offer.open <= 0 and place ~= "0n" then return nil end
+  local tag, seq = next_stand(t, place)
+  put_all(t, {"place", place, "tag", tag, "seq", seq})
+  close_books(place)
+  return offer
+end
+
+local function start_straight(offer, t)
+  local sub = sub_name(t.known.place, t)
+  not_idle(offer.me)
   remember_signature(sub)
-  start(offer, sub)
+  begin_run(offer, t, sub)
   alarm_at(offer.freed_at)
-  tell_handed(me, offer.ids[1])
+  tell_handed(offer.me, t.id)
 end
 
 -- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences. Its lease begins

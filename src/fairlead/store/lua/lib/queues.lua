@@ -87,13 +87,17 @@ local function dequeue(t, starts_from)
   if not shared or standing_at(other) == 0 then close_books(place) end
 end
 
--- Enters `place` anew: fresh seq, fresh tag.
-local function enter(t, place)
+-- Where a task stands that comes to `place` anew: tag and seq.
+local function next_stand(t, place)
   local cost = cost_of(get(t, "type"))
   put(t, "cost", cost)
   local tag = next_tag(place, get(t, "fair") or "", cost, number(t, "weight") or 1)
   if get(t, "ahead") then tag = AHEAD end -- charged like any other
-  return enqueue(t, place, tag, next_number("seq"))
+  return tag, next_number("seq")
+end
+
+local function enter(t, place)
+  enqueue(t, place, next_stand(t, place))
 end
 
 -- When may a sub-queue with this head ask for a hold? Only those with several slots limits ever do.

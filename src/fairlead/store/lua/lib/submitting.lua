@@ -1,10 +1,9 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 --
--- USES     endings types positions admission
+-- USES     endings types positions admission signatures
 
-local MOST_SIGNATURES = 1024
 local submitted_keys = {}
-local new_signatures, new_signatures_count = {}, 0 -- of this act
+local find_taker, hand_straight -- for a task that comes while nobody else waits, in acts that hand over
 
 -- Submit-side definition of a slots limit; one that is there stands as it is.
 local function define_group(spec)
@@ -34,31 +33,6 @@ local function check_limits(spec, groups)
       local why = "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free"
       return invalid("limits." .. need.name, "too_many_units", why)
     end
-  end
-end
-
-local function signature_of_spec(spec)
-  return spec.type .. ";" .. spec.capabilities .. "|" .. spec.limits
-end
-
--- Is a task like it queued? Where nobody is, that need not be asked.
-local function is_queued(signature)
-  return new_signatures[signature] or signatures.known[signature] or standing_in_all() > 0 and get(signatures, signature)
-end
-
-local function note_signature(spec)
-  local signature = signature_of_spec(spec)
-  if not is_queued(signature) then
-    new_signatures[signature] = true
-    new_signatures_count = new_signatures_count + 1
-  end
-end
-
-local function check_signature(spec)
-  if is_queued(signature_of_spec(spec)) or standing_in_all() == 0 then return end
-  if call("HLEN", signatures_key) + new_signatures_count >= MOST_SIGNATURES then
-    local what = MOST_SIGNATURES .. " different combinations of type, capabilities and limits"
-    return invalid("limits", "too_many_signatures", what .. " are queued already: use fewer")
   end
 end
 
@@ -130,14 +104,15 @@ local function submit_task(spec, now, follows)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
   if spec.max_wait then wait_at_most_until(t, eligible + spec.max_wait) end
-  local state, position, blocked_by = eligible > now and "delayed" or "queued", nil, nil
+  local state, position, blocked_by, taker = eligible > now and "delayed" or "queued", nil, nil, nil
   if state == "delayed" then
     delay_until(t, eligible)
   else
     put(t, "state", state)
     put(t, "arrival", spec.arrival or now)
     position, blocked_by = next_position(spec.priority), without_room(spec)
-    enter(t, int(spec.priority) .. "n")
+    taker = find_taker and find_taker(t, int(spec.priority) .. "n")
+    if not taker then enter(t, int(spec.priority) .. "n") end
   end
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
@@ -145,5 +120,6 @@ local function submit_task(spec, now, follows)
     write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
     put(t, "key", spec.key)
   end
+  if taker then hand_straight(taker, t) end
   return {"ok", spec.id, state, position, blocked_by}
 end
