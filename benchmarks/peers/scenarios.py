@@ -22,8 +22,8 @@ Seen = dict[str, float]  # measure -> value
 class Sizes:
     tasks: int
     rounds: int = 3
-    pickup_rounds: int = 7  # short ones: a shared machine is fast or slow for some seconds at a time
-    pickups: int = 100  # in each
+    pickup_rounds: int = 15  # short ones: a shared machine is fast or slow for some seconds at a time
+    pickups: int = 60  # in each
     idle_seconds: int = 10
     calm: float = 1.5  # seconds: the server resizes its tables and shrinks buffers once a second
     lease: int = 30  # seconds, wherever nothing is killed
