@@ -30,8 +30,8 @@ P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
 
-#: What may be said of a task besides its parameters, by the names of `NewTask`.
 LISTS = (list, set, frozenset)
+#: What may be said of a task besides its parameters, by the names of `NewTask`.
 OPTIONS = frozenset(NewTask.__struct_fields__) - {"task_type", "parameters"}
 
 

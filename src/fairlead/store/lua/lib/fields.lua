@@ -24,10 +24,7 @@ local function put(view, field, value)
     view.has_gaps = true
   end
   local before = known[field]
-  if known == NONE then
-    known = {}
-    view.known = known
-  end
+  if known == NONE then known = own_table(view) end
   known[field] = value
   if view.is_new then return end -- all of it is written
   local at = view.at or begin_command(view)
@@ -46,10 +43,7 @@ end
 -- Several at once, {field, value...}; none is deleted.
 local function put_all(view, pairs_of)
   local known = view.known
-  if known == NONE then
-    known = {}
-    view.known = known
-  end
+  if known == NONE then known = own_table(view) end
   if view.is_new then -- all of it is written
     for i = 1, #pairs_of, 2 do known[pairs_of[i]] = pairs_of[i + 1] end
     return

@@ -35,15 +35,13 @@ local function offer_straight(t, place)
   local me = whole(idle_key) and idler_for(lane_of(sub))
   local lease = me and takes_for(me)
   local offer = lease and offer_of(me, lease, 0, instant)
-  if not offer or offer.free <= 0 or offer.open <= 0 and place ~= "0n" then return nil end
-  local tag, seq = next_stand(t, place)
-  put_all(t, {"place", place, "tag", tag, "seq", seq})
-  close_books(place)
-  return offer
+  return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer
 end
 
-local function start_straight(offer, t)
-  local sub = sub_name(t.known.place, t)
+local function start_straight(offer, t, place)
+  local sub, tag, seq = sub_name(place, t), next_stand(t, place)
+  put_all(t, {"place", place, "tag", tag, "seq", seq})
+  close_books(place)
   not_idle(offer.me)
   remember_signature(sub)
   begin_run(offer, t, sub)

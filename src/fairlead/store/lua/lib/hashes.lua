@@ -13,10 +13,10 @@ local function hash(key)
   return view
 end
 
--- What is stored, or will be; false: there is no such field.
-local function know(view, field, value)
-  if view.known == NONE then view.known = {} end
-  view.known[field] = value
+-- A view that nothing was known of shares an empty table: before it is filled it gets one of its own.
+local function own_table(view)
+  view.known = {}
+  return view.known
 end
 
 -- A hash that is made by this act, of these fields.
@@ -47,8 +47,7 @@ end
 local function load_fields(view, names)
   local values, known = call("HMGET", view.key, unpack(names)), view.known
   if known == NONE then
-    known = {}
-    view.known = known
+    known = own_table(view)
     for i = 1, #names do known[names[i]] = values[i] end
     return view
   end
@@ -59,10 +58,12 @@ local function load_fields(view, names)
 end
 
 local function get(view, field)
-  local value = view.known[field]
+  local known = view.known
+  local value = known[field]
   if value == nil and not view.whole then
     value = call("HGET", view.key, field)
-    know(view, field, value)
+    if known == NONE then known = own_table(view) end
+    known[field] = value
   end
   return value or nil
 end

@@ -104,15 +104,16 @@ local function submit_task(spec, now, follows)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
   if spec.max_wait then wait_at_most_until(t, eligible + spec.max_wait) end
-  local state, position, blocked_by, taker = eligible > now and "delayed" or "queued", nil, nil, nil
+  local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
+  local position, blocked_by, taker
   if state == "delayed" then
     delay_until(t, eligible)
   else
     put(t, "state", state)
     put(t, "arrival", spec.arrival or now)
     position, blocked_by = next_position(spec.priority), without_room(spec)
-    taker = find_taker and find_taker(t, int(spec.priority) .. "n")
-    if not taker then enter(t, int(spec.priority) .. "n") end
+    taker = find_taker and find_taker(t, place)
+    if not taker then enter(t, place) end
   end
   event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
@@ -120,6 +121,6 @@ local function submit_task(spec, now, follows)
     write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
     put(t, "key", spec.key)
   end
-  if taker then hand_straight(taker, t) end
+  if taker then hand_straight(taker, t, place) end
   return {"ok", spec.id, state, position, blocked_by}
 end
