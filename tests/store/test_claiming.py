@@ -69,11 +69,12 @@ async def test_a_report_with_a_claim_may_ask_to_be_woken(store: Store, idle: boo
 
 
 async def test_a_report_that_was_passed_over_by_its_claim_says_to_ask_again(store: Store) -> None:
+    store.connection = store.connection.with_call("(redis.call)")  # scripts: each is loaded by itself
     await store.workers.register("w")
     await store.submit(new(), new())
     task = await claim_one(store)
     _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    await raw(store).function_flush()
+    await raw(store).script_flush()
     assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
     (task,) = claimed.tasks
     await store.submit_one(new())

@@ -174,20 +174,6 @@ async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> 
     assert {(await store.get(t)).status for t in (first, second)} == {State.COMPLETED, State.CANCELLED}
 
 
-async def test_who_reports_when_only_the_claim_is_loaded_again_is_told_to_ask_again(store: Store) -> None:
-    await store.limits.set("gpu", Slots(limit=1))
-    await store.workers.register("w")
-    await store.submit(*[new(limits={"gpu": 1}) for _ in range(3)])
-    task = await claim_one(store)
-    _, claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    await raw(store).function_flush()
-    assert (await store.claim("w")).tasks == []  # loads the claim, and the claim alone
-    (task,) = claimed.tasks
-    (state,), claimed = await store.report("w", [Completed(task.task_id, task.fence)], claim=1)
-    assert (state, claimed.tasks, claimed.again) == (State.COMPLETED, [], True)
-    assert len((await store.claim("w")).tasks) == 1
-
-
 # Lost data
 
 

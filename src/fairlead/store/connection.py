@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from fairlead.clock import patient
 from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
-from fairlead.store.scripts import LIBRARIES, edition, function_of, load
+from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.wire import Command, Line
 
 log = logging.getLogger("fairlead.store")
@@ -101,8 +101,8 @@ class Connection:
         for about in kept:
             # a map, or its names and values in a row, as the version of the protocol has it
             known = about if isinstance(about, dict) else dict(zip(about[::2], about[1::2], strict=True))
-            if not (library := text(known[b"library_name"])).startswith(edition()):
-                await self.guard(self.line.call(("FUNCTION", "DELETE", library)))
+            if (name := text(known[b"library_name"])) != edition():
+                await self.guard(self.line.call(("FUNCTION", "DELETE", name)))
 
     async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
         try:
@@ -120,7 +120,7 @@ class Connection:
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
         if self._keeps_functions:
             return ("FCALL", function_of(act), 1, self._meta, *arguments)
-        return ("EVALSHA", load(act, self._call).sha, 1, self._meta, *arguments)
+        return ("EVALSHA", script(act, self._call)[1], 1, self._meta, *arguments)
 
     async def _evaluate(self, act: str, arguments: Sequence[Argument]) -> Any:
         (answer,) = await self.line.call(self._command(act, arguments))
@@ -132,11 +132,10 @@ class Connection:
         return answer
 
     async def _teach(self, act: str, arguments: Sequence[Argument]) -> Any:
-        script = load(act, self._call)
         if self._keeps_functions:
             # the first is refused when somebody else was faster: then the function is there
             loaded, answer = await self.line.call(
-                ("FUNCTION", "LOAD", script.function), self._command(act, arguments)
+                ("FUNCTION", "LOAD", library()), self._command(act, arguments)
             )
             if not isinstance(answer, NoScriptError):
                 return answer
@@ -144,7 +143,7 @@ class Connection:
             log.warning("functions_not_kept act=%s %s", act, loaded)
             self._keeps_functions = False
             self._known.clear()
-        (answer,) = await self.line.call(("EVAL", script.text, 1, self._meta, *arguments))
+        (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *arguments))
         return answer
 
 

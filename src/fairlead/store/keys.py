@@ -1,8 +1,8 @@
 """Every key of a namespace: made here, for Python and for Lua, each with its type, its end and a sentence.
 
 A namespace `default` owns the keys that begin with `{fl:default}:`. The braces are the hash tag: all of them
-live on one shard, so one script may touch them all. The script loader writes this table into the Lua acts,
-which say `meta_key` and `task_key(id)`.
+live on one shard, so one script may touch them all. The Lua acts get this table as functions: `keys.meta`,
+`keys.task(id)`.
 """
 
 import re
@@ -144,17 +144,20 @@ class Keys:
         return f"{self.prefix}{name}:{of}" if of else self.prefix + name
 
 
-def write_keys(program: str) -> tuple[dict[str, str], str]:
-    """A Lua program with its keys, and before it the variables to be set, each with its value.
-
-    `meta_key` is such a variable; `task_key(id)` becomes `(prefix .. "task:" .. id)`.
-
-    Written out, because a call is dearer than joining two strings.
-    """
-    names = {"prefix": "string.sub(KEYS[1], 1, -5)"}
-    for key in ALL:
-        if key.of:
-            program = re.sub(rf"\b{key.name}_key\(", f'(prefix .. "{key.name}:" .. ', program)
-        elif re.search(rf"\b{key.name}_key\b", program):
-            names[f"{key.name}_key"] = f'prefix .. "{key.name}"'
-    return names, program
+def key_functions() -> str:
+    """The table as Lua: `keys.meta` is a name, `keys.task(id)` makes one. `keys.name` sets the namespace."""
+    single = [key.name for key in ALL if not key.of]
+    return "".join(
+        [
+            "local prefix\nlocal keys = {}\n",
+            *(
+                f'function keys.{key.name}({key.of}) return prefix .. "{key.name}:" .. {key.of} end\n'
+                for key in ALL
+                if key.of
+            ),
+            "function keys.name(meta)\n  if meta == keys.meta then return end\n",
+            "  prefix = string.sub(meta, 1, -5)\n  keys.prefix = prefix\n",
+            *(f'  keys.{name} = prefix .. "{name}"\n' for name in single),
+            "end\n",
+        ]
+    )

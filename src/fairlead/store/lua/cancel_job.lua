@@ -1,19 +1,20 @@
 -- End a job by request: what waits of it is gone, what runs is told to stop.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok | already_finished <status> | unknown_job | uninitialised
 -- FLAGS    allow-oom
--- USES     cancelling
+
+local get = hashes.get
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local job = job_record(id)
+local job = jobs.record(id)
 if not job then return {"unknown_job"} end
 local status = get(job, "status")
 if status == "COMPLETED" or status == "FAILED" then return {"already_finished", status} end
 if status ~= "CANCELLED" then
-  cancel_steps(job, now)
-  settle_and_commit()
+  cancels.cancel_steps(job, now)
+  waking.settle_and_commit()
 end
 return {"ok"}

@@ -1,20 +1,23 @@
 -- Declare task types, limits and pipelines, as the code of an application or a configuration file (`origin`) has them. A limit is set
 -- only when its origin declares it otherwise than the last time: what an operator has set since stands.
 --
--- KEYS     meta
--- ARGV     origin types limits pipelines clock
+-- ARGV     origin types_declared limits_declared pipelines clock
 -- RETURNS  ok | invalid <field> <code> <message> | uninitialised
--- USES     defining waking
+
+local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
+local ordered, members = sets.ordered, sets.members
+local commit = acts.commit
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local new_types, new_limits = cmsgpack.unpack(types), cmsgpack.unpack(limits)
+local new_types, new_limits = cmsgpack.unpack(types_declared), cmsgpack.unpack(limits_declared)
 
 local defined = {}
 for _, one in ipairs(new_limits) do defined[one.name] = true end
 for _, one in ipairs(new_types) do
-  for _, need in ipairs(needs(one.limits)) do
-    if not defined[need.name] and not limit_of(need.name) then
+  for _, need in ipairs(limits.needs(one.limits)) do
+    if not defined[need.name] and not limits.of(need.name) then
       local field = "tasks." .. one.name .. ".limits." .. need.name
       return {"invalid", field, "unknown_limit", "there is no such limit: declare it too, or define it first"}
     end
@@ -22,22 +25,22 @@ for _, one in ipairs(new_types) do
 end
 
 for _, one in ipairs(new_limits) do
-  limit_of(one.name)
-  local view, field = limit_views[one.name], "declared:" .. origin
+  limits.of(one.name)
+  local view, field = act.limit_views[one.name], "declared:" .. origin
   if get(view, field) ~= one.text then
     -- what a file says stands over what the code says
     if origin == "file" or not get(view, "declared:file") then
-      define_limit(one.name, one.kind, one.limit, one.interval, one.burst)
+      limits.define(one.name, one.kind, one.limit, one.interval, one.burst)
     end
     put(view, field, one.text)
   end
 end
 
 -- a limit that the file no longer names is the code's again, from its next declaration on
-for _, name in ipairs(origin == "file" and members(ordered(limits_key)) or NONE) do
-  if not defined[name] and get(limit_of(name), "declared:file") then
-    put(limit_views[name], "declared:file", nil)
-    put(limit_views[name], "declared:code", nil)
+for _, name in ipairs(origin == "file" and members(ordered(keys.limits)) or NONE) do
+  if not defined[name] and get(limits.of(name), "declared:file") then
+    put(act.limit_views[name], "declared:file", nil)
+    put(act.limit_views[name], "declared:code", nil)
   end
 end
 
@@ -54,8 +57,8 @@ local function keep(key, list)
   end
 end
 
-keep(types_key, new_types)
-keep(pipelines_key, cmsgpack.unpack(pipelines))
-wake_idle_workers()
+keep(keys.types, new_types)
+keep(keys.pipelines, cmsgpack.unpack(pipelines))
+waking.wake_idle()
 commit()
 return {"ok"}

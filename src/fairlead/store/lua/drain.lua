@@ -1,21 +1,23 @@
 -- Give a worker nothing more; with `gone`, forget it (it has stopped and holds nothing).
 --
--- KEYS     meta
 -- ARGV     worker gone clock
 -- RETURNS  ok | busy <tasks> | unknown_worker | uninitialised
 -- FLAGS    allow-oom
--- USES     workers
+
+local int, commit = unit.int, acts.commit
+local put = hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local me = worker_record(worker)
+local me = workers.record(worker)
 if not me then return {"unknown_worker"} end
-local busy = call("ZCARD", running_key(worker))
+local busy = call("ZCARD", keys.running(worker))
 if gone == "1" then
   if busy > 0 then return {"busy", int(busy)} end
-  forget_worker(me)
+  workers.forget(me)
 else
-  stop_waiting(me)
+  workers.stop_waiting(me)
   put(me, "state", "draining")
 end
 commit()

@@ -1,22 +1,23 @@
 -- End the leases that ran out: a lost worker is a crash, a run past its deadline a timeout. With a worker, which is known to
 -- be dead: end what it holds now, and forget it.
 --
--- KEYS     meta
 -- ARGV     worker clock
 -- RETURNS  ok <leases ended> | uninitialised
 -- FLAGS    allow-oom
--- USES     time waking
+
+local ordered, members = sets.ordered, sets.members
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
 local function end_leases_of(dead)
-  local held, record = members(ordered(running_key(dead))), worker_record(dead)
-  for _, id in ipairs(held) do end_run(id, now) end -- as many as it had room for
-  if record then forget_worker(record) end -- before anybody is woken: it would be the wrong one
+  local held, record = members(ordered(keys.running(dead))), workers.record(dead)
+  for _, id in ipairs(held) do time.end_run(id, now) end -- as many as it had room for
+  if record then workers.forget(record) end -- before anybody is woken: it would be the wrong one
   return #held
 end
 
-local count = worker ~= "" and end_leases_of(worker) or end_leases(now)
-settle_and_commit()
+local count = worker ~= "" and end_leases_of(worker) or time.end_leases(now)
+waking.settle_and_commit()
 return {"ok", count}

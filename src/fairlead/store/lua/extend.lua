@@ -1,27 +1,29 @@
 -- Give a running task more time: its deadline moves, only ever later, and its lease with it.
 --
--- KEYS     meta
 -- ARGV     worker holder ms lease clock
 -- RETURNS  ok <deadline> | fenced | unknown_task | uninitialised
 -- FLAGS    allow-oom
--- USES     leases events
+
+local int, commit = unit.int, acts.commit
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 local named = cmsgpack.unpack(holder)
-local t = task_record(named.id)
+local t = leases.task(named.id)
 if not t then return {"unknown_task"} end
-if not is_held_by(t, worker, named.fence) then return {"fenced"} end
+if not leases.is_held_by(t, worker, named.fence) then return {"fenced"} end
 
 local deadline, before = now + tonumber(ms), number(t, "deadline")
 if deadline > before then
   put(t, "deadline", deadline)
-  event(t, "extend", "executing", "executing", now, {deadline = deadline, worker = get(t, "worker")})
+  events.add(t, "extend", "executing", "executing", now, {deadline = deadline, worker = get(t, "worker")})
 end
 local instant = now + tonumber(lease)
 if instant > number(t, "lease_until") then
   put(t, "lease_until", instant)
-  lease_until(t.id, instant)
+  leases.lease_until(t.id, instant)
 end
 commit()
 return {"ok", int(math.max(deadline, before))}

@@ -1,14 +1,16 @@
 -- When a cron last ticked, and what time it is. One that is seen for the first time begins now: it has missed nothing.
 --
--- KEYS     meta
 -- ARGV     name clock
 -- RETURNS  ok <last> <now> | uninitialised
--- USES     begin
+
+local int, commit = unit.int, acts.commit
+local hash, number, put = hashes.hash, hashes.number, hashes.put
+local begin = acts.begin
 
 local DAY = 86400000
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local crons = hash(crons_key)
+local crons = hash(keys.crons)
 local last = number(crons, name)
 -- So far ahead is only what was set by a clock that has been put right since: waiting for it would stop the cron. A clock
 -- that was put back by less is waited for, so that no tick comes twice.

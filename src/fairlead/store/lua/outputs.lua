@@ -1,20 +1,21 @@
 -- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
 --
--- KEYS     meta
 -- ARGV     id known told most clock
 -- RETURNS  ok { <json of seq, fence, chunk, seq of the event and time> }... | unknown_task | uninitialised
 -- FLAGS    allow-oom
--- USES     begin
+
+local hash, get, number = hashes.hash, hashes.get, hashes.number
+local begin = acts.begin
 
 if not begin(clock) then return {"uninitialised"} end
-local t = hash(task_key(id))
+local t = hash(keys.task(id))
 if not get(t, "state") then return {"unknown_task"} end
-local kept = call("LLEN", output_key(id))
+local kept = call("LLEN", keys.output(id))
 local first_kept = (number(t, "emitted") or 0) - kept + 1
 local from, to = math.max(0, tonumber(known) + 1 - first_kept), kept
 while tonumber(told) > 0 and from < to do -- both numbers grow from chunk to chunk
   local middle = math.floor((from + to) / 2)
-  local seq = string.match(call("LINDEX", output_key(id), middle), ",(%d+),%d+%]$")
+  local seq = string.match(call("LINDEX", keys.output(id), middle), ",(%d+),%d+%]$")
   if tonumber(seq) > tonumber(told) then to = middle else from = middle + 1 end
 end
-return {"ok", call("LRANGE", output_key(id), from, from + tonumber(most) - 1)}
+return {"ok", call("LRANGE", keys.output(id), from, from + tonumber(most) - 1)}

@@ -1,9 +1,11 @@
 -- Keep what holders tell of their runs: how far they are, and chunks of output. Live listeners hear it, the outbox does not.
 --
--- KEYS     meta
 -- ARGV     worker reports clock
 -- RETURNS  ok { ok | fenced | unknown_task }... | uninitialised
--- USES     leases events
+
+local int, write, write_many, commit = unit.int, unit.write, unit.write_many, acts.commit
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -12,26 +14,26 @@ local MOST_KEPT = 1000 -- chunks of a task; the oldest go
 
 -- `first` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
 local function keep_output(t, chunks, first)
-  local seq, kept = number(t, "emitted") or 0, {"RPUSH", output_key(t.id)}
+  local seq, kept = number(t, "emitted") or 0, {"RPUSH", keys.output(t.id)}
   local of_this_run = seq - (number(t, "emitted_before") or 0)
   for i = first and math.max(1, of_this_run - first + 2) or 1, #chunks do
     seq = seq + 1
-    local told_as = tell(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
+    local told_as = events.publish(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
     kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")
   end
   if #kept == 2 then return end
   put(t, "emitted", seq)
   write_many(kept, 1)
-  write({"LTRIM", output_key(t.id), -MOST_KEPT, -1})
+  write({"LTRIM", keys.output(t.id), -MOST_KEPT, -1})
 end
 
 local function keep(report)
-  local t = task_record(report.id)
+  local t = leases.task(report.id)
   if not t then return {"unknown_task"} end
-  if not is_held_by(t, worker, report.fence) then return {"fenced"} end
+  if not leases.is_held_by(t, worker, report.fence) then return {"fenced"} end
   if report.progress then
     put(t, "progress", report.progress)
-    tell(t, "progress", now, report.progress)
+    events.publish(t, "progress", now, report.progress)
   end
   if report.chunks then keep_output(t, report.chunks, report.first) end
   return {"ok"}

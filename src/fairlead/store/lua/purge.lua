@@ -1,23 +1,26 @@
 -- Forget a failed or dead-lettered task: its record goes now, not at the end of its retention, and its idempotency key is free.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok | not_purgeable <state> | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
--- USES     ordered begin
+
+local write, commit = unit.write, acts.commit
+local hash, get = hashes.hash, hashes.get
+local ordered, remove = sets.ordered, sets.remove
+local begin = acts.begin
 
 if not begin(clock) then return {"uninitialised"} end
-local t = hash(task_key(id))
+local t = hash(keys.task(id))
 local state = get(t, "state")
 if not state then return {"unknown_task"} end
 if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
 if get(t, "step") then return {"step_of_job"} end
 
-remove(ordered(dead_key), id)
-write({"UNLINK", task_key(id), output_key(id)})
+remove(ordered(keys.dead), id)
+write({"UNLINK", keys.task(id), keys.output(id)})
 -- Left behind, the key would tell that the task was completed. After its window it may be another task's.
 local key = get(t, "key")
-local named = key and call("GET", idempotency_key(key))
-if named and string.match(named, "^%S+ (.*)$") == id then write({"UNLINK", idempotency_key(key)}) end
+local named = key and call("GET", keys.idempotency(key))
+if named and string.match(named, "^%S+ (.*)$") == id then write({"UNLINK", keys.idempotency(key)}) end
 commit()
 return {"ok"}

@@ -1,40 +1,41 @@
 -- Give tasks back unrun, to the very place they had, and leases without a task back to their limit.
 --
--- KEYS     meta
 -- ARGV     worker holders bare clock
 -- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
 -- FLAGS    allow-oom
--- USES     endings waking
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
 local function give_back(t)
   put(t, "reported", get(t, "fence"))
-  drop_lease(t)
-  put_back(t)
-  if get(t, "wait_until") then wait_at_most_until(t, number(t, "wait_until")) end
-  event(t, "release", "executing", "queued", now)
+  leases.drop(t)
+  endings.put_back(t)
+  if get(t, "wait_until") then leases.wait_at_most_until(t, number(t, "wait_until")) end
+  events.add(t, "release", "executing", "queued", now)
 end
 
 -- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
 local function release_bare(id, lease, fence, limit)
   if not lease or fence and get(lease, "fence") ~= fence then return {"fenced"} end
   if limit and get(lease, "limit") ~= limit then return {"fenced"} end
-  drop_bare_lease(id, lease)
+  leases.drop_bare(id, lease)
   return {"ok", "released"}
 end
 
 local answers = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
-    answers[i] = release_bare(holder.id, bare_lease(holder.id), holder.fence, holder.limit)
+    answers[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit)
   else
-    local t = task_record(holder.id)
-    local word = refused(t, worker, holder.fence)
+    local t = leases.task(holder.id)
+    local word = endings.refused(t, worker, holder.fence)
     if not word then give_back(t) end
     answers[i] = {word or "ok", t and get(t, "state")}
   end
 end
-settle_and_commit()
+waking.settle_and_commit()
 return {"ok", answers}

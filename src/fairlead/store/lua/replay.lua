@@ -1,14 +1,15 @@
 -- Queue a failed or dead-lettered task again, as at the beginning.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok | not_replayable <state> | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
--- USES     endings waking
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local t = task_record(id)
+local t = leases.task(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
@@ -19,6 +20,6 @@ if get(t, "timeout_given") then
   put(t, "timeout", number(t, "timeout_given"))
   put(t, "timeout_given", nil)
 end
-revive(t, now, {"retries", "crashes", "error", "finished", "worker", "started", "deadline", "progress"})
-settle_and_commit()
+endings.revive(t, now, {"retries", "crashes", "error", "finished", "worker", "started", "deadline", "progress"})
+waking.settle_and_commit()
 return {"ok"}

@@ -1,22 +1,23 @@
 -- Go on with a job that failed through no fault of its steps: at the stage that failed, with all results so far. A step keeps
 -- the attempts it has used; one that has its result is not run again.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok { <step already done>... } | not_resumable <status> <error or ""> | invalid <field> <code> <message> | unknown_job
 --          | uninitialised
 -- FLAGS    allow-oom
--- USES     stages waking
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local job = job_record(id)
+local job = jobs.record(id)
 if not job then return {"unknown_job"} end
 local failed = get(job, "status") == "FAILED" and cjson.decode(get(job, "error"))
 if not failed or not failed.retryable then return {"not_resumable", get(job, "status"), get(job, "error") or ""} end
 
-local stage = stages_of(job)[number(job, "stage")]
-local missing, problem = missing_steps(job, stage)
+local stage = jobs.stages_of(job)[number(job, "stage")]
+local missing, problem = stages.missing_steps(job, stage)
 if problem then return problem end
 
 local anew, open, done, started = {}, 0, {}, number(job, "stage") > 1
@@ -25,16 +26,16 @@ for _, spec in ipairs(stage) do
   if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
 end
 for _, spec in ipairs(missing) do
-  local t = task_record(spec.id)
+  local t = leases.task(spec.id)
   if t then
-    revive(t, now, {"error", "finished", "worker", "started", "deadline", "progress"})
-    if spec.max_wait then wait_at_most_until(t, now + spec.max_wait) end
+    endings.revive(t, now, {"error", "finished", "worker", "started", "deadline", "progress"})
+    if spec.max_wait then leases.wait_at_most_until(t, now + spec.max_wait) end
     open = open + 1
   else
     anew[#anew + 1] = spec -- it could not be queued before, or its record has run out
   end
 end
-queue_steps(job, anew, now)
+stages.queue_steps(job, anew, now)
 put(job, "open", open + #anew)
 put(job, "error", nil)
 put(job, "finished", nil)
@@ -42,5 +43,5 @@ put(job, "effective", number(job, "priority"))
 put(job, "progressed", now)
 put(job, "status", started and "RUNNING" or "PENDING")
 job.persist = true
-settle_and_commit()
+waking.settle_and_commit()
 return {"ok", done}

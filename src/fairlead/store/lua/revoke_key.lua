@@ -1,18 +1,20 @@
 -- End an API key, at once and for good.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok | key_unknown | uninitialised
 -- FLAGS    allow-oom
--- USES     access
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+local commit = acts.commit
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local record = key_record(id)
+local record = access.record(id)
 if not record then return {"key_unknown"} end
 if not get(record, "revoked") then
   put(record, "revoked", now)
-  key_ends(id, math.min(now, number(record, "expires") or NEVER))
+  access.key_ends(id, math.min(now, number(record, "expires") or access.NEVER))
   commit()
 end
 return {"ok"}

@@ -1,24 +1,26 @@
 -- Make a key with the rights of another one, which ends after the overlap, if not before.
 --
--- KEYS     meta
--- ARGV     id digest old overlap clock
+-- ARGV     id digest old overlap_ms clock
 -- RETURNS  ok <now> { <field> <value>... } | taken | key_unknown | key_ended | uninitialised
--- USES     access
+
+local int, commit = unit.int, acts.commit
+local get, number, put = hashes.get, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local before = key_record(old)
+local before = access.record(old)
 if not before then return {"key_unknown"} end
-local expires = number(before, "expires") or NEVER
+local expires = number(before, "expires") or access.NEVER
 if get(before, "revoked") or expires <= now then return {"key_ended"} end
-if key_record(id) then return {"taken"} end
+if access.record(id) then return {"taken"} end
 
-local ends = math.min(expires, now + tonumber(overlap))
+local ends = math.min(expires, now + tonumber(overlap_ms))
 put(before, "expires", ends)
-key_ends(old, ends)
-local made = issue(id, {
+access.key_ends(old, ends)
+local made = access.issue(id, {
   digest = digest, replaces = old, name = get(before, "name"), scopes = get(before, "scopes"), tenant = get(before, "tenant"),
   lifetime = number(before, "lifetime"), interval = get(before, "interval"), burst = get(before, "burst"),
 }, now)
 commit()
-return {"ok", int(now), key_fields(made)}
+return {"ok", int(now), access.key_fields(made)}

@@ -1,14 +1,15 @@
 -- Define or change a limit; takes effect at once. A limit lowered below its use gives nothing until it is below again.
 --
--- KEYS     meta
 -- ARGV     name kind limit interval burst clock
 -- RETURNS  ok | uninitialised
--- USES     defining waking
+
+local commit = acts.commit
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-define_limit(name, kind, limit, interval, burst)
-wake_idle_workers()
+limits.define(name, kind, limit, interval, burst)
+waking.wake_idle()
 commit()
 return {"ok"}

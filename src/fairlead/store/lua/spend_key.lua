@@ -1,13 +1,15 @@
 -- Take from the rate of an API key, or from the usual one if it has none: all that is asked for, or nothing.
 --
--- KEYS     meta
 -- ARGV     id tasks usual_interval usual_burst clock
 -- RETURNS  ok | rate_limited <ms until there is room> | over_burst <burst> | key_unknown | uninitialised
--- USES     begin
+
+local int, commit = unit.int, acts.commit
+local whole, number, put = hashes.whole, hashes.number, hashes.put
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local record = whole(key_key(id))
+local record = whole(keys.key(id))
 if not record then return {"key_unknown"} end
 local interval = number(record, "interval") or tonumber(usual_interval)
 local burst = number(record, "burst") or tonumber(usual_burst)

@@ -1,10 +1,12 @@
 -- How much waits, runs and ended lately.
 --
--- KEYS     meta
 -- ARGV     clock
 -- RETURNS  ok <now> { <place> <depth> <oldest arrival or ""> }... { <worker> <running> <state> <seen> <capacity> <reserve>
 --          <types> <capabilities> <name> <version> }... { <state> <ended> }... <delayed> <lost events> | uninitialised
--- USES     begin
+
+local int = unit.int
+local get = hashes.get
+local setting, begin = acts.setting, acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -12,20 +14,20 @@ if not now then return {"uninitialised"} end
 local WORKER_FIELDS = {"state", "seen", "capacity", "reserve", "types", "capabilities", "name", "version"}
 local UNKNOWN = {state = "gone", seen = "0", capacity = "0", reserve = "0", types = "*"} -- its record has run out
 
-local places, workers, ended = {}, {}, {}
+local places, list, ended = {}, {}, {}
 for i, place in ipairs({"0n", "0p", "1n", "1p", "2n"}) do
-  local oldest = call("ZRANGE", age_key(place), 0, 0, "WITHSCORES")[2] or ""
-  places[i] = {place, call("ZCARD", age_key(place)), oldest}
+  local oldest = call("ZRANGE", keys.age(place), 0, 0, "WITHSCORES")[2] or ""
+  places[i] = {place, call("ZCARD", keys.age(place)), oldest}
 end
-for i, id in ipairs(call("ZREVRANGE", workers_key, 0, 999)) do
-  local known = call("HMGET", worker_key(id), unpack(WORKER_FIELDS))
-  workers[i] = {id, call("ZCARD", running_key(id))}
-  for k, field in ipairs(WORKER_FIELDS) do workers[i][k + 2] = known[k] or UNKNOWN[field] or "" end
+for i, id in ipairs(call("ZREVRANGE", keys.workers, 0, 999)) do
+  local known = call("HMGET", keys.worker(id), unpack(WORKER_FIELDS))
+  list[i] = {id, call("ZCARD", keys.running(id))}
+  for k, field in ipairs(WORKER_FIELDS) do list[i][k + 2] = known[k] or UNKNOWN[field] or "" end
   -- by the policy of the namespace: whoever looks may have other settings
-  if now - tonumber(workers[i][4]) > setting("worker_ttl") then workers[i][3] = "dead" end
+  if now - tonumber(list[i][4]) > setting("worker_ttl") then list[i][3] = "dead" end
 end
 for bucket = math.floor(now / 10000) - 5, math.floor(now / 10000) do
-  local counts = call("HGETALL", recent_key(int(bucket)))
+  local counts = call("HGETALL", keys.recent(int(bucket)))
   for i = 1, #counts, 2 do ended[#ended + 1] = {counts[i], counts[i + 1]} end
 end
-return {"ok", int(now), places, workers, ended, call("ZCARD", delayed_key), get(meta, "lost") or "0"}
+return {"ok", int(now), places, list, ended, call("ZCARD", keys.delayed), get(act.meta, "lost") or "0"}

@@ -1,14 +1,16 @@
 -- Note that an API key is in use; once a minute is enough, whoever notes it.
 --
--- KEYS     meta
 -- ARGV     id clock
 -- RETURNS  ok | key_unknown | uninitialised
--- USES     begin
+
+local whole, number, put = hashes.whole, hashes.number, hashes.put
+local commit = acts.commit
+local begin = acts.begin
 
 local MINUTE = 60000
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local record = whole(key_key(id))
+local record = whole(keys.key(id))
 if not record then return {"key_unknown"} end
 if now - (number(record, "last_used") or 0) >= MINUTE then
   put(record, "last_used", now)

@@ -1,58 +1,58 @@
 -- How a run ends: finished, retried, counted as a crash, given back.
---
--- USES     leases events jobs
 
-local ended, ended_key = {}, nil -- state -> tasks that ended in this act
+local int, write = unit.int, unit.write
+local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
+local ordered, remove, add = sets.ordered, sets.remove, sets.add
+local setting = acts.setting
 
-local function finish(t, act, state, now, detail)
+function endings.finish(t, verb, state, now, detail)
   local known = t.known
   local from = known.state
   put_all(t, {"state", state, "finished", now})
   if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
-  if replayable then add(ordered(dead_key), t.id, now) end
+  if replayable then add(ordered(keys.dead), t.id, now) end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
-  t.beside = known.emitted and output_key(t.id)
-  local job = state ~= "completed" and job_of(t)
-  if job then step_failed(job, t, state, now, detail and detail.crashes) end
-  event(t, act, from, state, now, detail)
-  ended_key = recent_key(int(math.floor(now / 10000)))
-  ended[state] = (ended[state] or 0) + 1
+  t.beside = known.emitted and keys.output(t.id)
+  local job = state ~= "completed" and jobs.job_of(t)
+  if job then jobs.step_failed(job, t, state, now, detail and detail.crashes) end
+  events.add(t, verb, from, state, now, detail)
+  act.ended_key = keys.recent(int(math.floor(now / 10000)))
+  act.ended[state] = (act.ended[state] or 0) + 1
 end
 
-local function write_endings()
-  for state, count in pairs(ended) do write({"HINCRBY", ended_key, state, count}) end
-  if ended_key then write({"PEXPIRE", ended_key, 120000}) end
+function endings.write()
+  for state, count in pairs(act.ended) do write({"HINCRBY", act.ended_key, state, count}) end
+  if act.ended_key then write({"PEXPIRE", act.ended_key, 120000}) end
 end
-on_commit(write_endings)
 
-local function set_error(t, code, message, retriable)
+function endings.set_error(t, code, message, retriable)
   put(t, "error", cjson.encode({code = code, message = message, retriable = retriable}))
 end
 
 -- From `executing` or a delay back into the queue, at the base place.
-local function requeue(t, act, arrival, now, detail)
+function endings.requeue(t, verb, arrival, now, detail)
   local from = get(t, "state")
   put(t, "state", "queued")
   put(t, "arrival", arrival)
   put(t, "run_at", nil)
-  enter(t, get(t, "priority") .. "n")
-  event(t, act, from, "queued", now, detail)
+  queues.enter(t, get(t, "priority") .. "n")
+  events.add(t, verb, from, "queued", now, detail)
 end
 
 -- From `executing` back to the very place it had, with the time it has waited.
-local function put_back(t)
+function endings.put_back(t)
   put(t, "state", "queued")
-  enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
+  queues.enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
 end
 
 -- A failed or dead-lettered task is to be tried again: these fields are of its last runs.
-local function revive(t, now, forgotten)
+function endings.revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
   t.persist = true
-  t.beside = get(t, "emitted") and output_key(t.id)
-  remove(ordered(dead_key), t.id)
-  requeue(t, "replay", now, now)
+  t.beside = get(t, "emitted") and keys.output(t.id)
+  remove(ordered(keys.dead), t.id)
+  endings.requeue(t, "replay", now, now)
 end
 
 -- Seconds before minutes: doubles up to a most, the upper half random.
@@ -61,7 +61,7 @@ local function back_off(retries, jitter)
   return math.floor(delay / 2) + math.floor(delay * jitter / 2000)
 end
 
-local function retry(t, act, code, jitter, retry_after, now)
+local function retry(t, verb, code, jitter, retry_after, now)
   local retries = (number(t, "retries") or 0) + 1
   put(t, "retries", retries)
   put(t, "wait_until", nil)
@@ -71,56 +71,56 @@ local function retry(t, act, code, jitter, retry_after, now)
   end
   local delay = math.max(retry_after, back_off(retries, jitter))
   local detail = {code = code, retries = retries, delay = delay}
-  if delay == 0 then return requeue(t, act, now, now, detail) end
-  delay_until(t, now + delay)
-  event(t, act, "executing", "delayed", now, detail)
+  if delay == 0 then return endings.requeue(t, verb, now, now, detail) end
+  backlog.delay_until(t, now + delay)
+  events.add(t, verb, "executing", "delayed", now, detail)
 end
 
 -- The run of `t` failed; its lease is dropped here.
-local function fail_run(t, act, problem, now)
-  drop_lease(t)
-  set_error(t, problem.code, problem.message, problem.retriable)
+function endings.fail_run(t, verb, problem, now)
+  leases.drop(t)
+  endings.set_error(t, problem.code, problem.message, problem.retriable)
   if problem.retriable and (number(t, "retries") or 0) < number(t, "max_retries") then
-    retry(t, act, problem.code, problem.jitter, problem.retry_after, now)
+    retry(t, verb, problem.code, problem.jitter, problem.retry_after, now)
   else
-    finish(t, act, problem.retriable and "dead_letter" or "failed", now, {code = problem.code})
+    endings.finish(t, verb, problem.retriable and "dead_letter" or "failed", now, {code = problem.code})
   end
 end
 
 -- What the run cost is known now: correct the books. A run that is `repeated` was charged for the next one.
-local function book_run(t, now, repeated)
+function endings.book_run(t, now, repeated)
   local known = t.known
   local actual, cost = now - known.started, tonumber(known.cost)
-  correct_books(known.place, known.fair or "", actual + (repeated and cost or 0), cost, tonumber(known.weight) or 1)
+  fair_share.correct_books(known.place, known.fair or "", actual + (repeated and cost or 0), cost, tonumber(known.weight) or 1)
   return actual
 end
 
 -- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. It uses up no retry, and loses neither
 -- its place nor the time it has waited: it was not its fault, or three of those are enough to tell.
-local function crash(t, act, now, problem)
+function endings.crash(t, verb, now, problem)
   local code = problem and problem.code or "worker_lost"
-  drop_lease(t)
+  leases.drop(t)
   local crashes = (number(t, "crashes") or 0) + 1
   local ends = crashes >= setting("crash_limit")
   put(t, "crashes", crashes)
   put(t, "wait_until", nil)
   local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
-  set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
-  if problem then book_run(t, now, not ends) end -- of a lost worker nobody knows how long it ran
-  if ends then return finish(t, act, "dead_letter", now, detail) end
-  put_back(t)
-  event(t, act, "executing", "queued", now, detail)
+  endings.set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
+  if problem then endings.book_run(t, now, not ends) end -- of a lost worker nobody knows how long it ran
+  if ends then return endings.finish(t, verb, "dead_letter", now, detail) end
+  endings.put_back(t)
+  events.add(t, verb, "executing", "queued", now, detail)
 end
 
 -- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
-local function refused(t, worker, fence)
+function endings.refused(t, worker, fence)
   if not t then return "unknown_task" end
   local known = t.known
   local stopping = known.stopping
   if stopping and (fence == stopping or (not fence and worker == known.worker)) then
-    drop_lease(t) -- cancelled while it ran: the report shows that it runs no more
+    leases.drop(t) -- cancelled while it ran: the report shows that it runs no more
     return "fenced"
   end
   if fence and fence == known.reported then return "repeated" end
-  return not is_held_by(t, worker, fence) and "fenced" or nil
+  return not leases.is_held_by(t, worker, fence) and "fenced" or nil
 end

@@ -1,35 +1,37 @@
 -- Jobs: what happens to a step, which is a task, told to the job it belongs to. A stage is over when all of its steps have ended;
 -- only then does the job go on, or end. So nothing of it runs any more when it can be resumed.
---
--- USES     begin
 
-local function job_record(id)
-  local job = whole(job_key(id))
+local int = unit.int
+local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
+local setting = acts.setting
+
+function jobs.record(id)
+  local job = whole(keys.job(id))
   return job and get(job, "status") and job or nil
 end
 
-local function job_of(t)
-  return t.known.step and job_record(t.known.job_id)
+function jobs.job_of(t)
+  return t.known.step and jobs.record(t.known.job_id)
 end
 
-local function stages_of(job)
+function jobs.stages_of(job)
   return cmsgpack.unpack(get(job, "plan"))
 end
 
-local function end_job(job, status, now)
+function jobs.end_job(job, status, now)
   put(job, "status", status)
   put(job, "finished", now)
   job.ttl = setting(status == "FAILED" and "dead_ttl" or "finished_ttl")
 end
 
 -- One that cannot be mended stands over one that can.
-local function set_job_error(job, problem)
+function jobs.set_job_error(job, problem)
   local known = get(job, "error")
   if known and not (cjson.decode(known).retryable and not problem.retryable) then return end
   put(job, "error", cjson.encode(problem))
 end
 
-local function end_step(job, now)
+function jobs.end_step(job, now)
   put(job, "open", number(job, "open") - 1)
   put(job, "progressed", now)
   return number(job, "open") == 0
@@ -37,20 +39,20 @@ end
 
 -- It used up its attempts, failed for good, was cancelled, or was not started in time. Only what is no fault of the step leaves
 -- the job resumable: that nobody started it, or that its workers died.
-local function step_failed(job, t, state, now, crashed)
-  local over = end_step(job, now)
+function jobs.step_failed(job, t, state, now, crashed)
+  local over = jobs.end_step(job, now)
   if state == "cancelled" then
     put(job, "cancelled", 1)
   else
     local problem = cjson.decode(get(t, "error"))
     local retryable = problem.retriable and (state == "failed" or crashed ~= nil)
-    set_job_error(job, {code = problem.code, message = problem.message, retryable = retryable, step = number(t, "step")})
+    jobs.set_job_error(job, {code = problem.code, message = problem.message, retryable = retryable, step = number(t, "step")})
   end
-  if over then end_job(job, get(job, "cancelled") and "CANCELLED" or "FAILED", now) end
+  if over then jobs.end_job(job, get(job, "cancelled") and "CANCELLED" or "FAILED", now) end
 end
 
-local function step_started(t, now)
-  local job = job_of(t)
+function jobs.step_started(t, now)
+  local job = jobs.job_of(t)
   if not job then return end
   if get(job, "status") == "PENDING" then put(job, "status", "RUNNING") end
   put(job, "attempts:" .. get(t, "step"), (number(t, "retries") or 0) + (number(t, "crashes") or 0) + 1)
@@ -58,17 +60,17 @@ local function step_started(t, now)
 end
 
 -- What is shown never falls back: a later step starts at the base again, but is as old as its job.
-local function step_promoted(t, class, now)
-  local job = job_of(t)
+function jobs.step_promoted(t, class, now)
+  local job = jobs.job_of(t)
   if not job or class >= number(job, "effective") then return end
   put(job, "effective", class)
   put(job, "promoted", now)
 end
 
 -- What the worker of a step gets: the job's input, and the results of all stages before.
-local function step_parameters(job)
+function jobs.step_parameters(job)
   local context = {}
-  for _, stage in ipairs(stages_of(job)) do
+  for _, stage in ipairs(jobs.stages_of(job)) do
     for _, spec in ipairs(stage) do
       local step = tonumber(spec.facts.step)
       local result = step < number(job, "step") and get(job, "result:" .. int(step))

@@ -1,9 +1,8 @@
 -- Leases: the right to run, and the units that go with it.
---
--- USES     queues
 
-local leases = ordered(leases_key)
-local dropped = {} -- worker -> {all, not_high}: its tasks whose leases ended in this act
+local hash, whole, load_fields, get, number, put = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.number, hashes.put
+local ordered, remove, insert, add, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.members
+local setting, alarm_at = acts.setting, acts.alarm_at
 
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
 -- content, which may be large, by those who want it.
@@ -13,8 +12,8 @@ local TASK_FIELDS = {
   "crashes",
 }
 
-local function task_record(id)
-  local t = hash(task_key(id))
+function leases.task(id)
+  local t = hash(keys.task(id))
   if not t.id then
     t.id = id
     if not t.whole then load_fields(t, TASK_FIELDS) end
@@ -22,35 +21,35 @@ local function task_record(id)
   return get(t, "state") and t or nil
 end
 
-local function lease_until(holder, ends)
+function leases.lease_until(holder, ends)
   local freed_at = ends + setting("grace")
-  add(leases, holder, freed_at)
+  add(act.leases, holder, freed_at)
   alarm_at(freed_at)
 end
 
 -- Not beyond its deadline. Until when it is leased now.
-local function prolong(t, lease, now)
+function leases.prolong(t, lease, now)
   local ends = math.min(now, number(t, "deadline")) + lease
   put(t, "lease_until", ends)
-  lease_until(t.id, ends)
+  leases.lease_until(t.id, ends)
   return ends
 end
 
 -- Of a task that starts on a worker. When the alarm is due the caller says once for all that start together.
-local function begin_lease(id, freed_at, running, rank)
-  insert(leases, id, freed_at)
+function leases.begin_lease(id, freed_at, running, rank)
+  insert(act.leases, id, freed_at)
   insert(running, id, rank)
 end
 
 -- It fails when nobody has started it by then.
-local function wait_at_most_until(t, instant)
+function leases.wait_at_most_until(t, instant)
   put(t, "wait_until", instant)
-  add(ordered(waits_key), t.id, instant)
+  add(ordered(keys.waits), t.id, instant)
   alarm_at(instant)
 end
 
 -- May the caller with this fence (or, without one, this worker) speak for the run of `t`?
-local function is_held_by(t, worker, fence)
+function leases.is_held_by(t, worker, fence)
   local known = t.known
   if known.state ~= "executing" then return false end
   if fence then return fence == known.fence end
@@ -58,15 +57,15 @@ local function is_held_by(t, worker, fence)
 end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
-local function drop_lease(t)
+function leases.drop(t)
   local known = t.known
-  local worker, limits = known.worker, known.limits
-  remove(leases, t.id)
-  if limits then free_units(t.id, needs(limits)) end
-  local gone = dropped[worker]
+  local worker, needed = known.worker, known.limits
+  remove(act.leases, t.id)
+  if needed then limits.free(t.id, limits.needs(needed)) end
+  local gone = act.dropped[worker]
   if not gone then
-    gone = {all = 0, not_high = 0, running = ordered(running_key(worker))}
-    dropped[worker] = gone
+    gone = {all = 0, not_high = 0, running = ordered(keys.running(worker))}
+    act.dropped[worker] = gone
   end
   remove(gone.running, t.id)
   gone.all = gone.all + 1
@@ -75,27 +74,27 @@ local function drop_lease(t)
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.
-local function running_on(worker, reserve)
-  local gone = dropped[worker] or {all = 0, not_high = 0}
-  local all = call("ZCARD", running_key(worker)) - gone.all
-  return all, reserve > 0 and call("ZCOUNT", running_key(worker), 1, 1) - gone.not_high or all
+function leases.running_on(worker, reserve)
+  local gone = act.dropped[worker] or {all = 0, not_high = 0}
+  local all = call("ZCARD", keys.running(worker)) - gone.all
+  return all, reserve > 0 and call("ZCOUNT", keys.running(worker), 1, 1) - gone.not_high or all
 end
 
 -- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.
-local function drop_orphan(id)
-  remove(leases, id)
-  for _, name in ipairs(members(ordered(limits_key))) do free_units(id, {{name = name}}) end
-  for _, worker in ipairs(members(ordered(workers_key))) do remove(ordered(running_key(worker)), id) end
+function leases.drop_orphan(id)
+  remove(act.leases, id)
+  for _, name in ipairs(members(ordered(keys.limits))) do limits.free(id, {{name = name}}) end
+  for _, worker in ipairs(members(ordered(keys.workers))) do remove(ordered(keys.running(worker)), id) end
 end
 
 -- A lease without a task.
-local function bare_lease(id)
-  local lease = whole(lease_key(id))
+function leases.bare(id)
+  local lease = whole(keys.lease(id))
   return lease and get(lease, "limit") and lease or nil
 end
 
-local function drop_bare_lease(id, lease)
-  remove(leases, "lease:" .. id)
-  free_units("lease:" .. id, needs(get(lease, "limit") .. "=" .. get(lease, "units")))
+function leases.drop_bare(id, lease)
+  remove(act.leases, "lease:" .. id)
+  limits.free("lease:" .. id, limits.needs(get(lease, "limit") .. "=" .. get(lease, "units")))
   for field in pairs(lease.known) do put(lease, field, nil) end
 end

@@ -1,14 +1,14 @@
 -- Which limits overlap: learnt from the signatures seen (docs/scheduler.md, Hold).
---
--- USES     limits
+
+local get, put = hashes.get, hashes.put
 
 local function contains(list, name)
   return string.find("," .. list .. ",", "," .. name .. ",", 1, true) ~= nil
 end
 
 -- Limit `name` was named together with `list` by tasks that need `caps` (nil: a lease without a task).
-local function remember_company(name, list, caps)
-  local limit = limit_of(name)
+function overlap.remember_company(name, list, caps)
+  local limit = limits.of(name)
   local company = {}
   for _, need in ipairs(list) do
     if need.units ~= 1 then company = {} break end
@@ -29,11 +29,11 @@ local function remember_company(name, list, caps)
   if with ~= known then put(limit, "with", with) end
 end
 
-local function remember_signature(sub)
-  local list = needs_of(sub)
-  for _, need in ipairs(list) do remember_company(need.name, list, string.match(sub, ";([^|]*)")) end
+function overlap.remember(sub)
+  local list = limits.needs_of(sub)
+  for _, need in ipairs(list) do overlap.remember_company(need.name, list, string.match(sub, ";([^|]*)")) end
 end
 
-local function overlap(one, other)
-  return not contains(get(limit_of(one), "with") or "", other) and not contains(get(limit_of(other), "with") or "", one)
+function overlap.between(one, other)
+  return not contains(get(limits.of(one), "with") or "", other) and not contains(get(limits.of(other), "with") or "", one)
 end

@@ -1,21 +1,19 @@
 -- Where a task that joins the queue stands: behind all of its effective priority and of better ones.
---
--- USES     waiting
 
 local PLACES = {[0] = {"0n", "0p"}, {"1n", "1p"}, {"2n"}}
 
 local function standing_in(class)
   local count = 0
-  for _, place in ipairs(PLACES[class]) do count = count + standing_at(place) end
+  for _, place in ipairs(PLACES[class]) do count = count + backlog.standing_at(place) end
   return count
 end
 
-local function standing_in_all()
-  if not stored_in_all then stored_in_all = standing_in(0) + standing_in(1) + standing_in(2) - come_to_all end
-  return stored_in_all + come_to_all
+function positions.standing_in_all()
+  if not act.stored_in_all then act.stored_in_all = standing_in(0) + standing_in(1) + standing_in(2) - act.come_to_all end
+  return act.stored_in_all + act.come_to_all
 end
 
-local function next_position(class)
+function positions.next_position(class)
   local position = 1
   for better = 0, class do position = position + standing_in(better) end
   return position

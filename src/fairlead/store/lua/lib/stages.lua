@@ -1,51 +1,53 @@
 -- How a job goes on: the result of a step joins its context, and after the last of a stage the next stage is queued.
---
--- USES     submitting jobs
+
+local int = unit.int
+local get, number, put = hashes.get, hashes.number, hashes.put
+local setting = acts.setting
 
 local MOST_CONTEXT = 1048576 -- bytes, of all results of a job
 
 -- The steps of a stage that have no result yet, or the first problem with one: nothing is changed.
-local function missing_steps(job, stage)
+function stages.missing_steps(job, stage)
   local missing = {}
   for _, spec in ipairs(stage) do
     if not get(job, "result:" .. spec.facts.step) then missing[#missing + 1] = spec end
   end
-  return missing, refusal_of_all(missing)
+  return missing, submits.refusal_of_all(missing)
 end
 
 -- Queues these steps. Those of a started job go ahead of new ones, if the namespace wants it; they are as old as the job is.
-local function queue_steps(job, specs, now)
+function stages.queue_steps(job, specs, now)
   local later = number(job, "step") > 0
   for _, spec in ipairs(specs) do
     spec.arrival = later and number(job, "created") or nil
     if later and setting("started_first") == 1 then spec.facts.ahead = "1" end
-    submit_task(spec, now, true)
+    submits.submit(spec, now, true)
   end
   put(job, "open", #specs)
 end
 
 -- The steps to queue next; none when that cannot be, and the job has failed.
-local function next_steps(job, index, now)
-  local stage = stages_of(job)[index]
+function stages.next_steps(job, index, now)
+  local stage = jobs.stages_of(job)[index]
   put(job, "stage", index)
   put(job, "step", tonumber(stage[1].facts.step))
-  local missing, problem = missing_steps(job, stage)
+  local missing, problem = stages.missing_steps(job, stage)
   if not problem then return missing end
   -- a limit is gone, say: what was reached stays, and somebody can mend it and resume
   local code, message = problem[3] or problem[1], problem[4] or "its step cannot be queued"
-  set_job_error(job, {code = code, message = message, retryable = true, step = number(job, "step")})
+  jobs.set_job_error(job, {code = code, message = message, retryable = true, step = number(job, "step")})
   put(job, "open", 0)
-  end_job(job, "FAILED", now)
+  jobs.end_job(job, "FAILED", now)
 end
 
 -- A refusal, or nil.
-local function check_context(job, result)
+function stages.check_context(job, result)
   local size = #result
   for field, value in pairs(job.known) do
     if value and string.sub(field, 1, 7) == "result:" then size = size + #value end
   end
   if size > MOST_CONTEXT then
-    return invalid("result", "too_large", "with it the results of its job are " .. int(size) .. " bytes, at most " .. int(MOST_CONTEXT) .. " are kept")
+    return types.invalid("result", "too_large", "with it the results of its job are " .. int(size) .. " bytes, at most " .. int(MOST_CONTEXT) .. " are kept")
   end
 end
 
@@ -58,16 +60,16 @@ local function as_context(t, result, now)
 end
 
 -- Returns the steps to queue once the end of this one has been told.
-local function step_completed(job, t, result, now)
+function stages.step_completed(job, t, result, now)
   put(job, "result:" .. get(t, "step"), as_context(t, result, now))
-  if not end_step(job, now) then return nil end
+  if not jobs.end_step(job, now) then return nil end
   local index = number(job, "stage") + 1
   if get(job, "error") then
-    end_job(job, "FAILED", now)
+    jobs.end_job(job, "FAILED", now)
   elseif index > number(job, "stages") then
     put(job, "step", number(job, "total"))
-    end_job(job, "COMPLETED", now)
+    jobs.end_job(job, "COMPLETED", now)
   else
-    return next_steps(job, index, now)
+    return stages.next_steps(job, index, now)
   end
 end

@@ -1,87 +1,89 @@
 -- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once.
---
--- USES     endings
 
-local AT_ONCE = 128
+local int = unit.int
+local get, number, put = hashes.get, hashes.number, hashes.put
+local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, sets.up_to
+
+time.AT_ONCE = 128
 local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
 -- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost.
-local function end_run(id, now)
-  local t = task_record(id)
+function time.end_run(id, now)
+  local t = leases.task(id)
   if not t then
-    drop_orphan(id)
+    leases.drop_orphan(id)
   elseif get(t, "stopping") then
-    drop_lease(t)
+    leases.drop(t)
   elseif now >= number(t, "deadline") then
-    book_run(t, now)
-    fail_run(t, "expire", OVERDUE, now)
+    endings.book_run(t, now)
+    endings.fail_run(t, "expire", OVERDUE, now)
   else
-    crash(t, "expire", now)
+    endings.crash(t, "expire", now)
   end
 end
 
-local function end_leases(now)
-  local due = up_to(leases, now, AT_ONCE)
+function time.end_leases(now)
+  local due = up_to(act.leases, now, time.AT_ONCE)
   for _, holder in ipairs(due) do
     local bare = string.match(holder, "^lease:(.*)$")
     if bare then
-      drop_bare_lease(bare, bare_lease(bare))
+      leases.drop_bare(bare, leases.bare(bare))
     else
-      end_run(holder, now)
+      time.end_run(holder, now)
     end
   end
   return #due
 end
 
 local function end_delays(now)
-  local due = up_to(ordered(delayed_key), now, AT_ONCE)
+  local due = up_to(ordered(keys.delayed), now, time.AT_ONCE)
   for _, id in ipairs(due) do
-    local t = task_record(id)
-    end_delay(t)
-    requeue(t, "promote", number(t, "run_at"), now)
+    local t = leases.task(id)
+    backlog.end_delay(t)
+    endings.requeue(t, "promote", number(t, "run_at"), now)
   end
   return #due
 end
 
 local function end_waits(now)
-  local due = up_to(ordered(waits_key), now, AT_ONCE)
+  local due = up_to(ordered(keys.waits), now, time.AT_ONCE)
   for _, id in ipairs(due) do
-    local t = task_record(id)
+    local t = leases.task(id)
     if get(t, "state") == "queued" then -- a delay that ended too, but did not fit into this act, comes first
-      remove(ordered(waits_key), id)
-      dequeue(t)
-      set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
-      finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
+      remove(ordered(keys.waits), id)
+      queues.dequeue(t)
+      endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
+      endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
     end
   end
   return #due
 end
 
 local function age_out_of(place, now)
-  local after = threshold(place)
+  local after = queues.threshold(place)
   if not after then return 0 end
-  local due = up_to(age_of(place), now - after, AT_ONCE)
+  local due = up_to(queues.age_of(place), now - after, time.AT_ONCE)
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
   for _, id in ipairs(due) do
-    local t = task_record(id)
-    dequeue(t)
-    enter(t, to)
-    step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
-    event(t, "promote", "queued", "queued", now, {from = place, to = to})
+    local t = leases.task(id)
+    queues.dequeue(t)
+    queues.enter(t, to)
+    jobs.step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
+    events.add(t, "promote", "queued", "queued", now, {from = place, to = to})
   end
   return #due
 end
 
 local function show_refilled(now)
-  local due = up_to(ordered(refills_key), now, AT_ONCE)
+  local due = up_to(ordered(keys.refills), now, time.AT_ONCE)
   for _, lot in ipairs(due) do
     local name = string.match(lot, "^[^=]+")
-    touched_lots[lot] = touched_lots[lot] or "room"
-    freed_limits[name] = math.max(0, room(limit_of(name), 0, true))
+    act.touched_lots[lot] = act.touched_lots[lot] or "room"
+    act.freed_limits[name] = math.max(0, limits.room(limits.of(name), 0, true))
   end
-  settle()
+  queues.settle()
   return #due
 end
 
@@ -93,26 +95,26 @@ end
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, key in ipairs({leases_key, delayed_key, waits_key, refills_key}) do
+  for _, key in ipairs({keys.leases, keys.delayed, keys.waits, keys.refills}) do
     instants[#instants + 1] = first_score(ordered(key))
   end
   for _, place in ipairs({"2n", "1n", "1p"}) do
-    local after = threshold(place)
-    local arrival = after and first_score(age_of(place))
+    local after = queues.threshold(place)
+    local arrival = after and first_score(queues.age_of(place))
     if arrival then instants[#instants + 1] = arrival + after end
   end
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
-local function promote_due(now)
+function time.promote_due(now)
   local most = math.max(end_delays(now), end_waits(now), age_out_of("2n", now), age_out_of("1n", now), age_out_of("1p", now))
   return math.max(most, show_refilled(now))
 end
 
 -- Everything due by now; when a kind had more than fits, the alarm stays so that the next act goes on.
-local function advance(now)
-  local alarm = number(meta, "alarm")
+function time.advance(now)
+  local alarm = number(act.meta, "alarm")
   if not alarm or alarm > now then return end
-  local most = math.max(end_leases(now), promote_due(now))
-  put(meta, "alarm", most >= AT_ONCE and now or next_alarm())
+  local most = math.max(time.end_leases(now), time.promote_due(now))
+  put(act.meta, "alarm", most >= time.AT_ONCE and now or next_alarm())
 end

@@ -1,23 +1,23 @@
 -- Declared task types: what every task of a type gets besides what it asks for itself.
---
--- USES     limits
+
+local int = unit.int
+local hash, load_fields, get = hashes.hash, hashes.load_fields, hashes.get
 
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
-local type_hash, known_types = hash(types_key), {}
 
-local function invalid(field, code, message)
+function types.invalid(field, code, message)
   return {"invalid", field, code, message}
 end
 
 -- What the code and what the file say of a type; read once per act.
-local function declared(task_type)
-  local both = known_types[task_type]
+function types.declared(task_type)
+  local both = act.known_types[task_type]
   if not both then
     local code, file = "code:" .. task_type, "file:" .. task_type
-    load_fields(type_hash, {code, file})
-    local by_code, by_file = get(type_hash, code), get(type_hash, file)
+    load_fields(act.type_hash, {code, file})
+    local by_code, by_file = get(act.type_hash, code), get(act.type_hash, file)
     both = {code = by_code and cjson.decode(by_code) or NONE, file = by_file and cjson.decode(by_file) or NONE}
-    known_types[task_type] = both
+    act.known_types[task_type] = both
   end
   return both
 end
@@ -41,15 +41,15 @@ end
 -- A task may ask for more units than its type, not for fewer.
 local function add_limits(spec, code, file)
   local units = {}
-  for _, need in ipairs(needs(code.limits or "")) do units[need.name] = need.units end
-  for _, need in ipairs(needs(file.limits or "")) do units[need.name] = need.units end
-  for _, need in ipairs(needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
+  for _, need in ipairs(limits.needs(code.limits or "")) do units[need.name] = need.units end
+  for _, need in ipairs(limits.needs(file.limits or "")) do units[need.name] = need.units end
+  for _, need in ipairs(limits.needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
   local names = sorted_keys(units)
   for i, name in ipairs(names) do names[i] = name .. "=" .. int(units[name]) end
   spec.limits = table.concat(names, ",")
   if #names > MOST_LIMITS then
     local what = "with those of its type it names " .. #names .. ", at most " .. MOST_LIMITS .. " are accepted"
-    return invalid("limits", "invalid_input", what)
+    return types.invalid("limits", "invalid_input", what)
   end
 end
 
@@ -62,13 +62,13 @@ local function add_capabilities(spec, code, file)
   spec.capabilities = table.concat(names, ",")
   if #names > MOST_CAPABILITIES then
     local what = "with those of its type it names " .. #names .. ", at most " .. MOST_CAPABILITIES .. " are accepted"
-    return invalid("required_capabilities", "invalid_input", what)
+    return types.invalid("required_capabilities", "invalid_input", what)
   end
 end
 
 -- Gives a task what is declared of its type. A refusal, or nil.
-local function add_declared(spec)
-  local both = declared(spec.type)
+function types.add_declared(spec)
+  local both = types.declared(spec.type)
   local code, file = both.code, both.file
   spec.timeout = spec.timeout or file.timeout or code.timeout or spec.default_timeout
   spec.max_retries = spec.max_retries or file.max_retries or code.max_retries or spec.default_retries

@@ -3,30 +3,23 @@
 -- Scripts have no rollback. So views collect what changes, an error while deciding leaves nothing behind, and if a write
 -- itself breaks, commit() keeps what was left to write in meta.unfinished for the next act to finish.
 
-local writes, flushers = {}, {}
-local NONE = {} -- stands for a table that nothing was put into yet
-
-local format, kind_of, to_number = string.format, type, tonumber -- what is used most is found without a search
-
 local function int(value)
-  return format("%d", value)
+  return string.format("%d", value)
 end
-
-local texts = {} -- of numbers: the same few instants and settings are written for every task of a batch
 
 -- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
 local function text_of(value)
-  local text = texts[value]
+  local text = act.texts[value]
   if not text then
-    text = kind_of(value) == "number" and value % 1 == 0 and format("%d", value) or value
-    texts[value] = text
+    text = type(value) == "number" and value % 1 == 0 and string.format("%d", value) or value
+    act.texts[value] = text
   end
   return text
 end
 
 -- {"COMMAND", key, ...}
 local function write(command)
-  writes[#writes + 1] = command
+  act.writes[#act.writes + 1] = command
 end
 
 -- A variadic command with its arguments, {"COMMAND", key, ...}, in pieces that fit the Lua stack; none, when there are none.
@@ -37,10 +30,6 @@ local function write_many(command, step)
   for from = 3, length, step * 200 do
     write({command[1], command[2], unpack(command, from, math.min(from + step * 200 - 1, length))})
   end
-end
-
-local function on_commit(flush)
-  flushers[#flushers + 1] = flush
 end
 
 local function finish_writes(list)
@@ -54,15 +43,16 @@ local function finish_writes(list)
   return ok, problem, done
 end
 
--- Hashes and sets, which everybody uses, come last: others may still change them.
-local function commit()
-  for i = #flushers, 1, -1 do flushers[i]() end
-  local ok, problem, done = finish_writes(writes)
+-- Makes all writes of the act.
+function unit.flush()
+  local ok, problem, done = finish_writes(act.writes)
   if not ok and done == 0 then error(problem) end -- nothing was written: memory is full, say
   if not ok then
     local rest = {}
-    for i = done + 1, #writes do rest[#rest + 1] = writes[i] end
-    call("HSET", meta_key, "unfinished", cmsgpack.pack(rest))
+    for i = done + 1, #act.writes do rest[#rest + 1] = act.writes[i] end
+    call("HSET", keys.meta, "unfinished", cmsgpack.pack(rest))
     error(problem)
   end
 end
+
+unit.int, unit.text_of, unit.write, unit.write_many = int, text_of, write, write_many

@@ -1,35 +1,37 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
---
--- USES     choose leases events
+
+local whole, number, put, put_all = hashes.whole, hashes.number, hashes.put, hashes.put_all
+local ordered, remove, first = sets.ordered, sets.remove, sets.first
+local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
-local function offer_of(me, lease, looks, now)
+function grants.offer_of(me, lease, looks, now)
   local capacity, reserve, leased_until = number(me, "capacity"), number(me, "reserve"), now + lease
-  local held, held_not_high = running_on(me.id, reserve)
+  local held, held_not_high = leases.running_on(me.id, reserve)
   return {
     me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
-    free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(running_key(me.id)),
+    free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(keys.running(me.id)),
     looks = looks, steps = {left = looks}, ids = {},
   }
 end
 
 -- The run of a task that stands in no queue any more.
-local function begin_run(offer, t, sub)
+function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
-  book_start(place, tag)
-  book_turn(place)
-  take_units(id, needs_of(sub))
+  fair_share.book_start(place, tag)
+  choice.book_turn(place)
+  limits.take(id, limits.needs_of(sub))
   put_all(t, {
     "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
   })
-  begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
-  if known.wait_until then remove(ordered(waits_key), id) end
+  leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
+  if known.wait_until then remove(ordered(keys.waits), id) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end
-  step_started(t, now)
-  event(t, "claim", "queued", "executing", now, {
+  jobs.step_started(t, now)
+  events.add(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = tag, waited = now - known.arrival, looked_at = offer.looks - offer.steps.left,
   })
   offer.free = offer.free - 1
@@ -38,21 +40,21 @@ local function begin_run(offer, t, sub)
 end
 
 local function start(offer, sub)
-  local id = string.sub(first(queue_of(sub)), 14)
-  local t = whole(task_key(id)) -- its content is part of the answer
+  local id = string.sub(first(limits.queue_of(sub)), 14)
+  local t = whole(keys.task(id)) -- its content is part of the answer
   t.id = id
-  if entered_subs[sub] then entered_subs[sub] = entered_subs[sub] - 1 end -- nobody else has to be woken for it
-  dequeue(t, sub)
-  begin_run(offer, t, sub)
-  settle()
+  if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
+  queues.dequeue(t, sub)
+  grants.begin_run(offer, t, sub)
+  queues.settle()
 end
 
 -- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
-local function give(offer, want)
+function grants.give(offer, want)
   local last, lanes_served
   while #offer.ids < want and offer.free > 0 do
-    lanes_served = lanes_served or lanes_for(offer.me)
-    local sub = choose(lanes_served, offer.open > 0, offer.steps)
+    lanes_served = lanes_served or choice.lanes_for(offer.me)
+    local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
     start(offer, sub)
     last = sub
@@ -62,13 +64,13 @@ local function give(offer, want)
 end
 
 -- A task as its worker gets it: {id, fields}.
-local function content_of(id)
-  local t = whole(task_key(id))
-  local record, job = t.known, job_of(t)
+function grants.content_of(id)
+  local t = whole(keys.task(id))
+  local record, job = t.known, jobs.job_of(t)
   if t.has_gaps or job then -- some of it was deleted, or is only for the worker
     record = {}
     for field, kept in pairs(t.known) do record[field] = kept or nil end
   end
-  if job then record.parameters = step_parameters(job) end
+  if job then record.parameters = jobs.step_parameters(job) end
   return {id, record}
 end

@@ -1,34 +1,36 @@
 -- Ending a task by request. One that runs is cancelled at once; its units are free when its worker confirms or its lease ends.
---
--- USES     endings waking
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+local ordered, remove = sets.ordered, sets.remove
+local setting, next_number = acts.setting, acts.next_number
 
 -- The worker that must stop, or "".
-local function cancel_task(t, now)
+function cancels.cancel(t, now)
   local state, stopping = get(t, "state"), ""
   if state == "executing" then
     stopping = get(t, "worker")
     put(t, "stopping", get(t, "fence"))
     put(t, "fence", next_number("fence")) -- whatever the worker reports from now on is stale
   elseif state == "queued" then
-    dequeue(t)
+    queues.dequeue(t)
   else
-    end_delay(t)
+    backlog.end_delay(t)
   end
-  remove(ordered(waits_key), t.id)
-  finish(t, "cancel", "cancelled", now)
+  remove(ordered(keys.waits), t.id)
+  endings.finish(t, "cancel", "cancelled", now)
   if state == "executing" then
     -- the record must outlive the lease, which knows by it what to free
     t.ttl = math.max(t.ttl, number(t, "lease_until") - now + setting("grace") + 3600000)
-    call_worker(stopping, "cancel:" .. t.id)
+    workers.call(stopping, "cancel:" .. t.id)
   end
   return stopping
 end
 
 -- Every step of this job that waits or runs: the job is cancelled with the last of them.
-local function cancel_steps(job, now)
-  for _, spec in ipairs(stages_of(job)[number(job, "stage")]) do
-    local t = task_record(spec.id)
+function cancels.cancel_steps(job, now)
+  for _, spec in ipairs(jobs.stages_of(job)[number(job, "stage")]) do
+    local t = leases.task(spec.id)
     local state = t and get(t, "state")
-    if state == "queued" or state == "delayed" or state == "executing" then cancel_task(t, now) end
+    if state == "queued" or state == "delayed" or state == "executing" then cancels.cancel(t, now) end
   end
 end

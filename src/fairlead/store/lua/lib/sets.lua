@@ -1,20 +1,18 @@
 -- Sorted sets as this act leaves them, read from the front only as far as needed.
---
--- USES     unit
 
-local ordered_views, changed_sets = {}, {}
+local text_of, write_many = unit.text_of, unit.write_many
 
 local function ordered(key)
-  local set = ordered_views[key]
+  local set = act.ordered_views[key]
   if not set then
     set = {key = key, window = NONE, added = NONE, removed = NONE}
-    ordered_views[key] = set
+    act.ordered_views[key] = set
   end
   return set
 end
 
 local function note_change(set)
-  if set.added == NONE and set.removed == NONE then changed_sets[#changed_sets + 1] = set end
+  if set.added == NONE and set.removed == NONE then act.changed_sets[#act.changed_sets + 1] = set end
 end
 
 local function remove(set, member)
@@ -117,9 +115,9 @@ local function members(set)
   return all
 end
 
-local function write_ordered()
-  for i = 1, #changed_sets do
-    local set = changed_sets[i]
+function sets.write()
+  for i = 1, #act.changed_sets do
+    local set = act.changed_sets[i]
     local added = set.added
     if set.removed ~= NONE then
       local removes = {"ZREM", set.key}
@@ -138,4 +136,5 @@ local function write_ordered()
     end
   end
 end
-on_commit(write_ordered)
+
+sets.add, sets.first, sets.insert, sets.members, sets.ordered, sets.remove, sets.up_to = add, first, insert, members, ordered, remove, up_to

@@ -1,65 +1,68 @@
 -- A worker that waits is handed a task with the word that wakes it: it need not ask for it first.
 --
 -- The word may be lost, so the worker says with each claim of what it was handed it has heard, and is given the rest again.
---
--- USES     granting waking positions
+
+local int = unit.int
+local hash, whole, get, number, put, put_all = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
+local ordered, first = sets.ordered, sets.first
+local setting, alarm_at = acts.setting, acts.alarm_at
 
 -- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
 -- for a claim. Or it was silent for long: what a dead worker is handed is free again only when its lease ends.
 local function takes_for(me)
-  local alarm = number(meta, "alarm")
-  if alarm and alarm <= instant or instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
+  local alarm = number(act.meta, "alarm")
+  if alarm and alarm <= act.instant or act.instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
   return number(me, "takes")
 end
 
 local function tell_handed(me, id)
-  put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(task_key(id)).known.fence) .. " ")
-  call_worker(me.id, "take:" .. cmsgpack.pack({instant, content_of(id)}))
+  put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(keys.task(id)).known.fence) .. " ")
+  workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, grants.content_of(id)}))
 end
 
 -- The sub-queue whose task it was handed; nil when it should be called instead, also because somebody may ask for a hold.
-local function hand_to(me)
-  local lease, _, patient_until = takes_for(me), first(ordered(patience_key))
-  if not lease or patient_until and patient_until <= instant then return nil end
-  local offer = offer_of(me, lease, 64, instant)
-  local sub = give(offer, 1)
+function handover.hand_to(me)
+  local lease, _, patient_until = takes_for(me), first(ordered(keys.patience))
+  if not lease or patient_until and patient_until <= act.instant then return nil end
+  local offer = grants.offer_of(me, lease, 64, act.instant)
+  local sub = grants.give(offer, 1)
   if sub then tell_handed(me, offer.ids[1]) end
   return sub
 end
 
 -- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
 -- It would be chosen, so it need not be put in line and taken out again.
-local function offer_straight(t, place)
-  local sub = sub_name(place, t)
-  if standing_in_all() > 0 or is_paused(sub) or blocking(sub) then return nil end
-  local me = whole(idle_key) and idler_for(lane_of(sub))
+function handover.offer_straight(t, place)
+  local sub = queues.sub_name(place, t)
+  if positions.standing_in_all() > 0 or queues.is_paused(sub) or limits.blocking(sub) then return nil end
+  local me = whole(keys.idle) and waking.idler_for(limits.lane_of(sub))
   local lease = me and takes_for(me)
-  local offer = lease and offer_of(me, lease, 0, instant)
+  local offer = lease and grants.offer_of(me, lease, 0, act.instant)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer
 end
 
-local function start_straight(offer, t, place)
-  local sub, tag, seq = sub_name(place, t), next_stand(t, place)
+function handover.start_straight(offer, t, place)
+  local sub, tag, seq = queues.sub_name(place, t), queues.next_stand(t, place)
   put_all(t, {"place", place, "tag", tag, "seq", seq})
-  close_books(place)
-  not_idle(offer.me)
-  remember_signature(sub)
-  begin_run(offer, t, sub)
+  fair_share.close_books(place)
+  workers.not_idle(offer.me)
+  overlap.remember(sub)
+  grants.begin_run(offer, t, sub)
   alarm_at(offer.freed_at)
   tell_handed(offer.me, t.id)
 end
 
 -- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences. Its lease begins
 -- anew: who is given a task by a claim counts it from there.
-local function not_heard_of(me, heard, lease, now)
+function handover.not_heard_of(me, heard, lease, now)
   local ids, knows, handed = {}, {}, get(me, "handed")
   if not handed then return ids end
   for fence in string.gmatch(heard, "%d+") do knows[fence] = true end
   for id, fence in string.gmatch(handed, "(%S+):(%d+) ") do
-    local t = not knows[fence] and task_record(id)
-    if t and is_held_by(t, me.id, fence) then
+    local t = not knows[fence] and leases.task(id)
+    if t and leases.is_held_by(t, me.id, fence) then
       ids[#ids + 1] = id
-      prolong(t, lease, now)
+      leases.prolong(t, lease, now)
     end
   end
   put(me, "handed", nil)

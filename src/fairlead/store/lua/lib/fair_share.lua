@@ -1,16 +1,15 @@
 -- The books of fairness: start-time fair queueing tags, one account per place (docs/scheduler.md, Order).
---
--- USES     waiting
 
-local accounts = {}
-local durations = hash(durations_key)
+local write, write_many = unit.write, unit.write_many
+local hash, number, put = hashes.hash, hashes.number, hashes.put
+local setting = acts.setting
 
 local function account_of(place)
   local name = setting("budget") == 0 and string.sub(place, 1, 1) .. "n" or place
-  local account = accounts[name]
+  local account = act.accounts[name]
   if not account then
-    account = {name = name, key = fin_key(name), fins = {}, v = number(meta, "virtual_" .. name) or 0}
-    accounts[name] = account
+    account = {name = name, key = keys.fin(name), fins = {}, v = number(act.meta, "virtual_" .. name) or 0}
+    act.accounts[name] = account
   end
   return account
 end
@@ -35,27 +34,27 @@ local function set_virtual(account, v)
 end
 
 -- Expected milliseconds of a task type.
-local function cost_of(task_type)
-  return number(durations, task_type) or 1000
+function fair_share.cost_of(task_type)
+  return number(act.durations, task_type) or 1000
 end
 
-local function next_tag(place, key, cost, weight)
+function fair_share.next_tag(place, key, cost, weight)
   local account = account_of(place)
   if account.is_empty == nil then
     -- where nobody waits there is rarely anything in it: then it need not be asked for keys, nor cleared
-    account.is_empty = standing_at(place) == 0 and call("EXISTS", account.key) == 0
+    account.is_empty = backlog.standing_at(place) == 0 and call("EXISTS", account.key) == 0
   end
   local tag = math.max(account.v, fin_of(account, key) or 0)
   set_fin(account, key, tag + math.max(1, math.floor(cost * 1000 / weight)))
   return tag
 end
 
-local function book_start(place, tag)
+function fair_share.book_start(place, tag)
   set_virtual(account_of(place), tag)
 end
 
 -- The account has nobody waiting any more: all its keys start level in the next busy period.
-local function close_books(place)
+function fair_share.close_books(place)
   local account = account_of(place)
   local greatest = 0
   for _, fin in pairs(account.fins) do
@@ -78,7 +77,7 @@ local function close_books(place)
 end
 
 -- The run took `actual` ms instead of the `cost` it was charged for.
-local function correct_books(place, key, actual, cost, weight)
+function fair_share.correct_books(place, key, actual, cost, weight)
   local account = account_of(place)
   local delta = math.floor((actual - cost) * 1000 / weight)
   local fin = fin_of(account, key)
@@ -89,19 +88,19 @@ local function correct_books(place, key, actual, cost, weight)
   end
 end
 
-local function learn_duration(task_type, actual)
-  local old = number(durations, task_type)
+function fair_share.learn_duration(task_type, actual)
+  local old = number(act.durations, task_type)
   if not old then
-    if call("HLEN", durations_key) >= 4096 then return end
-    put(durations, task_type, math.max(1, actual))
+    if call("HLEN", keys.durations) >= 4096 then return end
+    put(act.durations, task_type, math.max(1, actual))
   else
-    put(durations, task_type, math.max(1, old + math.floor((actual - old) / 8)))
+    put(act.durations, task_type, math.max(1, old + math.floor((actual - old) / 8)))
   end
 end
 
-local function write_books()
-  for _, account in pairs(accounts) do
-    if account.moved then put(meta, "virtual_" .. account.name, account.v) end
+function fair_share.write()
+  for _, account in pairs(act.accounts) do
+    if account.moved then put(act.meta, "virtual_" .. account.name, account.v) end
     if account.cleared and not account.is_empty then write({"DEL", account.key}) end
     local adds, removes = {"ZADD", account.key}, {"ZREM", account.key}
     for key in pairs(account.changed or NONE) do
@@ -120,4 +119,3 @@ local function write_books()
     write_many(adds, 2)
   end
 end
-on_commit(write_books)

@@ -1,24 +1,24 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
---
--- USES     endings types positions admission signatures
 
-local submitted_keys = {}
-local find_taker, hand_straight -- for a task that comes while nobody else waits, in acts that hand over
+local int, write = unit.int, unit.write
+local hash, new_hash, get, number, put = hashes.hash, hashes.new_hash, hashes.get, hashes.number, hashes.put
+local ordered, add = sets.ordered, sets.add
+local setting = acts.setting
 
 -- Submit-side definition of a slots limit; one that is there stands as it is.
 local function define_group(spec)
-  if spec.group and not limit_of(spec.group) then
-    local limit = limit_views[spec.group]
+  if spec.group and not limits.of(spec.group) then
+    local limit = act.limit_views[spec.group]
     put(limit, "kind", "slots")
     put(limit, "limit", spec.group_limit)
-    add(ordered(limits_key), spec.group, 0)
+    add(ordered(keys.limits), spec.group, 0)
   end
 end
 
 -- `groups`: limits that tasks to be accepted before this one will define.
 local function check_limits(spec, groups)
-  for _, need in ipairs(needs(spec.limits)) do
-    local limit = limit_of(need.name)
+  for _, need in ipairs(limits.needs(spec.limits)) do
+    local limit = limits.of(need.name)
     local most
     if limit then
       most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
@@ -27,41 +27,41 @@ local function check_limits(spec, groups)
     elseif need.name == spec.group then
       most = spec.group_limit
     else
-      return invalid("limits." .. need.name, "unknown_limit", "there is no such limit: define it first")
+      return types.invalid("limits." .. need.name, "unknown_limit", "there is no such limit: define it first")
     end
     if most > 0 and need.units > most then
       local why = "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free"
-      return invalid("limits." .. need.name, "too_many_units", why)
+      return types.invalid("limits." .. need.name, "too_many_units", why)
     end
   end
 end
 
 -- The answer given before to the same id or idempotency key; nil for a new task.
 local function given_before(spec)
-  local t = hash(task_key(spec.id))
+  local t = hash(keys.task(spec.id))
   if get(t, "state") then
     local same = get(t, "type") == spec.type and get(t, "parameters") == spec.parameters
     if not same or get(t, "tenant") ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
     return {"exists", spec.id, get(t, "state")}
   end
   if not spec.key then return nil end
-  local known = submitted_keys[spec.key] or call("GET", idempotency_key(spec.key))
+  local known = act.submitted_keys[spec.key] or call("GET", keys.idempotency(spec.key))
   if not known then return nil end
   local digest, id = string.match(known, "^(%S+) (.*)$")
   if digest ~= spec.digest then return {"conflict"} end
-  return {"exists", id, get(hash(task_key(id)), "state") or "completed"}
+  return {"exists", id, get(hash(keys.task(id)), "state") or "completed"}
 end
 
 -- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
-local function refusal_of_all(specs)
-  local groups, keys = {}, {}
+function submits.refusal_of_all(specs)
+  local groups, digests = {}, {}
   for _, spec in ipairs(specs) do
     local before = given_before(spec)
     if before and before[1] == "conflict" then return before end
-    if spec.key and (keys[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
-    local problem = not before and (add_declared(spec) or check_limits(spec, groups) or check_signature(spec))
+    if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
+    local problem = not before and (types.add_declared(spec) or check_limits(spec, groups) or signatures.check(spec))
     if problem then return problem end
-    if spec.key then keys[spec.key] = spec.digest end
+    if spec.key then digests[spec.key] = spec.digest end
     if spec.group and not groups[spec.group] then groups[spec.group] = spec.group_limit end
   end
 end
@@ -69,7 +69,7 @@ end
 local function given(text) return text ~= "" and text or nil end
 
 local function make_record(spec, now)
-  local t = new_hash(task_key(spec.id), {
+  local t = new_hash(keys.task(spec.id), {
     type = spec.type, parameters = spec.parameters, priority = spec.priority, timeout = spec.timeout,
     max_retries = spec.max_retries, weight = spec.weight, created = now, capabilities = given(spec.capabilities),
     limits = given(spec.limits), fair = given(spec.fair),
@@ -84,43 +84,43 @@ end
 local function without_room(spec)
   if spec.limits == "" then return "" end
   local names = {}
-  for _, need in ipairs(needs(spec.limits)) do
-    if room(limit_of(need.name), spec.priority, false) < need.units then names[#names + 1] = need.name end
+  for _, need in ipairs(limits.needs(spec.limits)) do
+    if limits.room(limits.of(need.name), spec.priority, false) < need.units then names[#names + 1] = need.name end
   end
   return table.concat(names, ",")
 end
 
 -- Queues it, or delays it. Returns the answer. One that `follows` from a result comes in even when the queue is full: the work
 -- it goes on with was accepted before.
-local function submit_task(spec, now, follows)
+function submits.submit(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
-  local problem = add_declared(spec) or check_limits(spec) or check_signature(spec)
-  problem = problem or not follows and check_admission(spec)
+  local problem = types.add_declared(spec) or check_limits(spec) or signatures.check(spec)
+  problem = problem or not follows and admission.check(spec)
   if problem then return problem end
   define_group(spec)
-  note_signature(spec)
+  signatures.note(spec)
   local t = make_record(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
-  if spec.max_wait then wait_at_most_until(t, eligible + spec.max_wait) end
+  if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
   local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
   local position, blocked_by, taker
   if state == "delayed" then
-    delay_until(t, eligible)
+    backlog.delay_until(t, eligible)
   else
     put(t, "state", state)
     put(t, "arrival", spec.arrival or now)
-    position, blocked_by = next_position(spec.priority), without_room(spec)
-    taker = find_taker and find_taker(t, place)
-    if not taker then enter(t, place) end
+    position, blocked_by = positions.next_position(spec.priority), without_room(spec)
+    taker = act.find_taker and act.find_taker(t, place)
+    if not taker then queues.enter(t, place) end
   end
-  event(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
+  events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
-    submitted_keys[spec.key] = spec.digest .. " " .. spec.id
-    write({"SET", idempotency_key(spec.key), submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
+    act.submitted_keys[spec.key] = spec.digest .. " " .. spec.id
+    write({"SET", keys.idempotency(spec.key), act.submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
     put(t, "key", spec.key)
   end
-  if taker then hand_straight(taker, t, place) end
+  if taker then act.hand_straight(taker, t, place) end
   return {"ok", spec.id, state, position, blocked_by}
 end

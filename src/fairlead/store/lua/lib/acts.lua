@@ -1,0 +1,89 @@
+-- The beginning and the end of every act: its state, its instant, its policy, its counters, its commit.
+
+local ordered = sets.ordered
+local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
+
+-- All that an act knows. Nothing is carried over from one call to the next.
+function acts.new()
+  act = {
+    writes = {}, texts = {}, -- commands for the commit; texts of numbers, the same few are written for each task of a batch
+    hash_views = {}, changed_hashes = {}, ordered_views = {}, changed_sets = {},
+    settings = {}, counters = {}, -- read from and counted on in meta
+    instant = nil, -- of this act, in ms
+    tell_time = false, -- a waiting worker has to learn of the alarm
+    limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
+    freed_limits = {}, -- limit -> leases that ended in this act: as many idle workers are worth waking
+    touched_subs = {}, ages = {},
+    entered_subs = {}, -- sub-queue -> tasks that entered it in this act
+    newly_delayed = 0, stored_in = {}, come_to = {}, -- place -> tasks in it before this act, and the change since
+    stored_in_all = nil, come_to_all = 0, delayed_before = nil,
+    accounts = {}, known_types = {}, submitted_keys = {},
+    new_signatures = {}, new_signatures_count = 0,
+    dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
+    events = {}, told = {}, ended = {}, ended_key = nil,
+    hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
+  }
+  act.meta, act.homes, act.lanes, act.signatures = hash(keys.meta), hash(keys.home), hash(keys.lanes), hash(keys.signatures)
+  act.holds, act.durations, act.idle, act.type_hash = hash(keys.holds), hash(keys.durations), hash(keys.idle), hash(keys.types)
+  act.leases, act.key_list = ordered(keys.leases), ordered(keys.keys)
+end
+
+-- The instant of this act, or nil when the namespace was never opened or its data is gone.
+function acts.begin(clock)
+  if not whole(keys.meta) then return nil end
+  local unfinished = get(act.meta, "unfinished")
+  if unfinished then
+    for _, left in ipairs(cmsgpack.unpack(unfinished)) do pcall(call, unpack(left)) end
+    call("HDEL", keys.meta, "unfinished")
+    act.meta.whole, act.meta.known = nil, {}
+    whole(keys.meta)
+  end
+  if not get(act.meta, "schema") then return nil end
+  if clock ~= "" then
+    act.instant = tonumber(clock)
+  else
+    local told = call("TIME")
+    act.instant = told[1] * 1000 + math.floor(told[2] / 1000)
+  end
+  return act.instant
+end
+
+-- A number of the policy, which no act but configure changes.
+function acts.setting(name)
+  local value = act.settings[name]
+  if not value then
+    value = number(act.meta, name)
+    act.settings[name] = value
+  end
+  return value
+end
+
+function acts.next_number(counter)
+  local value = (act.counters[counter] or number(act.meta, counter) or 0) + 1
+  act.counters[counter] = value
+  return value
+end
+
+-- Something will change by time alone then: nobody needs to look for it before.
+function acts.alarm_at(instant)
+  local alarm = number(act.meta, "alarm")
+  if alarm and instant >= alarm then return false end
+  put(act.meta, "alarm", instant)
+  return true
+end
+
+-- Something can start then: a worker that waits has to know, because nothing wakes it when that time comes.
+function acts.start_at(instant)
+  if acts.alarm_at(instant) then act.tell_time = true end
+end
+
+-- Hashes and sets come last: what is written before may still change them.
+function acts.commit()
+  endings.write()
+  events.write()
+  fair_share.write()
+  for counter, value in pairs(act.counters) do put(act.meta, counter, value) end
+  sets.write()
+  hashes.write()
+  unit.flush()
+end

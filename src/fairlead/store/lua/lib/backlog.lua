@@ -1,0 +1,46 @@
+-- Who waits: every task that is queued or delayed is counted for its owner, and the delayed ones are kept here.
+
+local hash, put, change_count = hashes.hash, hashes.put, hashes.change_count
+local ordered, remove, add = sets.ordered, sets.remove, sets.add
+local start_at = acts.start_at
+
+-- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
+function backlog.owner_of(tenant, user)
+  if not tenant and not user then return nil end
+  return #(tenant or "") .. ":" .. (tenant or "") .. ":" .. (user or "")
+end
+
+-- How many are queued in a place now.
+function backlog.standing_at(place)
+  local stored = act.stored_in[place]
+  if not stored then
+    stored = call("ZCARD", keys.age(place))
+    act.stored_in[place] = stored
+  end
+  return stored + (act.come_to[place] or 0)
+end
+
+-- Without a place: it is delayed.
+function backlog.count_waiting(t, by, place)
+  if place then
+    act.come_to[place] = (act.come_to[place] or 0) + by
+    act.come_to_all = act.come_to_all + by
+  end
+  local owner = backlog.owner_of(t.known.tenant, t.known.user_id)
+  if owner then change_count(hash(keys.waiting), owner, by) end
+end
+
+function backlog.delay_until(t, instant)
+  put(t, "state", "delayed")
+  put(t, "run_at", instant)
+  add(ordered(keys.delayed), t.id, instant)
+  act.newly_delayed = act.newly_delayed + 1
+  backlog.count_waiting(t, 1)
+  start_at(instant)
+end
+
+function backlog.end_delay(t)
+  remove(ordered(keys.delayed), t.id)
+  act.newly_delayed = act.newly_delayed - 1
+  backlog.count_waiting(t, -1)
+end

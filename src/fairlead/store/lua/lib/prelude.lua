@@ -1,0 +1,11 @@
+-- What every file of the library shares. The server shows a function its globals only while it runs, so they are bound by the
+-- first call; as locals they are also found without a search.
+
+local function globals()
+  return string, math, table, tonumber, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
+end
+
+local string, math, table, tonumber, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
+local call -- the only way to the server
+local act -- the state of this call: acts.new makes it
+local NONE = {} -- an empty table that is never written to
