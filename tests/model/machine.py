@@ -431,7 +431,7 @@ class Machine(RuleBasedStateMachine):
         facts: dict[str, Any] = {"state": known["state"], **numbers}
         if known["state"] == "queued":
             facts |= {"place": known["place"]} | {
-                name: int(known[name]) for name in ("tag", "seq", "arrival", "cost")
+                name: int(known[name]) for name in ("tag", "seq", "arrival")
             }
         if known["state"] == "executing":
             facts |= {"worker": known["worker"]} | {
@@ -446,7 +446,7 @@ class Machine(RuleBasedStateMachine):
         facts: dict[str, Any] = {"state": str(task.state)}
         facts |= {name: getattr(task, name) for name in ("fence", "retries", "crashes", "timeout")}
         if task.state is State.QUEUED:
-            facts |= {name: getattr(task, name) for name in ("place", "tag", "seq", "arrival", "cost")}
+            facts |= {name: getattr(task, name) for name in ("place", "tag", "seq", "arrival")}
         if task.state is State.EXECUTING:
             facts |= {name: getattr(task, name) for name in ("worker", "deadline", "lease_until")}
         if task.state is State.DELAYED:

@@ -5,6 +5,7 @@ from typing import Any
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
+from tests.conftest import Clock
 from tests.reading import events_of
 
 
@@ -57,6 +58,14 @@ async def events(store: Store, task_id: str = "") -> list[dict[str, Any]]:
 async def claim_one(store: Store, worker: str = "w") -> Task:
     (task,) = (await store.claim(worker)).tasks
     return task
+
+
+async def run_for(store: Store, clock: Clock, user: str, seconds: float, worker: str = "w") -> None:
+    """A task of this user that takes this long, while nobody else waits."""
+    await store.submit_one(new(user_id=user))
+    task = await claim_one(store, worker)
+    clock.pass_seconds(seconds)
+    await store.complete(worker, Completed(task.task_id, task.fence))
 
 
 async def run_all(store: Store, worker: str = "w") -> list[str]:

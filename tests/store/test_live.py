@@ -54,7 +54,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 State.EXECUTING,
                 clock.now - 70,
                 2,
-                {"worker": "w", "place": "1n", "tag": 1_000_000, "waited": 0, "looked_at": 2},
+                {"worker": "w", "place": "1n", "tag": 100_000, "waited": 0, "looked_at": 2},
                 2,
             ),
             Event(

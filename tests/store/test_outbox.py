@@ -83,7 +83,7 @@ async def test_every_transition_gives_one_event_with_all_its_facts(store: Store,
 async def test_the_detail_of_an_event_says_what_history_needs(store: Store, clock: Clock) -> None:
     await live_a_life(store, clock)
     submit, age, claim, fail, *_, complete = [row["detail"] for row in await events(store)]
-    assert submit == {"type": "echo", "priority": 2, "fair": "ann"}
+    assert submit == {"type": "echo", "priority": 2, "fair": "0::ann"}
     assert age == {"from": "2n", "to": "1p"}
     assert claim == {"worker": "w", "place": "1p", "tag": 0, "waited": 600_000, "looked_at": 1}
     assert fail == {"code": "busy", "retries": 1, "delay": 500}

@@ -8,7 +8,7 @@ from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from fairlead.task import Task
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.looking import claim_one, new, run_for
 
 
 @pytest.fixture
@@ -53,13 +53,10 @@ async def test_who_comes_late_takes_turns_and_does_not_catch_up(store: Store) ->
 
 async def test_long_runs_cost_their_user_more(store: Store, clock: Clock) -> None:
     await big_worker(store)
-    for kind, seconds in (("slow", 9), ("quick", 1)):
-        await store.submit_one(new(kind))
-        task = await claim_one(store)
-        clock.pass_seconds(seconds)
-        await store.complete("w", Completed(task.task_id, task.fence))
-    wishes = [("slow", "ann")] * 20 + [("quick", "bob")] * 20
-    await store.submit(*[new(kind, user_id=user) for kind, user in wishes])
+    for user, seconds in (("ann", 9), ("bob", 1)):
+        for _ in range(3):
+            await run_for(store, clock, user, seconds)
+    await store.submit(*[new(user_id=user) for user in ["ann"] * 20 + ["bob"] * 20])
     first = [task.user_id for task in await started(store, want=10)]
     assert (first.count("ann"), first.count("bob")) == (1, 9)
 

@@ -233,8 +233,8 @@ class Schedule(RuleBasedStateMachine):
 
     @invariant()
     def the_books_forget_what_is_past(self) -> None:
-        for account in self.twin.books.accounts.values():
-            assert all(fin > account.v for fin in account.fin.values())
+        for ledger in self.twin.shares.ledgers.values():
+            assert all(fin > ledger.v for fin in ledger.fin.values())
 
     def teardown(self) -> None:
         """At the end of every drained schedule nothing is used and nothing is held back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.rules.choice import Turns
-from fairlead.rules.fairness import Books
+from fairlead.rules.fairness import Shares
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.retry import RetryDecision, after_crash, after_failure
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
@@ -14,7 +14,7 @@ class Board:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.ledger = Ledger()
-        self.books = Books(policy)
+        self.shares = Shares(policy)
         self.turns = Turns(policy.budget)
         self.paused_types: set[str] = set()
         self.workers: dict[str, Worker] = {}
@@ -23,6 +23,7 @@ class Board:
         self.queued: dict[str, Task] = {}
         self.delayed: dict[str, Task] = {}
         self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
+        self.jobs_open = 0  #: those that have not ended: their later steps have tags reserved
         self.last_seq = 0
         self.last_fence = 0
 
@@ -36,11 +37,19 @@ class Board:
     def enter(self, task: Task, place: Place) -> None:
         """Join the end of a place: the end of the own fair share, that is."""
         self.ledger.companions.see(task.limits, task.capabilities)
-        self.last_seq += 1
-        task.place, task.seq = place, self.last_seq
-        task.cost = self.books.cost(task.type)
-        task.tag = self.books.account(place).enter(task.fair, task.cost, task.weight)
+        task.place, ledger = place, self.shares.ledger(place)
+        if task.reserved and place is Place.native(task.base):
+            tag, task.seq = task.reserved
+            task.tag = max(ledger.v, tag)
+        else:
+            task.tag = ledger.reserve(task.fair, self.shares.stride(task.fair, task.weight))
+            task.seq = self.next_seq()
         self.queue(task)
+
+    def next_seq(self, count: int = 1) -> int:
+        """The first of the next `count`."""
+        self.last_seq += count
+        return self.last_seq - count + 1
 
     def queue(self, task: Task) -> None:
         task.state = State.QUEUED
@@ -49,9 +58,9 @@ class Board:
     def leave(self, task: Task, started: bool = False) -> None:
         del self.queued[task.id]
         self.ledger.end_hold(task, started)
-        account = self.books.name(task.place)
-        if not any(self.books.name(other.place) == account for other in self.queued.values()):
-            self.books.account(task.place).run_dry()
+        ledger = self.shares.name(task.place)
+        if not self.jobs_open and not any(self.shares.name(t.place) == ledger for t in self.queued.values()):
+            self.shares.ledger(task.place).run_dry()
 
     def delay(self, task: Task, run_at: int) -> None:
         task.state, task.run_at = State.DELAYED, run_at
@@ -59,7 +68,7 @@ class Board:
 
     def start(self, task: Task, worker: Worker, lease_ms: int, now: int) -> None:
         self.turns.count(task.place)
-        self.books.account(task.place).start(task.tag)
+        self.shares.ledger(task.place).start(task.tag)
         self.leave(task, started=True)
         task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(), worker.id
         task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
@@ -81,20 +90,17 @@ class Board:
     ) -> None:
         """An executing task failed."""
         self.free(task)
-        self.books.charge(task, now - task.started)
+        self.shares.learn(task.fair, now - task.started)
         self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
 
     def settle_crash(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
         """What ran an executing task is gone, after a time that is only known if somebody is left to tell."""
         self.free(task)
         decision = after_crash(task, self.policy)
-        again = decision.state is State.QUEUED
         if ran is not None:
-            self.books.charge(
-                task, ran + (task.cost if again else 0)
-            )  # it is charged for the next run already
+            self.shares.learn(task.fair, ran)
         self.note(task, decision, code)
-        if again:
+        if decision.state is State.QUEUED:
             self.queue(task)  # at its place
 
     def note(self, task: Task, decision: RetryDecision, code: str) -> None:

@@ -1,66 +1,68 @@
-"""Shares: start-time fair queueing between fair keys, one account per place, in whole numbers."""
+"""Fair shares: start-time fair queueing between accounts, counted in starts, in whole numbers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-from fairlead.rules.values import Place, Policy, Task
+from fairlead.rules.values import Place, Policy
+
+STRIDE = 100  #: of one start, for a thousandth of the usual duration and a weight of 1
+USUAL, LEAST_FACTOR, MOST_FACTOR = 1000, 125, 8000  #: thousandths
 
 
 @dataclass
-class Account:
-    """Virtual time `v`, and per fair key the tag its next task would get (`fin`), if that is later."""
+class Ledger:
+    """Of one place: its virtual time, and per account the tag that its next task gets (`fin`), if later.
+
+    A `fin` is never lowered: the tasks of an account keep the order in which they came.
+    """
 
     v: int = 0
     fin: dict[str, int] = field(default_factory=dict)
 
-    def enter(self, key: str, cost: int, weight: float) -> int:
-        tag = max(self.v, self.fin.get(key, self.v))
-        self.fin[key] = tag + max(1, math.floor(cost * 1000 / weight))
+    def reserve(self, account: str, stride: int, count: int = 1) -> int:
+        """The tag of the first of `count` starts, each a stride after the other; all are charged now."""
+        tag = max(self.v, self.fin.get(account, self.v))
+        self.fin[account] = tag + count * stride
         return tag
 
     def start(self, tag: int) -> None:
         self.v = max(self.v, tag)
-        self.fin = {key: fin for key, fin in self.fin.items() if fin > self.v}
+        self.fin = {account: fin for account, fin in self.fin.items() if fin > self.v}
 
     def run_dry(self) -> None:
         """The last queued task left: whoever comes next begins a new busy period, even with all others."""
         self.v = max([self.v, *self.fin.values()])
         self.fin.clear()
 
-    def correct(self, key: str, excess: int, weight: float) -> None:
-        """A task ran `excess` milliseconds longer than it was charged for."""
-        delta = math.floor(excess * 1000 / weight)
-        fin = self.fin.get(key, self.v) + delta
-        if fin > self.v:
-            self.fin[key] = fin
-        else:
-            self.fin.pop(key, None)
 
-
-class Books:
-    """All accounts, and how long each task type is expected to take."""
+class Shares:
+    """The ledgers of all places, and what a start of each account costs compared with the mean."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.accounts: dict[Place, Account] = {place: Account() for place in Place}
-        self.expected: dict[str, int] = {}
+        self.ledgers: dict[Place, Ledger] = {place: Ledger() for place in Place}
+        self.pace: dict[str, int] = {}  #: usual microseconds of a run, by account
+        self.mean: int | None = None  #: of all runs
 
     def name(self, place: Place) -> Place:
-        """With no budget promoted tasks stand in one line with the native ones, so they share the account."""
+        """With no budget promoted tasks stand in one line with the native ones, so they share a ledger."""
         return place if self._policy.budget else Place.native(place.priority)
 
-    def account(self, place: Place) -> Account:
-        return self.accounts[self.name(place)]
+    def ledger(self, place: Place) -> Ledger:
+        return self.ledgers[self.name(place)]
 
-    def cost(self, type: str) -> int:
-        return self.expected.get(type, self._policy.unknown_cost)
+    def stride(self, account: str, weight: float) -> int:
+        """How far apart the starts of an account are."""
+        factor = USUAL
+        if self.mean and account in self.pace:
+            factor = max(LEAST_FACTOR, min(MOST_FACTOR, self.pace[account] * 1000 // self.mean))
+        return max(1, math.floor(STRIDE * factor / weight))
 
-    def charge(self, task: Task, actual: int) -> None:
-        """Replace the expected cost of a task that ran by the actual one."""
-        self.account(task.place).correct(task.fair, actual - task.cost, task.weight)
-
-    def learn(self, type: str, actual: int) -> None:
-        old = self.expected.get(type, actual)
-        self.expected[type] = max(1, old + (actual - old) // 8)
+    def learn(self, account: str, ms: int) -> None:
+        """A run took so long; it changes the spacing of later submits only."""
+        actual = max(1, ms) * 1000
+        self.mean = actual if self.mean is None else self.mean + (actual - self.mean) // 64
+        own = self.pace.get(account)
+        self.pace[account] = actual if own is None else own + (actual - own) // 8

@@ -18,11 +18,12 @@ from fairlead.errors import (
     UnknownTask,
     UnknownWorker,
 )
+from fairlead.priority import Priority
 from fairlead.rules import passing
 from fairlead.rules.board import Board
 from fairlead.rules.choice import choose
 from fairlead.rules.limits import Limit, Rate, Slots
-from fairlead.rules.values import Lease, NewTask, Task, Worker
+from fairlead.rules.values import Lease, NewTask, Place, Task, Worker
 from fairlead.states import REPLAYABLE, TERMINAL, State
 
 
@@ -90,6 +91,17 @@ class Twin(Board):
             self.delay(task, task.run_at)
         return task
 
+    def begin_job(self, fair: str, weight: float, base: int, steps: int) -> list[tuple[int, int]]:
+        """A job is charged for all its steps when it is submitted: tag and seq of each."""
+        self.jobs_open += 1
+        stride = self.shares.stride(fair, weight)
+        tag = self.shares.ledger(Place.native(Priority(base))).reserve(fair, stride, steps)
+        seq = self.next_seq(steps)
+        return [(tag + step * stride, seq + step) for step in range(steps)]
+
+    def end_job(self) -> None:
+        self.jobs_open -= 1
+
     def claim(self, worker_id: str, want: int, lease_ms: int, now: int) -> list[str]:
         worker = self._alive(worker_id, now)
         if worker.draining:
@@ -135,8 +147,7 @@ class Twin(Board):
         for new in follow:
             self.ledger.check(new.limits)
         self.free(task)
-        self.books.charge(task, now - task.started)
-        self.books.learn(task.type, now - task.started)
+        self.shares.learn(task.fair, now - task.started)
         task.state, task.reported, task.error_code = State.COMPLETED, fence, None
         for new in follow:
             self.submit(new, now)

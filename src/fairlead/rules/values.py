@@ -47,7 +47,6 @@ class Policy:
     retry_max: int = 300_000
     crash_limit: int = 3
     worker_ttl: int = 30_000
-    unknown_cost: int = 1_000  #: expected duration of a task type that never completed
     batch: int = 128  #: most moves of one kind that time makes at once
     hold_looks: int = 32  #: most sub-queues looked at for a hold at once
 
@@ -65,6 +64,8 @@ class NewTask:
     max_retries: int = 3
     run_at: int | None = None
     max_wait: int | None = None
+    arrival: int | None = None  #: of a later step: when its job was submitted
+    reserved: tuple[int, int] | None = None  #: of a step: tag and seq, reserved when its job was submitted
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Task:
     wait_until: int | None = None  #: not started by then: failed
     tag: int = 0
     seq: int = 0
-    cost: int = 0
+    reserved: tuple[int, int] | None = None
     fence: int = 0  #: of the newest lease; nobody else may report
     worker: str | None = None
     started: int = 0
@@ -114,7 +115,8 @@ class Task:
             max_retries=new.max_retries,
             place=Place.native(Priority(new.base)),
             state=State.DELAYED if eligible > now else State.QUEUED,
-            arrival=eligible,
+            arrival=eligible if new.arrival is None else new.arrival,
+            reserved=new.reserved,
             run_at=eligible if eligible > now else None,
             wait_until=None if new.max_wait is None else eligible + new.max_wait,
         )

@@ -34,12 +34,9 @@ FIXED = (
     ),
     Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
     Key("pipelines", "hash", "<code or file>:<pipeline> -> its stages, each a list of steps"),
-    Key("durations", "hash", "task type -> expected milliseconds"),
+    Key("pace", "hash", "account -> usual microseconds of its runs; `new` becomes `old` when full", of="age"),
     Key(
-        "fin",
-        "zset",
-        "fair key -> finish tag, of one account; forgotten as the virtual time passes",
-        of="account",
+        "fin", "zset", "account -> finish tag, of one place; forgotten as its virtual time passes", of="place"
     ),
     Key("paused", "hash", "task types that may not start"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),

@@ -18,7 +18,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     """Raises InvalidInput, which names the field. What is declared of its type is added by the script."""
     check(new)
     defaults = getattr(settings.priorities, new.priority)
-    fair = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""
+    fair = _account(new, settings)
     spec: dict[str, Any] = {
         "id": new.task_id,
         "type": new.task_type,
@@ -34,7 +34,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["timeout"] = _ms(new.timeout_seconds)
     if new.max_retries is not None:
         spec["max_retries"] = new.max_retries
-    weight = settings.fairness.weights.get(fair, 1.0)
+    weight = _weight(new, settings)
     if weight != 1:
         spec["weight"] = repr(weight)
     if facts := _facts(new):
@@ -47,6 +47,21 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["digest"] = _digest(spec, new.priority_asked)
         spec["key"] = write_key(new.tenant or "", new.idempotency_key)
     return spec
+
+
+def _account(new: NewTask, settings: Settings) -> str:
+    """Between whom shares are fair: users, each within its tenant, or tenants. "" when nobody is named."""
+    if settings.fairness.by == "tenant":
+        return new.tenant or ""
+    tenant, user = new.tenant or "", new.user_id or ""
+    return f"{len(tenant.encode())}:{tenant}:{user}" if tenant or user else ""
+
+
+def _weight(new: NewTask, settings: Settings) -> float:
+    weights, user = settings.fairness.weights, new.user_id
+    if settings.fairness.by == "user_id" and user in weights:
+        return weights[user]
+    return weights.get(new.tenant or "", 1.0)
 
 
 def _facts(new: NewTask) -> dict[str, str]:

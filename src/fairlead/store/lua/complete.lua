@@ -15,9 +15,8 @@ local function complete(t, report)
   local job = jobs.job_of(t)
   local problem = report.follow and submits.refusal_of_all(report.follow) or job and stages.check_context(job, report.result)
   if problem then return problem end
-  local known, ran = t.known, endings.book_run(t, now)
+  local known, ran = t.known, endings.learn_run(t, now)
   leases.drop(t)
-  fair_share.learn_duration(known.type, ran)
   put_all(t, {"reported", known.fence, "result", report.result})
   if known.retries or known.crashes then put(t, "error", nil) end -- of an earlier run
   local following = job and stages.step_completed(job, t, report.result, now)

@@ -20,7 +20,7 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
     if report.crashed then
       endings.crash(t, "fail", now, report)
     else
-      endings.book_run(t, now)
+      endings.learn_run(t, now)
       endings.fail_run(t, "fail", report, now)
     end
   end

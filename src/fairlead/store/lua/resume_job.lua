@@ -6,7 +6,7 @@
 --          | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put = hashes.get, hashes.number, hashes.put
+local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
 local begin = acts.begin
 
 local now = begin(clock)
@@ -20,6 +20,7 @@ local stage = jobs.stages_of(job)[number(job, "stage")]
 local missing, problem = stages.missing_steps(job, stage)
 if problem then return problem end
 
+change_count(act.meta, "jobs_open", 1)
 local anew, open, done, started = {}, 0, {}, number(job, "stage") > 1
 for _, spec in ipairs(stage) do
   started = started or get(job, "attempts:" .. spec.facts.step) -- any of them: the first may be the one that found no room

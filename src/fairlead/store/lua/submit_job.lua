@@ -4,9 +4,9 @@
 -- RETURNS  ok <id> <status> | exists <id> <status> | conflict | invalid <field> <code> <message> | queue_full <setting> <waiting>
 --          <ms in which a task ends or ""> | uninitialised
 
-local write = unit.write
-local new_hash, get = hashes.new_hash, hashes.get
-local setting, begin = acts.setting, acts.begin
+local int, write = unit.int, unit.write
+local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
+local setting, next_number, begin = acts.setting, acts.next_number, acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -30,7 +30,15 @@ if problem then return problem end
 local fields = asked.fields
 fields.status, fields.created, fields.progressed, fields.total, fields.stages = "PENDING", now, now, #steps, #asked.stages
 fields.effective, fields.digest, fields.plan = fields.priority, asked.digest, plan
+if setting("started_first") == 1 then -- all steps are charged now: later work of the same account comes after them
+  local spec = asked.stages[1][1]
+  local weight = tonumber(spec.weight or 1)
+  fields.stride = fair_share.stride(spec.fair, weight)
+  fields.tag = fair_share.reserve(int(spec.priority) .. "n", spec.fair, fields.stride, #steps)
+  fields.seq = next_number("seq", #steps)
+end
 local job = new_hash(keys.job(id), fields)
+change_count(act.meta, "jobs_open", 1)
 stages.queue_steps(job, stages.next_steps(job, 1, now), now)
 if asked.key then
   write({"SET", keys.idempotency(asked.key), asked.digest .. " " .. id, "PX", setting("idempotency_ttl")})

@@ -17,14 +17,14 @@ function acts.new()
     entered_subs = {}, -- sub-queue -> tasks that entered it in this act
     newly_delayed = 0, stored_in = {}, come_to = {}, -- place -> tasks in it before this act, and the change since
     stored_in_all = nil, come_to_all = 0, delayed_before = nil,
-    accounts = {}, known_types = {}, submitted_keys = {},
+    ledgers = {}, known_types = {}, submitted_keys = {},
     new_signatures = {}, new_signatures_count = 0,
     dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
     events = {}, told = {}, ended = {}, ended_key = nil,
     hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
   }
   act.meta, act.homes, act.lanes, act.signatures = hash(keys.meta), hash(keys.home), hash(keys.lanes), hash(keys.signatures)
-  act.holds, act.durations, act.idle, act.type_hash = hash(keys.holds), hash(keys.durations), hash(keys.idle), hash(keys.types)
+  act.holds, act.idle, act.type_hash = hash(keys.holds), hash(keys.idle), hash(keys.types)
   act.leases, act.key_list = ordered(keys.leases), ordered(keys.keys)
 end
 
@@ -58,10 +58,11 @@ function acts.setting(name)
   return value
 end
 
-function acts.next_number(counter)
-  local value = (act.counters[counter] or number(act.meta, counter) or 0) + 1
-  act.counters[counter] = value
-  return value
+-- The next number of a counter in meta, or the first of the next `count`.
+function acts.next_number(counter, count)
+  local last = act.counters[counter] or number(act.meta, counter) or 0
+  act.counters[counter] = last + (count or 1)
+  return last + 1
 end
 
 -- Something will change by time alone then: nobody needs to look for it before.

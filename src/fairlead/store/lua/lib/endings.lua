@@ -87,12 +87,11 @@ function endings.fail_run(t, verb, problem, now)
   end
 end
 
--- What the run cost is known now: correct the books. A run that is `repeated` was charged for the next one.
-function endings.book_run(t, now, repeated)
-  local known = t.known
-  local actual, cost = now - known.started, tonumber(known.cost)
-  fair_share.correct_books(known.place, known.fair or "", actual + (repeated and cost or 0), cost, tonumber(known.weight) or 1)
-  return actual
+-- How long the run took, in ms; its account is known by it.
+function endings.learn_run(t, now)
+  local ran = now - t.known.started
+  fair_share.learn(t.known.fair or "", ran)
+  return ran
 end
 
 -- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. It uses up no retry, and loses neither
@@ -106,7 +105,7 @@ function endings.crash(t, verb, now, problem)
   put(t, "wait_until", nil)
   local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
   endings.set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
-  if problem then endings.book_run(t, now, not ends) end -- of a lost worker nobody knows how long it ran
+  if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
   if ends then return endings.finish(t, verb, "dead_letter", now, detail) end
   endings.put_back(t)
   events.add(t, verb, "executing", "queued", now, detail)

@@ -1,121 +1,127 @@
--- The books of fairness: start-time fair queueing tags, one account per place (docs/scheduler.md, Order).
+-- Fair shares: start-time fair queueing tags, counted in starts, one virtual time per place (docs/scheduler.md, Order).
+--
+-- A tag is given once and a finish tag (`fin`) is never lowered, so the tasks of one account keep the order in which they came.
 
 local write, write_many = unit.write, unit.write_many
-local hash, number, put = hashes.hash, hashes.number, hashes.put
+local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
 local setting = acts.setting
 
-local function account_of(place)
+local STRIDE = 100 -- of one start, for a thousandth of the usual duration and a weight of 1
+local USUAL, LEAST_FACTOR, MOST_FACTOR = 1000, 125, 8000 -- thousandths
+local MOST_ACCOUNTS = 10000 -- whose durations are remembered, in each of two generations
+
+-- The virtual time of a place, and the finish tags of the accounts that are ahead of it.
+local function ledger_of(place)
   local name = setting("budget") == 0 and string.sub(place, 1, 1) .. "n" or place
-  local account = act.accounts[name]
-  if not account then
-    account = {name = name, key = keys.fin(name), fins = {}, v = number(act.meta, "virtual_" .. name) or 0}
-    act.accounts[name] = account
+  local ledger = act.ledgers[name]
+  if not ledger then
+    ledger = {name = name, key = keys.fin(name), fins = {}, v = number(act.meta, "virtual_" .. name) or 0}
+    act.ledgers[name] = ledger
   end
-  return account
+  return ledger
 end
 
-local function fin_of(account, key)
-  local fin = account.fins[key]
+local function fin_of(ledger, account)
+  local fin = ledger.fins[account]
   if fin == nil then
-    fin = not account.cleared and not account.is_empty and tonumber(call("ZSCORE", account.key, key) or nil) or false
-    account.fins[key] = fin
+    fin = not ledger.cleared and not ledger.is_empty and tonumber(call("ZSCORE", ledger.key, account) or nil) or false
+    ledger.fins[account] = fin
   end
-  return fin and fin > account.v and fin or nil
+  return fin and fin > ledger.v and fin or nil
 end
 
-local function set_fin(account, key, fin)
-  account.fins[key] = fin or false
-  account.changed = account.changed or {}
-  account.changed[key] = true
+local function set_virtual(ledger, v)
+  if v > ledger.v then ledger.v, ledger.moved = v, true end
 end
 
-local function set_virtual(account, v)
-  if v > account.v then account.v, account.moved = v, true end
+-- The usual microseconds of a run of this account; nil when none has ended yet.
+local function pace_of(account)
+  return number(hash(keys.pace("new")), account) or number(hash(keys.pace("old")), account)
 end
 
--- Expected milliseconds of a task type.
-function fair_share.cost_of(task_type)
-  return number(act.durations, task_type) or 1000
+-- How far apart the starts of an account are: by its weight, and by what a start of it costs compared with the mean of all.
+function fair_share.stride(account, weight)
+  local own, mean = pace_of(account), number(act.meta, "pace")
+  local factor = own and mean and math.max(LEAST_FACTOR, math.min(MOST_FACTOR, math.floor(own * 1000 / mean))) or USUAL
+  return math.max(1, math.floor(STRIDE * factor / weight))
 end
 
-function fair_share.next_tag(place, key, cost, weight)
-  local account = account_of(place)
-  if account.is_empty == nil then
-    -- where nobody waits there is rarely anything in it: then it need not be asked for keys, nor cleared
-    account.is_empty = backlog.standing_at(place) == 0 and call("EXISTS", account.key) == 0
+-- The tag of the first of `count` starts, each `stride` after the other; all of them are charged now.
+function fair_share.reserve(place, account, stride, count)
+  local ledger = ledger_of(place)
+  if ledger.is_empty == nil then
+    -- where nobody waits there is rarely anything in it: then it need not be asked for accounts, nor cleared
+    ledger.is_empty = backlog.standing_at(place) == 0 and call("EXISTS", ledger.key) == 0
   end
-  local tag = math.max(account.v, fin_of(account, key) or 0)
-  set_fin(account, key, tag + math.max(1, math.floor(cost * 1000 / weight)))
+  local tag = math.max(ledger.v, fin_of(ledger, account) or 0)
+  ledger.fins[account] = tag + count * stride
+  ledger.changed = ledger.changed or {}
+  ledger.changed[account] = true
   return tag
 end
 
-function fair_share.book_start(place, tag)
-  set_virtual(account_of(place), tag)
+-- A start that was charged with its job, or never before the virtual time.
+function fair_share.reserved_tag(place, tag)
+  return math.max(ledger_of(place).v, tag)
 end
 
--- The account has nobody waiting any more: all its keys start level in the next busy period.
-function fair_share.close_books(place)
-  local account = account_of(place)
+function fair_share.started(place, tag)
+  set_virtual(ledger_of(place), tag)
+end
+
+-- Nobody waits in the place any more: all accounts start level in the next busy period. Not while there are jobs: their later
+-- steps have tags reserved, and would all be due at once.
+function fair_share.run_dry(place)
+  if get(act.meta, "jobs_open") then return end
+  local ledger = ledger_of(place)
   local greatest = 0
-  for _, fin in pairs(account.fins) do
+  for _, fin in pairs(ledger.fins) do
     if fin and fin > greatest then greatest = fin end
   end
-  if not account.cleared and not account.is_empty then
+  if not ledger.cleared and not ledger.is_empty then
     -- those already known here may have changed since they were stored; the first unknown one is as stored
     local known = 0
-    for _ in pairs(account.fins) do known = known + 1 end
-    local stored = call("ZREVRANGE", account.key, 0, known, "WITHSCORES")
+    for _ in pairs(ledger.fins) do known = known + 1 end
+    local stored = call("ZREVRANGE", ledger.key, 0, known, "WITHSCORES")
     for i = 1, #stored, 2 do
-      if account.fins[stored[i]] == nil then
+      if ledger.fins[stored[i]] == nil then
         greatest = math.max(greatest, tonumber(stored[i + 1]))
         break
       end
     end
   end
-  set_virtual(account, greatest)
-  account.cleared, account.fins, account.changed = true, {}, {}
+  set_virtual(ledger, greatest)
+  ledger.cleared, ledger.fins, ledger.changed = true, {}, {}
 end
 
--- The run took `actual` ms instead of the `cost` it was charged for.
-function fair_share.correct_books(place, key, actual, cost, weight)
-  local account = account_of(place)
-  local delta = math.floor((actual - cost) * 1000 / weight)
-  local fin = fin_of(account, key)
-  if fin then
-    set_fin(account, key, fin + delta > account.v and fin + delta or nil)
-  elseif delta > 0 then
-    set_fin(account, key, account.v + delta)
-  end
+local function nearer(old, actual, share)
+  return old + math.floor((actual - old) / share)
 end
 
-function fair_share.learn_duration(task_type, actual)
-  local old = number(act.durations, task_type)
-  if not old then
-    if call("HLEN", keys.durations) >= 4096 then return end
-    put(act.durations, task_type, math.max(1, actual))
-  else
-    put(act.durations, task_type, math.max(1, old + math.floor((actual - old) / 8)))
+-- A run of this account took `ms`. It changes the spacing of later submits only.
+function fair_share.learn(account, ms)
+  local actual, mean, own = math.max(1, ms) * 1000, number(act.meta, "pace"), pace_of(account)
+  local paces = hash(keys.pace("new"))
+  put(act.meta, "pace", mean and nearer(mean, actual, 64) or actual)
+  if not get(paces, account) and call("HLEN", paces.key) >= MOST_ACCOUNTS then
+    write({"RENAME", paces.key, keys.pace("old")}) -- the older generation goes
   end
+  put(paces, account, own and nearer(own, actual, 8) or actual)
 end
 
 function fair_share.write()
-  for _, account in pairs(act.accounts) do
-    if account.moved then put(act.meta, "virtual_" .. account.name, account.v) end
-    if account.cleared and not account.is_empty then write({"DEL", account.key}) end
-    local adds, removes = {"ZADD", account.key}, {"ZREM", account.key}
-    for key in pairs(account.changed or NONE) do
-      local fin = account.fins[key]
-      if fin and fin > account.v then
+  for _, ledger in pairs(act.ledgers) do
+    if ledger.moved then put(act.meta, "virtual_" .. ledger.name, ledger.v) end
+    if ledger.cleared and not ledger.is_empty then write({"DEL", ledger.key}) end
+    local adds = {"ZADD", ledger.key}
+    for account in pairs(ledger.changed or NONE) do
+      local fin = ledger.fins[account]
+      if fin and fin > ledger.v then
         adds[#adds + 1] = fin
-        adds[#adds + 1] = key
-      else
-        removes[#removes + 1] = key
+        adds[#adds + 1] = account
       end
     end
-    if not account.cleared then
-      write_many(removes, 1)
-      if account.moved then write({"ZREMRANGEBYSCORE", account.key, "-inf", account.v}) end
-    end
+    if not ledger.cleared and ledger.moved then write({"ZREMRANGEBYSCORE", ledger.key, "-inf", ledger.v}) end
     write_many(adds, 2)
   end
 end

@@ -19,7 +19,7 @@ end
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
-  fair_share.book_start(place, tag)
+  fair_share.started(place, tag)
   choice.book_turn(place)
   limits.take(id, limits.needs_of(sub))
   put_all(t, {

@@ -42,9 +42,9 @@ function handover.offer_straight(t, place)
 end
 
 function handover.start_straight(offer, t, place)
-  local sub, tag, seq = queues.sub_name(place, t), queues.next_stand(t, place)
+  local sub, tag, seq = queues.sub_name(place, t), queues.next_position(t, place)
   put_all(t, {"place", place, "tag", tag, "seq", seq})
-  fair_share.close_books(place)
+  fair_share.run_dry(place)
   workers.not_idle(offer.me)
   overlap.remember(sub)
   grants.begin_run(offer, t, sub)

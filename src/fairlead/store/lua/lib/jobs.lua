@@ -3,6 +3,7 @@
 
 local int = unit.int
 local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
+local change_count = hashes.change_count
 local setting = acts.setting
 
 function jobs.record(id)
@@ -19,6 +20,7 @@ function jobs.stages_of(job)
 end
 
 function jobs.end_job(job, status, now)
+  change_count(act.meta, "jobs_open", -1)
   put(job, "status", status)
   put(job, "finished", now)
   job.ttl = setting(status == "FAILED" and "dead_ttl" or "finished_ttl")

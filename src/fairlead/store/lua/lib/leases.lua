@@ -8,7 +8,7 @@ local setting, alarm_at = acts.setting, acts.alarm_at
 -- content, which may be large, by those who want it.
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
-  "cost", "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "ahead", "wait_until", "retries",
+  "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
   "crashes",
 }
 

@@ -4,7 +4,6 @@ local hash, get, number, put, change_count = hashes.hash, hashes.get, hashes.num
 local ordered, remove, insert, add, first = sets.ordered, sets.remove, sets.insert, sets.add, sets.first
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
-local AHEAD = -1 -- the tag of those that go ahead of all others of their place
 
 -- The tasks of a place by arrival.
 function queues.age_of(place)
@@ -83,20 +82,20 @@ function queues.dequeue(t, starts_from)
   if backlog.standing_at(place) > 0 then return end
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   local shared = setting("budget") == 0
-  if not shared or backlog.standing_at(other) == 0 then fair_share.close_books(place) end
+  if not shared or backlog.standing_at(other) == 0 then fair_share.run_dry(place) end
 end
 
--- Where a task stands that comes to `place` anew: tag and seq.
-function queues.next_stand(t, place)
-  local cost = fair_share.cost_of(get(t, "type"))
-  put(t, "cost", cost)
-  local tag = fair_share.next_tag(place, get(t, "fair") or "", cost, number(t, "weight") or 1)
-  if get(t, "ahead") then tag = AHEAD end -- charged like any other
-  return tag, next_number("seq")
+-- The tag and the seq of a task that joins `place`. Those of a step were reserved when its job was submitted.
+function queues.next_position(t, place)
+  local account, reserved = get(t, "fair") or "", number(t, "reserved")
+  if reserved and place == get(t, "priority") .. "n" then
+    return fair_share.reserved_tag(place, reserved), number(t, "reserved_seq")
+  end
+  return fair_share.reserve(place, account, fair_share.stride(account, number(t, "weight") or 1), 1), next_number("seq")
 end
 
 function queues.enter(t, place)
-  queues.enqueue(t, place, queues.next_stand(t, place))
+  queues.enqueue(t, place, queues.next_position(t, place))
 end
 
 -- When may a sub-queue with this head ask for a hold? Only those with several slots limits ever do.

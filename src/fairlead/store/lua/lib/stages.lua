@@ -2,7 +2,6 @@
 
 local int = unit.int
 local get, number, put = hashes.get, hashes.number, hashes.put
-local setting = acts.setting
 
 local MOST_CONTEXT = 1048576 -- bytes, of all results of a job
 
@@ -15,12 +14,15 @@ function stages.missing_steps(job, stage)
   return missing, submits.refusal_of_all(missing)
 end
 
--- Queues these steps. Those of a started job go ahead of new ones, if the namespace wants it; they are as old as the job is.
+-- Queues these steps, each where a place was reserved for it when the job was submitted; later ones are as old as the job is.
 function stages.queue_steps(job, specs, now)
-  local later = number(job, "step") > 0
+  local later, tag = number(job, "step") > 0, number(job, "tag")
   for _, spec in ipairs(specs) do
     spec.arrival = later and number(job, "created") or nil
-    if later and setting("started_first") == 1 then spec.facts.ahead = "1" end
+    if tag then
+      local step = tonumber(spec.facts.step)
+      spec.facts.reserved, spec.facts.reserved_seq = tag + step * number(job, "stride"), number(job, "seq") + step
+    end
     submits.submit(spec, now, true)
   end
   put(job, "open", #specs)

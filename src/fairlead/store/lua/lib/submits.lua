@@ -73,7 +73,7 @@ local function make_record(spec, now)
     type = spec.type, parameters = spec.parameters, priority = spec.priority, timeout = spec.timeout,
     max_retries = spec.max_retries, weight = spec.weight, created = now, capabilities = given(spec.capabilities),
     limits = given(spec.limits), fair = given(spec.fair),
-    state = false, arrival = false, place = false, tag = false, seq = false, cost = false, -- room for what comes next
+    state = false, arrival = false, place = false, tag = false, seq = false, -- room for what comes next
   })
   t.id = spec.id
   for field, value in pairs(spec.facts or NONE) do put(t, field, value) end

@@ -17,7 +17,7 @@ function time.end_run(id, now)
   elseif get(t, "stopping") then
     leases.drop(t)
   elseif now >= number(t, "deadline") then
-    endings.book_run(t, now)
+    endings.learn_run(t, now)
     endings.fail_run(t, "expire", OVERDUE, now)
   else
     endings.crash(t, "expire", now)

@@ -1,0 +1,166 @@
+"""Shares between those who wait: by starts and weight, whenever they came, however long their tasks take."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+import pytest
+
+from fairlead.job import NewJob, NewStep
+from fairlead.settings import Admission, Fairness, Settings
+from fairlead.store.reports import Completed
+from fairlead.store.store import Store
+from fairlead.task import NewTask, Task
+from tests.conftest import Clock
+from tests.servers import Server
+from tests.store.looking import new
+
+STARTS = 2_000
+
+
+@pytest.fixture
+def server(start_server: Callable[[str], Server]) -> Server:
+    """These count thousands of starts; that all servers do the same is shown elsewhere."""
+    return start_server("valkey")
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(admission=Admission(max_queued_per_user=10_000), fairness=Fairness(weights={"triple": 3}))
+
+
+class Slot:
+    """One worker that starts one task after the other, each of which takes as long as `seconds` says."""
+
+    def __init__(self, store: Store, clock: Clock, seconds: Callable[[Task], float]) -> None:
+        self.store, self.clock, self.seconds = store, clock, seconds
+        self.started: list[Task] = []
+        self.served: dict[str | None, float] = defaultdict(float)
+
+    async def serve(self, starts: int) -> Counter[str | None]:
+        """Starts by user."""
+        first = len(self.started)
+        await self.store.workers.register("w", capacity=1)
+        reports: list[Completed] = []
+        for _ in range(starts):
+            _, claimed = await self.store.report("w", reports, claim=1)
+            (task,) = claimed.tasks
+            self.started.append(task)
+            ran = self.seconds(task)
+            self.clock.pass_ms(int(ran * 1000))
+            self.served[task.user_id] += ran
+            reports = [Completed(task.task_id, task.fence)]
+            if self.clock.now % 7 == 0:
+                await self.store.workers.heartbeat("w")
+        await self.store.report("w", reports)
+        return Counter(task.user_id for task in self.started[first:])
+
+
+async def submit(store: Store, *tasks: NewTask) -> None:
+    for first in range(0, len(tasks), 200):
+        await store.submit(*tasks[first : first + 200])
+
+
+async def test_users_who_came_before_and_after_the_first_run_of_a_type(store: Store, clock: Clock) -> None:
+    await submit(store, *[new(user_id="ann") for _ in range(1_500)])
+    slot = Slot(store, clock, lambda task: 0.01)
+    await slot.serve(1)
+    await submit(store, *[new(user_id="bob") for _ in range(1_500)])
+    starts = await slot.serve(STARTS)
+    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+
+
+async def test_a_type_that_becomes_faster_between_two_submits(store: Store, clock: Clock) -> None:
+    await submit(store, *[new(user_id="ann") for _ in range(1_500)])
+    slot = Slot(store, clock, lambda task: 1.0)
+    await slot.serve(20)
+    await submit(store, *[new(user_id="bob") for _ in range(1_500)])
+    slot.seconds = lambda task: 0.01
+    starts = await slot.serve(STARTS)
+    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+
+
+async def test_starts_go_by_weight(store: Store, clock: Clock) -> None:
+    await submit(store, *[new(user_id=user) for _ in range(1_600) for user in ("triple", "single")])
+    starts = await Slot(store, clock, lambda task: 0.01).serve(STARTS)
+    assert 2.7 <= starts["triple"] / starts["single"] <= 3.3
+
+
+async def test_jobs_of_many_steps_get_no_more_than_single_tasks(store: Store, clock: Clock) -> None:
+    stages = [[NewStep(f"s{n}", "step")] for n in range(32)]
+    for _ in range(40):
+        await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
+    await submit(store, *[new("single", user_id="bob") for _ in range(1_100)])
+    starts = await Slot(store, clock, lambda task: 10.0).serve(STARTS)
+    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+
+
+async def test_jobs_that_begin_with_a_tiny_step_get_no_more_service_than_single_tasks(
+    store: Store, clock: Clock
+) -> None:
+    stages = [[NewStep("tiny", "tiny")], *([NewStep("heavy", "heavy")] for _ in range(31))]
+    for _ in range(100):
+        await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
+    await submit(store, *[new("heavy", user_id="bob") for _ in range(1_000)])
+    slot = Slot(store, clock, lambda task: 10.0 if task.task_type == "heavy" else 0.1)
+    await slot.serve(1_800)
+    assert 0.8 <= slot.served["ann"] / slot.served["bob"] <= 1.2
+
+
+async def test_the_steps_of_a_started_job_go_before_later_work_of_their_own_user(
+    store: Store, clock: Clock
+) -> None:
+    stages = [[NewStep("a", "step")], [NewStep("b", "step")], [NewStep("c", "step")]]
+    job = await store.jobs.submit(NewJob(feature_name="short", stages=stages, user_id="ann"))
+    await submit(store, *[new("single", user_id="ann") for _ in range(3)])
+    slot = Slot(store, clock, lambda task: 1.0)
+    await slot.serve(6)
+    assert [task.job_id for task in slot.started] == [job.job_id] * 3 + [None] * 3
+
+
+async def test_the_same_user_of_two_tenants_is_two_accounts(store: Store, clock: Clock) -> None:
+    await submit(store, *[new(user_id="1", tenant="a") for _ in range(300)])
+    await submit(store, *[new(user_id=str(n % 2), tenant="b") for n in range(300)])
+    slot = Slot(store, clock, lambda task: 0.01)
+    await slot.serve(300)
+    starts = Counter((task.tenant, task.user_id) for task in slot.started)
+    assert starts == {("a", "1"): 100, ("b", "0"): 100, ("b", "1"): 100}
+
+
+async def test_the_tasks_of_one_user_type_and_priority_start_in_the_order_they_came(
+    store: Store, clock: Clock
+) -> None:
+    kinds = [("ann", "a"), ("ann", "b"), ("bob", "a")]
+    wanted = [new(kind, user_id=user) for n in range(300) for user, kind in kinds[n % 3 :] + kinds[: n % 3]]
+    await submit(store, *wanted)
+    slot = Slot(store, clock, lambda task: hash(task.task_id) % 97 / 10)
+    await slot.serve(600)
+    order = {task.task_id: number for number, task in enumerate(wanted)}
+    for user, kind in kinds:
+        mine = [order[t.task_id] for t in slot.started if (t.user_id, t.task_type) == (user, kind)]
+        assert mine == sorted(mine)
+        came = [order[t.task_id] for t in wanted if (t.user_id, t.task_type) == (user, kind)]
+        assert mine == came[: len(mine)]  # and nobody was left behind
+
+
+class TestByTenant:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        fairness = Fairness(by="tenant", weights={"gold": 2})
+        return Settings(admission=Admission(max_queued_per_user=10_000), fairness=fairness)
+
+    async def test_a_tenant_of_a_hundred_users_gets_what_a_tenant_of_one_gets(
+        self, store: Store, clock: Clock
+    ) -> None:
+        await submit(store, *[new(tenant="many", user_id=f"u{n % 100}") for n in range(1_500)])
+        await submit(store, *[new(tenant="one", user_id="u") for _ in range(1_500)])
+        slot = Slot(store, clock, lambda task: 0.01)
+        await slot.serve(STARTS)
+        starts = Counter(task.tenant for task in slot.started)
+        assert 0.9 <= starts["many"] / starts["one"] <= 1.1
+
+    async def test_tenants_go_by_weight(self, store: Store, clock: Clock) -> None:
+        await submit(store, *[new(tenant=name) for _ in range(700) for name in ("gold", "plain")])
+        slot = Slot(store, clock, lambda task: 0.01)
+        await slot.serve(900)
+        starts = Counter(task.tenant for task in slot.started)
+        assert 1.8 <= starts["gold"] / starts["plain"] <= 2.2
