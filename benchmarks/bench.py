@@ -30,10 +30,14 @@ namespaces = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """How to run: on which server ("valkey", "redis" or a URL), and whether only to see that it runs."""
+    """How to run: on which server ("valkey", "redis" or a URL), and whether only to see that it runs.
+
+    `customers`: how many `breadth` has; None: its default.
+    """
 
     server: str = "valkey"
     quick: bool = False
+    customers: int | None = None
 
     @property
     def own(self) -> bool:
@@ -49,10 +53,15 @@ class Bench:
         with running(kind or self.server, *options) as server:
             yield server.url
 
+    def require_private_server(self) -> None:
+        """For scenarios that read the server's slow log, which they configure for themselves."""
+        if not self.own:
+            raise SystemExit("this scenario needs a private server: --server valkey or --server redis")
+
     @contextlib.asynccontextmanager
-    async def store(self, url: str) -> AsyncIterator[Store]:
+    async def store(self, url: str, settings: Settings = SETTINGS) -> AsyncIterator[Store]:
         """A store on a namespace of its own, which is wiped at the end when the server is not ours."""
-        async with Store.connect(url, f"bench-{os.getpid()}-{next(namespaces)}", SETTINGS) as store:
+        async with Store.connect(url, f"bench-{os.getpid()}-{next(namespaces)}", settings) as store:
             try:
                 yield store
             finally:

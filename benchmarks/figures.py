@@ -55,10 +55,22 @@ class Ratio:
     target: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that must be so in a case, however fast or slow it is."""
+
+    case: str
+    name: str
+    held: bool
+    detail: str = ""
+
+
 @dataclass
 class Outcome:
     figures: list[Figure] = field(default_factory=list)
     ratios: list[Ratio] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)  # case -> the error that ended it
     servers: dict[str, Mapping[str, str]] = field(default_factory=dict)  # label -> version and settings
     notes: list[str] = field(default_factory=list)
 

@@ -40,10 +40,7 @@ def _cases(bench: Bench) -> list[tuple[str, str, tuple[str, ...]]]:
 
 async def _measure(store: Store, case: str, count: int, calm: float) -> list[Figure]:
     client, keys = store.connection.client, store.connection.keys
-    await _submit(store, 1)  # the server keeps the script
-    before = await _used(client, calm)
-    one = await _submit(store, count)
-    full = await _used(client, calm)
+    before, full, one = await weigh(store, count, calm)
     events = await _size(client, keys.key("events"))
     await drop_events(store)
     used = (await _used(client, calm) - before) / count
@@ -60,6 +57,15 @@ async def _measure(store: Store, case: str, count: int, calm: float) -> list[Fig
         "event": events / count,
     }
     return [Figure(case, measure, "bytes", [value]) for measure, value in values.items()]
+
+
+async def weigh(store: Store, count: int, calm: float) -> tuple[int, int, str]:
+    """Bytes used before and after `count` small tasks were queued, with their events; the last one's id."""
+    client = store.connection.client
+    await _submit(store, 1)  # the server keeps the script
+    before = await _used(client, calm)
+    last = await _submit(store, count)
+    return before, await _used(client, calm), last
 
 
 async def _submit(store: Store, count: int) -> str:

@@ -29,6 +29,8 @@ def as_json(scenario: str, outcome: Outcome, *, quick: bool, note: str, load_bef
         "repeated": max(len(figure.values) for figure in outcome.figures),
         "figures": [figure.as_json() for figure in outcome.figures],
         "ratios": [asdict(ratio) for ratio in outcome.ratios],
+        "checks": [asdict(check) for check in outcome.checks],
+        "refused": outcome.refused,
         "notes": outcome.notes,
     }
 
@@ -75,6 +77,11 @@ def show(console: Console, scenario: str, outcome: Outcome) -> None:
         console.print(
             f"  {ratio.name}: [bold]{ratio.medians:.3g}[/] (best to best {ratio.bests:.3g}) {target}"
         )
+    for check in outcome.checks:
+        if not check.held:
+            console.print(f"  {check.case}: not held: {check.name}. {check.detail}", highlight=False)
+    for case, problem in outcome.refused.items():
+        console.print(f"  {case}: refused, {problem}", highlight=False)
 
 
 def _cell(figure: Figure | None) -> str:
