@@ -6,13 +6,14 @@ import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter, validators
 from rich.console import Console
 
-from benchmarks import depth, http, live, memory, pickup, record, throughput
+from benchmarks import breadth, depth, http, live, memory, pickup, record, storm, throughput
 from benchmarks.bench import Bench
+from benchmarks.breadth_scenes import BATCH
 from benchmarks.peers import run as beside
 from benchmarks.peers.scenarios import Sizes
 from benchmarks.peers.scenarios import quick as quick_sizes
@@ -21,6 +22,8 @@ from tests.servers import binary
 
 SCENARIOS = {
     "depth": depth.run,
+    "breadth": breadth.run,
+    "storm": storm.run,
     "throughput": throughput.run,
     "memory": memory.run,
     "pickup": pickup.run,
@@ -34,9 +37,10 @@ app = App(name="benchmarks", help="Fairlead measured. Without names: every scena
 
 @app.default
 def main(
-    *scenarios: Literal["depth", "throughput", "memory", "pickup", "http", "live"],
+    *scenarios: Literal["depth", "breadth", "storm", "throughput", "memory", "pickup", "http", "live"],
     quick: bool = False,
     server: str = "valkey",
+    customers: Annotated[int | None, Parameter(validator=validators.Number(gte=BATCH))] = None,
     out: Path | None = None,
     note: str = "",
 ) -> None:
@@ -47,6 +51,8 @@ def main(
         Small sizes, one repetition: to see that it runs, not to learn anything.
     server
         valkey (the embedded one), redis (of the PATH), or the URL of a running server.
+    customers
+        How many customers `breadth` has, each with its own limit. Default: 10,000.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note
@@ -55,7 +61,7 @@ def main(
     results = {}
     for name in scenarios or SCENARIOS:
         load_before = os.getloadavg()[0]
-        outcome = asyncio.run(SCENARIOS[name](Bench(server, quick)))
+        outcome = asyncio.run(SCENARIOS[name](Bench(server, quick, customers)))
         record.show(Console(), name, outcome)
         results[name] = record.as_json(name, outcome, quick=quick, note=note, load_before=load_before)
         if out is None:

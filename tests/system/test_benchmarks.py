@@ -4,22 +4,24 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ("depth", "throughput", "memory", "pickup", "http", "live")
+ORDER = "better priorities started first"  # among what falls due at once: reported, not required yet
 
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_scenario_runs_and_writes_its_figures(scenario: str, tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
+def run(scenario: str, folder: Path) -> dict[str, Any]:
+    """What a scenario leaves when it runs in its small size."""
+    out = folder / "out.json"
     command = [sys.executable, "-m", "benchmarks", scenario, "--quick", "--out", str(out)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert ran.returncode == 0, ran.stderr
-    result = json.loads(out.read_text())[scenario]
+    result: dict[str, Any] = json.loads(out.read_text())[scenario]
     assert result["quick"] is True
     assert {"date", "machine", "versions", "servers", "repeated", "ratios", "notes"} <= result.keys()
     assert {"cpu", "cores", "memory", "kernel"} <= result["machine"].keys()
@@ -28,6 +30,51 @@ def test_a_scenario_runs_and_writes_its_figures(scenario: str, tmp_path: Path) -
         assert figure["repeated"] >= 1
         assert isinstance(figure["median"], float)
         assert figure["better"] in ("less", "more")
+    return result
+
+
+def medians(result: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """By case and measure."""
+    cases: dict[str, dict[str, float]] = {}
+    for figure in result["figures"]:
+        cases.setdefault(figure["case"], {})[figure["measure"]] = figure["median"]
+    return cases
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_runs_and_writes_its_figures(scenario: str, tmp_path: Path) -> None:
+    run(scenario, tmp_path)
+
+
+def test_breadth_compares_every_case_with_one_type_without_a_limit(tmp_path: Path) -> None:
+    result = run("breadth", tmp_path)
+    assert result["refused"] == {}
+    cases = medians(result)
+    assert len(cases) == 8
+    acts = {act + size for act in ("submit", "claim", "complete") for size in ("", ", of 100")}
+    measured = acts | {"explain", "limit status"}
+    for case, values in cases.items():
+        assert measured <= values.keys(), case
+        assert all(value > 0 for value in values.values()), case
+    assert "bytes per task, event included" in cases["1 type"]
+    assert {ratio["name"] for ratio in result["ratios"]} == {
+        f"{measure}: {case} to 1 type" for measure in measured for case in cases if case != "1 type"
+    }
+
+
+def test_in_every_storm_everything_is_accepted_and_starts(tmp_path: Path) -> None:
+    result = run("storm", tmp_path)
+    assert result["refused"] == {}
+    cases = medians(result)
+    assert len(cases) == 11
+    for case, values in cases.items():
+        assert {"slowest act", "acts over 20 ms"} <= values.keys(), case
+    assert {check["case"] for check in result["checks"]} == cases.keys()
+    broken = [check for check in result["checks"] if not check["held"] and check["name"] != ORDER]
+    assert broken == []
+    assert [check["case"] for check in result["checks"] if check["name"] == ORDER] == [
+        "2,000 tasks due at once"
+    ]
 
 
 def test_fairlead_runs_beside_the_peers_and_every_figure_is_taken(tmp_path: Path) -> None:
@@ -64,3 +111,20 @@ def test_an_unknown_peer_is_refused_with_the_names_there_are() -> None:
 def test_an_unknown_scenario_is_refused() -> None:
     command = [sys.executable, "-m", "benchmarks", "speed"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, timeout=200, check=False).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("breadth", "--customers", "5"), "Must be >= 100"),
+        (("storm", "--server", "redis://127.0.0.1:1"), "needs a private server"),
+    ],
+)
+def test_what_a_scenario_cannot_do_is_refused_with_the_reason(
+    arguments: tuple[str, ...], reason: str
+) -> None:
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert ran.returncode != 0
+    assert reason in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
