@@ -356,6 +356,15 @@ class Machine(RuleBasedStateMachine):
     def change_limit(self, name: str, count: int) -> None:
         self.set_slots(name, count)
 
+    @rule(
+        count=st.sampled_from([1, 7, 10, 300]), period=st.sampled_from([3, 10, 60]), burst=st.integers(1, 5)
+    )
+    def change_rate(self, count: int, period: int, burst: int) -> None:
+        self.both(
+            lambda: self.twin.set_limit("api", None, count, period * 1000, burst, now=self.now),
+            self.store.limits.set("api", Rate(count=count, period_seconds=period, burst=burst)),
+        )
+
     @rule(name=st.sampled_from(LIMITS), paused=st.booleans())
     def pause(self, name: str, paused: bool) -> None:
         self.both(

@@ -105,3 +105,14 @@ async def test_what_is_no_rate_is_refused(store: Store, rate: Rate) -> None:
     with pytest.raises(errors.InvalidInput, match="whole number from 1"):
         await store.api_keys.create("web", ["submit"], rate=rate)
     assert await store.api_keys.all() == []
+
+
+async def test_a_clock_that_is_set_back_refuses_a_key_for_no_longer_than_its_rate(
+    store: Store, clock: Clock
+) -> None:
+    key = await made(store)
+    await store.api_keys.spend(key.id, 10, None)
+    clock.pass_seconds(-600)
+    assert await refused_for(store, key) == 0.1
+    clock.pass_ms(100)
+    await store.api_keys.spend(key.id, 1, None)

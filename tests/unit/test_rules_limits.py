@@ -46,7 +46,7 @@ def test_a_rate_never_gives_more_than_its_burst_and_what_grew_back(
             rate.take(units, now)
             taken.append((now, units))
         elif units <= burst:
-            again = rate.refilled_at(units)
+            again = rate.refilled_at(units, now)
             assert rate.room(again - 1) < units <= rate.room(again)
     for first, (since, _) in enumerate(taken):
         for last in range(first, len(taken)):
@@ -75,6 +75,25 @@ def test_a_rate_that_is_set_again_remembers_what_was_taken() -> None:
         twin.acquire("r", "m", 1, 100, 999)
     twin.set_limit("r", slots=2, now=0)
     twin.acquire("r", "m", 1, 100, 999)
+
+
+def test_a_rate_that_is_changed_owes_the_same_units_at_its_new_pace() -> None:
+    twin = twin_with({})
+    twin.set_limit("r", count=60, period_ms=3_600_000, now=0)
+    twin.acquire("r", "l", 60, 100, 0)
+    twin.set_limit("r", count=100, period_ms=1000, now=0)
+    assert twin.ledger.room("r", 0) == 40
+    twin.set_limit("r", count=1, period_ms=1000, burst=2, now=0)
+    assert (twin.ledger.room("r", 999), twin.ledger.room("r", 1000)) == (0, 1), "no more than its burst"
+    twin.set_limit("r", count=1, period_ms=1000, burst=2, now=1500)
+    assert (twin.ledger.room("r", 1999), twin.ledger.room("r", 2000)) == (1, 2)
+
+
+def test_a_rate_whose_clock_is_set_back_owes_its_burst_at_most() -> None:
+    rate = Rate(1, 1000, 2)
+    rate.take(2, 600_000)
+    assert (rate.room(0), rate.refilled_at(1, 0)) == (0, 1000)
+    assert (rate.room(999), rate.room(1000), rate.room(2000)) == (0, 1, 2)
 
 
 # Slots

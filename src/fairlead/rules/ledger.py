@@ -61,13 +61,13 @@ class Ledger:
 
     # Changes by the operator
 
-    def define(self, name: str, limit: Limit) -> None:
-        """A limit that is there keeps its pause and, as a rate, what was taken of it."""
+    def define(self, name: str, limit: Limit, now: int) -> None:
+        """A limit that is there keeps its pause and, as a rate, the units that it owes."""
         old = self.limits.get(name)
         if old:
             limit.paused = old.paused
         if isinstance(old, Rate) and isinstance(limit, Rate):
-            limit.tat = old.tat
+            limit.take_over(old, now)
         self.limits[name] = limit
         self._end_hopeless_holds(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,15 +52,30 @@ class Rate:
     def room(self, now: int) -> int:
         if self.paused:
             return 0
-        missing = max(self.tat - now * 1000, 0)
+        missing = max(self._grown_back_at(now) - now * 1000, 0)
         return min(self.burst, (self.burst * self.interval - missing) // self.interval)
 
     def take(self, units: int, now: int) -> None:
-        self.tat = max(self.tat, now * 1000) + units * self.interval
+        self.tat = max(self._grown_back_at(now), now * 1000) + units * self.interval
 
-    def refilled_at(self, units: int) -> int:
+    def refilled_at(self, units: int, now: int) -> int:
         """The first millisecond at which `units` are there again."""
-        return -(((self.burst - units) * self.interval - self.tat) // 1000)
+        return -(((self.burst - units) * self.interval - self._grown_back_at(now)) // 1000)
+
+    def take_over(self, old: Rate, now: int) -> None:
+        """It owes the units that the rate before it owes now, up to its own burst.
+
+        By way of floats, rounded down to whole microseconds: as the store calculates.
+        """
+        debt = max(old._grown_back_at(now) - now * 1000, 0)
+        self.tat = now * 1000 + min(
+            math.floor(debt / old.interval * self.interval), self.burst * self.interval
+        )
+
+    def _grown_back_at(self, now: int) -> int:
+        """It owes its burst at most: what lies beyond that is from before the clock was set back."""
+        self.tat = min(self.tat, now * 1000 + self.burst * self.interval)
+        return self.tat
 
 
 Limit = Slots | Rate

@@ -63,7 +63,7 @@ def next_instant(board: Board, now: int) -> int | None:
         *(at for at, _ in _delay_ends(board)),
         *(at for at, _ in _patience_ends(board)),
         *(at for place in STEPS for at, _ in _promotions(board, place)),
-        *_refills(board),
+        *_refills(board, now),
     ]
     return min((at for at in instants if at > now), default=None)
 
@@ -92,10 +92,10 @@ def _promotions(board: Board, place: Place) -> list[tuple[int, Task]]:
     return [(at, task) for at, task in here if at is not None]
 
 
-def _refills(board: Board) -> Iterator[int]:
+def _refills(board: Board, now: int) -> Iterator[int]:
     """When each rate will have what a waiting task needs of it."""
     for task in board.queued.values():
         for name, units in task.limits.items():
             limit = board.ledger.limits[name]
             if isinstance(limit, Rate):
-                yield limit.refilled_at(units)
+                yield limit.refilled_at(units, now)

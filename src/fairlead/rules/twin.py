@@ -47,7 +47,7 @@ class Twin(Board):
             limit = Rate(count, period_ms, count if burst is None else burst)
         else:
             raise InvalidInput("limit", "needs slots, or a count and a period")
-        self.ledger.define(name, limit)
+        self.ledger.define(name, limit, now)
 
     def pause_limit(self, name: str, paused: bool, now: int) -> None:
         if name not in self.ledger.limits:

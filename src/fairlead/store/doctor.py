@@ -88,6 +88,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_tasks.events_are_a_path,
     nothing_left_at_rest,
     doctor_limits.within_limits,
+    doctor_limits.refills_are_near,
     doctor_places.homes,
     doctor_places.stands,
     doctor_places.lots,

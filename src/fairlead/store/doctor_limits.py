@@ -89,6 +89,18 @@ def within_limits(s: Snapshot) -> Iterator[Breach]:
             yield Breach("S1", f"limit {name} allows {most} units, but {used} are in use", name)
 
 
+def refills_are_near(s: Snapshot) -> Iterator[Breach]:
+    """S4: what waits for a rate waits no longer than the burst of that rate takes to grow back."""
+    if number(s.meta, "rated") > s.now:  # the clock was set back, and nobody has claimed since
+        return
+    for lot in s.zset("refills").keys() & s.sets.get("parked", {}).keys():
+        refill, limit = s.zset("refills")[lot], s.limits.get(lot.partition("=")[0], {})
+        latest = s.now + -(-number(limit, "burst") * number(limit, "interval") // 1000)
+        if limit.get("kind") == "rate" and refill > latest:
+            sentence = f"lot {lot} has its refill at {refill:.0f}, but all of its burst is there at {latest}"
+            yield Breach("S4", sentence, f"refill {lot}")
+
+
 def declarations(s: Snapshot) -> Iterator[Breach]:
     """K3: what is declared of a type can be read by a submit, and names limits that are defined."""
     for field, declared in s.hash("types").items():

@@ -24,7 +24,11 @@ class Key:
 
 #: Kept for the life of the namespace, bounded by configuration and not by traffic.
 FIXED = (
-    Key("meta", "hash", "schema, counters (seq, fence), policy, virtual times, streaks, the next alarm"),
+    Key(
+        "meta",
+        "hash",
+        "schema, counters (seq, fence), policy, virtual times, streaks, the next alarm, when rates were used",
+    ),
     Key("limits", "zset", "names of all limits"),
     Key(
         "limit",

@@ -25,7 +25,7 @@ time.advance(now) -- nobody else may be there to notice that a lease ran out
 queues.settle()
 if limits.room(wanted, 2, false) < count then
   waking.settle_and_commit()
-  return {"limit_full", is_rate and not get(wanted, "paused") and int(limits.refilled_at(wanted, count)) or ""}
+  return {"limit_full", is_rate and not get(wanted, "paused") and int(rates.refilled_at(wanted, count)) or ""}
 end
 
 overlap.remember_company(limit, {}, nil)

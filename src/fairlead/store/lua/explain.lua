@@ -46,7 +46,7 @@ for _, need in ipairs(limits.needs_of(sub)) do
     local is_rate = get(limit, "kind") == "rate"
     blocked[#blocked + 1] = {
       limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = number(limit, is_rate and "burst" or "limit"),
-      paused = get(limit, "paused") ~= nil, free_at = is_rate and limits.refilled_at(limit, need.units) or nil,
+      paused = get(limit, "paused") ~= nil, free_at = is_rate and rates.refilled_at(limit, need.units) or nil,
     }
     if hold and hold ~= sub and limits.room(limit, limits.class_of(sub), true) >= need.units then held_for = get(act.holds, hold) end
   end

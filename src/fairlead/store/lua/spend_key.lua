@@ -16,10 +16,14 @@ local burst = number(record, "burst") or tonumber(usual_burst)
 if not interval then return {"ok"} end
 if tonumber(tasks) > burst then return {"over_burst", int(burst)} end -- it would be refused for ever
 
-local now_us = now * 1000
-local tat = math.max(number(record, "tat") or 0, now_us) + tasks * interval
-local early = tat - burst * interval - now_us
+local now_us, known = now * 1000, number(record, "tat") or 0
+-- it owes its burst at most: what lies beyond that is from before the clock was set back, or of another rate
+local owes_until = math.min(math.max(known, now_us), now_us + burst * interval)
+local early = owes_until + (tasks - burst) * interval - now_us
+if early <= 0 then owes_until = owes_until + tasks * interval end
+if early <= 0 or owes_until < known then
+  put(record, "tat", owes_until)
+  commit()
+end
 if early > 0 then return {"rate_limited", int(math.ceil(early / 1000))} end
-put(record, "tat", tat)
-commit()
 return {"ok"}

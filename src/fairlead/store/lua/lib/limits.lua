@@ -1,7 +1,7 @@
 -- Limits: what is allowed, what is used, what is held back.
 
 local hash, load_fields, get, number, put = hashes.hash, hashes.load_fields, hashes.get, hashes.number, hashes.put
-local ordered = sets.ordered
+local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
 
 local LIMIT_FIELDS = {
   "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered",
@@ -69,12 +69,7 @@ end
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 function limits.room(limit, class, is_owner)
   if get(limit, "paused") then return 0 end
-  if get(limit, "kind") == "rate" then
-    local interval, burst = number(limit, "interval"), number(limit, "burst")
-    local now_us = act.instant * 1000
-    local tat = math.max(number(limit, "tat") or 0, now_us)
-    return math.min(burst, math.floor((now_us + burst * interval - tat) / interval))
-  end
+  if get(limit, "kind") == "rate" then return rates.room(limit) end
   local free = number(limit, "limit") - (number(limit, "used") or 0)
   local hold = get(limit, "hold")
   if hold and not is_owner and class >= limits.class_of(hold) then free = free - number(limit, "hold_units") end
@@ -83,8 +78,7 @@ end
 
 -- The instant in ms at which a rate limit has `units` again.
 function limits.refilled_at(limit, units)
-  local interval, burst = number(limit, "interval"), number(limit, "burst")
-  return math.ceil(((number(limit, "tat") or 0) + (units - burst) * interval) / 1000)
+  return rates.refilled_at(limit, units)
 end
 
 -- The first of its limits, by name, that has no room for this sub-queue; nil when it can start.
@@ -99,7 +93,7 @@ function limits.take(holder, list)
   for _, need in ipairs(list) do
     local limit = limits.of(need.name)
     if get(limit, "kind") == "rate" then
-      put(limit, "tat", math.max(number(limit, "tat") or 0, act.instant * 1000) + need.units * number(limit, "interval"))
+      rates.take(limit, need.units)
     else
       put(limit, "used", (number(limit, "used") or 0) + need.units)
       put(limit, "held:" .. holder, need.units)
@@ -125,9 +119,6 @@ function limits.free(holder, list)
   end
 end
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
-
 function limits.define(name, kind, limit, interval, burst)
   limits.of(name)
   local view = act.limit_views[name]
@@ -137,6 +128,7 @@ function limits.define(name, kind, limit, interval, burst)
     put(view, "redefined", number(act.meta, "fence") or 0)
     for _, lot in ipairs(members(ordered(keys.lots(name)))) do remove(ordered(keys.refills), lot) end
   end
+  if was == "rate" and kind == "rate" then rates.rescale(view, tonumber(interval), tonumber(burst)) end
   put(view, "kind", kind)
   put(view, "limit", kind == "slots" and tonumber(limit) or nil)
   put(view, "interval", kind == "rate" and tonumber(interval) or nil)

@@ -113,6 +113,7 @@ end
 
 -- Everything due by now; when a kind had more than fits, the alarm stays so that the next act goes on.
 function time.advance(now)
+  rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")
   if not alarm or alarm > now then return end
   local most = math.max(time.end_leases(now), time.promote_due(now))
