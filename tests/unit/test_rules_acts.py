@@ -282,10 +282,29 @@ def test_a_delayed_task_enters_when_its_time_has_come(twin: Twin) -> None:
     assert (task.state, task.arrival) == (State.QUEUED, 50)
 
 
-def test_what_is_due_happens_in_the_order_of_its_instants_then_ids(twin: Twin) -> None:
-    for name, run_at in (("c", 20), ("b", 20), ("a", 30)):
+def test_what_is_due_is_queued_in_the_order_of_its_instants_then_of_submits(twin: Twin) -> None:
+    for name, run_at in (("c", 20), ("b", 20), ("a", 10)):
         twin.submit(NewTask(name, "k", run_at=run_at), 0)
-    assert twin.claim("w", 3, LEASE, 50) == ["b", "c", "a"]
+    assert twin.claim("w", 3, LEASE, 50) == ["a", "c", "b"]
+
+
+def test_of_what_is_due_the_best_priority_is_queued_first() -> None:
+    twin = Twin(Policy(batch=2))
+    for name, base in (("a", 2), ("b", 2), ("c", 0), ("d", 1)):
+        twin.submit(NewTask(name, "k", base, run_at=10), 0)
+    twin.promote(10)
+    assert list(twin.queued) == ["c", "d"]
+
+
+def test_nothing_worse_starts_while_something_better_is_due_and_not_queued() -> None:
+    twin = Twin(Policy(batch=1))
+    twin.register(Worker("w", capacity=9), 0)
+    twin.submit(NewTask("low", "k", 2), 0)
+    for name in ("a", "b", "c"):
+        twin.submit(NewTask(name, "k", 1, run_at=10), 0)
+    assert twin.claim("w", 9, LEASE, 10) == ["a"]
+    assert twin.claim("w", 9, LEASE, 10) == ["b"]
+    assert twin.claim("w", 9, LEASE, 10) == ["c", "low"]
 
 
 def test_a_run_at_that_has_passed_means_now(twin: Twin) -> None:

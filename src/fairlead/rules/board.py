@@ -63,7 +63,8 @@ class Board:
             self.shares.ledger(task.place).run_dry()
 
     def delay(self, task: Task, run_at: int) -> None:
-        task.state, task.run_at = State.DELAYED, run_at
+        self.last_seq += 1
+        task.state, task.run_at, task.seq = State.DELAYED, run_at, self.last_seq
         self.delayed[task.id] = task
 
     def start(self, task: Task, worker: Worker, lease_ms: int, now: int) -> None:

@@ -44,9 +44,9 @@ def lose(board: Board, worker: str, now: int) -> int:
 
 def promote(board: Board, now: int) -> None:
     batch = board.policy.batch
-    for run_at, task in _due(_delay_ends(board), now, batch):
+    for task in _delays_over(board, now)[:batch]:
         del board.delayed[task.id]
-        board.begin_again(task, run_at)
+        board.begin_again(task, task.run_at or now)
     for _, task in _due(_patience_ends(board), now, batch):
         board.leave(task)
         task.state, task.error_code = State.FAILED, "RESOURCE_EXHAUSTED"
@@ -54,6 +54,11 @@ def promote(board: Board, now: int) -> None:
         for _, task in _due(_promotions(board, place), now, batch):
             board.leave(task)
             board.enter(task, better_place)
+
+
+def overdue(board: Board, now: int) -> Priority:
+    """The best priority of what is due but not queued yet: nothing worse may start before it."""
+    return min((task.base for task in _delays_over(board, now)), default=Priority.LOW)
 
 
 def next_instant(board: Board, now: int) -> int | None:
@@ -81,6 +86,12 @@ def _lease_ends(board: Board) -> list[tuple[int, Task | Lease]]:
 
 def _delay_ends(board: Board) -> list[tuple[int, Task]]:
     return [(task.run_at, task) for task in board.delayed.values() if task.run_at is not None]
+
+
+def _delays_over(board: Board, now: int) -> list[Task]:
+    """The best base priority first, then in the order of their times and submits."""
+    due = [(task.base, run_at, task.seq, task) for run_at, task in _delay_ends(board) if run_at <= now]
+    return [task for *_, task in sorted(due, key=lambda row: row[:3])]
 
 
 def _patience_ends(board: Board) -> list[tuple[int, Task]]:

@@ -112,9 +112,10 @@ class Twin(Board):
         startable = (task for task in self.queued.values() if task.type not in self.paused_types)
         self.ledger.make_holds(startable, self.policy, now)
         started: list[str] = []
+        worst = passing.overdue(self, now)
         while len(started) < want:
             task = choose(
-                self.queued.values(),
+                [task for task in self.queued.values() if task.place.priority <= worst],
                 worker,
                 self.running_on(worker),
                 self.ledger,

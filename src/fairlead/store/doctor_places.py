@@ -192,8 +192,8 @@ def holds(s: Snapshot) -> Iterator[Breach]:
 def alarm(s: Snapshot) -> Iterator[Breach]:
     """S4: the alarm is not later than what time does next."""
     due: list[tuple[float, str]] = []
-    for name in ("leases", "delayed", "waits", "refills"):
-        due += [(instant, f"{member} of {name}") for member, instant in s.zset(name).items()]
+    for (key, member), instant in standing(s, "leases", "delayed", "waits", "refills").items():
+        due.append((instant, f"{member} of {key}"))
     for place, threshold in THRESHOLDS.items():
         if after := number(s.meta, threshold):
             due += [(at + after, f"{task} of age:{place}") for task, at in s.zset("age", place).items()]

@@ -35,15 +35,16 @@ def one_place(s: Snapshot) -> Iterator[Breach]:
             expected[f"queue:{sub_of(record)}", ticket_of(task, record)] = number(record, "tag")
             expected[f"age:{record.get('place', '')}", task] = number(record, "arrival")
         elif state == State.DELAYED:
-            expected["delayed", task] = number(record, "run_at")
-        if state in (State.QUEUED, State.DELAYED) and "wait_until" in record:
+            delayed = f"delayed:{record.get('priority', '')}"
+            expected[delayed, ticket_of(task, record)] = number(record, "run_at")
+        if state == State.QUEUED and "wait_until" in record:
             expected["waits", task] = number(record, "wait_until")
     yield from _misplaced(s, "I1", expected, standing(s, "queue", "age", "delayed", "waits"))
 
 
 def _misplaced(s: Snapshot, invariant: str, expected: Standing, found: Standing) -> Iterator[Breach]:
     for key, member, score, have in differences(expected, found):
-        task = member[13:] if key.startswith("queue:") else member
+        task = member[13:] if key.startswith(("queue:", "delayed:")) else member
         status = _lease_status(s, task) if task.startswith("lease:") else s.status_of(task)
         if have is None:
             sentence = f"{status}, but {key} does not have {member} (expected with score {score:.0f})"

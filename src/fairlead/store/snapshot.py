@@ -212,6 +212,7 @@ def _places(before: Snapshot | None) -> set[str]:
     if not before:
         return set()
     names = {f"age:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
+    names |= {f"delayed:{priority}" for priority in range(3)}
     for sub, home in before.hash("home").items():
         names |= {f"queue:{sub}", f"heads:{sub.partition('|')[0]}"}
         names |= {f"parked:{home[14:]}"} if home[13:14] == "p" else set()

@@ -61,11 +61,12 @@ for _, id in ipairs(offer.ids) do ids[#ids + 1] = id end
 remember(ids)
 workers.heard_of(me, now)
 local has_room = #offer.ids < most and offer.free > 0
-if has_room and offer.steps.left > 0 and wait ~= "0" then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
+local unfinished = has_room and (offer.steps.left == 0 or act.overdue) -- it may find more in the next act
+if has_room and not unfinished and wait ~= "0" then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
 local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before the result is in that makes room for it
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 queues.settle()
 if has_room then act.tell_time = false end -- this one learns of it
 waking.wake_idle()
 commit()
-return {"ok", get(act.meta, "alarm") or "", packed(ids), now, has_room and offer.steps.left == 0 and 1 or 0}
+return {"ok", get(act.meta, "alarm") or "", packed(ids), now, unfinished and 1 or 0}

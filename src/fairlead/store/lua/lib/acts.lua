@@ -11,6 +11,7 @@ function acts.new()
     settings = {}, counters = {}, -- read from and counted on in meta
     instant = nil, -- of this act, in ms
     tell_time = false, -- a waiting worker has to learn of the alarm
+    overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
     limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
     freed_limits = {}, -- limit -> leases that ended in this act: as many idle workers are worth waking
     touched_subs = {}, ages = {},

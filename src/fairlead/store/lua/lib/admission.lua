@@ -6,7 +6,7 @@ local setting = acts.setting
 
 -- Queued or delayed, with those of this act.
 local function waiting_in_all()
-  act.delayed_before = act.delayed_before or call("ZCARD", keys.delayed)
+  act.delayed_before = act.delayed_before or backlog.stored_delayed()
   return act.delayed_before + act.newly_delayed + positions.standing_in_all()
 end
 

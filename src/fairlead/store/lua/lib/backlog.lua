@@ -1,8 +1,8 @@
 -- Who waits: every task that is queued or delayed is counted for its owner, and the delayed ones are kept here.
 
-local hash, put, change_count = hashes.hash, hashes.put, hashes.change_count
+local hash, number, put, change_count = hashes.hash, hashes.number, hashes.put, hashes.change_count
 local ordered, remove, add = sets.ordered, sets.remove, sets.add
-local start_at = acts.start_at
+local next_number, start_at = acts.next_number, acts.start_at
 
 -- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
 function backlog.owner_of(tenant, user)
@@ -30,17 +30,27 @@ function backlog.count_waiting(t, by, place)
   if owner then change_count(hash(keys.waiting), owner, by) end
 end
 
+-- How many were delayed before this act.
+function backlog.stored_delayed()
+  local count = 0
+  for priority = 0, 2 do count = count + call("ZCARD", keys.delayed(priority)) end
+  return count
+end
+
+-- Its number keeps the order of those that are due at the same instant.
 function backlog.delay_until(t, instant)
+  local seq = next_number("seq")
   put(t, "state", "delayed")
   put(t, "run_at", instant)
-  add(ordered(keys.delayed), t.id, instant)
+  put(t, "seq", seq)
+  add(ordered(keys.delayed(t.known.priority)), lots.ticket(seq, t.id), instant)
   act.newly_delayed = act.newly_delayed + 1
   backlog.count_waiting(t, 1)
   start_at(instant)
 end
 
 function backlog.end_delay(t)
-  remove(ordered(keys.delayed), t.id)
+  remove(ordered(keys.delayed(t.known.priority)), lots.ticket(number(t, "seq"), t.id))
   act.newly_delayed = act.newly_delayed - 1
   backlog.count_waiting(t, -1)
 end

@@ -63,7 +63,7 @@ end
 function choice.best(served, open, steps)
   while steps.left > 0 do
     local head = best_head(served, open)
-    if not head then return nil end
+    if not head or head.class > (act.overdue or 2) then return nil end -- a better one is due, but not queued yet
     steps.left = steps.left - 1
     local sub = sub_behind(head)
     local lacking = limits.blocking(sub)

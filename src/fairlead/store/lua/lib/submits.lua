@@ -103,12 +103,13 @@ function submits.submit(spec, now, follows)
   local t = make_record(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
-  if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
   local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
   local position, blocked_by, taker
   if state == "delayed" then
+    if spec.max_wait then put(t, "wait_until", eligible + spec.max_wait) end -- it begins to wait when it is queued
     backlog.delay_until(t, eligible)
   else
+    if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
     put(t, "state", state)
     put(t, "arrival", spec.arrival or now)
     position, blocked_by = positions.next_position(spec.priority), without_room(spec)

@@ -37,26 +37,41 @@ function time.end_leases(now)
   return #due
 end
 
+local function end_delay(t, now)
+  backlog.end_delay(t)
+  endings.requeue(t, "promote", number(t, "run_at"), now)
+  if t.known.wait_until then leases.wait_at_most_until(t, number(t, "wait_until")) end
+end
+
+local function first_score(set)
+  local _, score = first(set)
+  return score
+end
+
+-- The best base priority first, at most AT_ONCE of all together.
 local function end_delays(now)
-  local due = up_to(ordered(keys.delayed), now, time.AT_ONCE)
-  for _, id in ipairs(due) do
-    local t = leases.task(id)
-    backlog.end_delay(t)
-    endings.requeue(t, "promote", number(t, "run_at"), now)
+  local count = 0
+  for priority = 0, 2 do
+    local delayed = ordered(keys.delayed(priority))
+    local due = count < time.AT_ONCE and up_to(delayed, now, time.AT_ONCE - count) or NONE
+    for _, ticket in ipairs(due) do end_delay(leases.task(string.sub(ticket, 14)), now) end
+    count = count + #due
+    if count == time.AT_ONCE and (first_score(delayed) or math.huge) <= now then
+      act.overdue = priority
+      break
+    end
   end
-  return #due
+  return count
 end
 
 local function end_waits(now)
   local due = up_to(ordered(keys.waits), now, time.AT_ONCE)
   for _, id in ipairs(due) do
     local t = leases.task(id)
-    if get(t, "state") == "queued" then -- a delay that ended too, but did not fit into this act, comes first
-      remove(ordered(keys.waits), id)
-      queues.dequeue(t)
-      endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
-      endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
-    end
+    remove(ordered(keys.waits), id)
+    queues.dequeue(t)
+    endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
+    endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
   end
   return #due
 end
@@ -87,15 +102,10 @@ local function show_refilled(now)
   return #due
 end
 
-local function first_score(set)
-  local _, score = first(set)
-  return score
-end
-
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, key in ipairs({keys.leases, keys.delayed, keys.waits, keys.refills}) do
+  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills}) do
     instants[#instants + 1] = first_score(ordered(key))
   end
   for _, place in ipairs({"2n", "1n", "1p"}) do
@@ -111,11 +121,12 @@ function time.promote_due(now)
   return math.max(most, show_refilled(now))
 end
 
--- Everything due by now; when a kind had more than fits, the alarm stays so that the next act goes on.
+-- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on.
 function time.advance(now)
   rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")
   if not alarm or alarm > now then return end
-  local most = math.max(time.end_leases(now), time.promote_due(now))
-  put(act.meta, "alarm", most >= time.AT_ONCE and now or next_alarm())
+  time.end_leases(now)
+  time.promote_due(now)
+  put(act.meta, "alarm", next_alarm())
 end
