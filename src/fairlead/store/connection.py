@@ -1,6 +1,7 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
 import logging
+import re
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import patient
@@ -21,6 +22,13 @@ from fairlead.store.wire import Command, Line
 log = logging.getLogger("fairlead.store")
 
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
+
+#: Error codes of a server that is not, or no longer, the primary of our keys: another server is.
+NOT_PRIMARY = frozenset({"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED", "ASK"})
+#: Error codes of a server that refuses a command now and will accept it later.
+NOT_NOW = frozenset({"LOADING", "BUSY", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"})
+#: The code begins the text of an error, which the client library quotes when a command of a pipeline fails.
+ERROR_CODE = re.compile(r"""(?:^|caused error: \(['"])([A-Z]+)(?: |$)""")
 
 Argument = str | int | float | bytes
 Answer = list[Any]
@@ -139,6 +147,8 @@ class Connection:
             )
             if not isinstance(answer, NoScriptError):
                 return answer
+            if isinstance(loaded, RedisError) and is_temporary(loaded):
+                return loaded
             # memory is full, or we are not allowed to: from now on scripts are sent, which cost a little more
             log.warning("functions_not_kept act=%s %s", act, loaded)
             self._keeps_functions = False
@@ -152,11 +162,23 @@ def translated(problem: BaseException) -> Exception:
         return StoreFull()
     if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
         return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
-    if isinstance(problem, ResponseError) and str(problem).startswith(
-        ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN")
-    ):
-        return StoreUnavailable(f"{StoreUnavailable.__doc__} ({problem})")
+    if isinstance(problem, RedisError) and is_temporary(problem):
+        return StoreUnavailable(
+            f"The store cannot do this now ({problem}): repeat the call with the same ids."
+        )
     return StoreFault(f"{StoreFault.__doc__} ({problem})")
+
+
+def is_temporary(problem: RedisError) -> bool:
+    """Whether the server refused the command because of its own state, before it did anything."""
+    return error_code(problem) in NOT_PRIMARY | NOT_NOW
+
+
+def error_code(problem: RedisError) -> str:
+    if problem.status_code:  # the client library has cut the code off the text
+        return str(problem.status_code)
+    match = ERROR_CODE.search(str(problem))
+    return match[1] if match else ""
 
 
 def text(value: Any) -> str:
