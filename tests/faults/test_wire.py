@@ -117,6 +117,35 @@ async def test_a_cancelled_call_is_cancelled_wherever_it_is(server: Server) -> N
     assert False not in outcomes, "a cancellation was swallowed"
 
 
+async def test_a_call_that_is_given_up_does_not_fail_the_others(lossy: tuple[Wire, Store]) -> None:
+    line, store = lossy
+    connection = store.connection
+    await store.stats()  # the connection is made
+    line.silent = True
+    given_up = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "a")), 0.3))
+    patient = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "b")), 20))
+    with pytest.raises(errors.StoreUnavailable):
+        await given_up
+    later = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "c")), 20))
+    await wait_until(lambda: line.connections == 2, because="a call after the silence has a new connection")
+    line.silent = False
+    assert (await patient, await later) == ([b"b"], [b"c"])
+    await wait_until(lambda: line.connections == 1, because="the old connection is closed")
+
+
+async def test_the_connection_is_kept_when_the_server_still_answers(lossy: tuple[Wire, Store]) -> None:
+    """What came before the call was answered meanwhile: a new connection would not be answered sooner."""
+    connection = lossy[1].connection
+    before = await connection.guard(connection.line.call(("CLIENT", "ID")))
+    pauses = [connection.guard(connection.line.call(("BLPOP", "nothing", 0.5)), 20) for _ in range(4)]
+    paused = asyncio.gather(*pauses)
+    given_up = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "a")), 1.5))
+    with pytest.raises(errors.StoreUnavailable):
+        await given_up
+    assert await connection.guard(connection.line.call(("CLIENT", "ID")), 20) == before
+    assert await paused == [[None]] * 4
+
+
 async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_resumes() -> None:
     with running("valkey") as server:
         store = Store.connect(server.url, "silent")

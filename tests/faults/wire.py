@@ -15,6 +15,10 @@ class Wire:
         self.down = False  # nobody gets through; `cut` those who are
         self._writers: set[asyncio.StreamWriter] = set()
 
+    @property
+    def connections(self) -> int:
+        return len(self._writers) // 2
+
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.down:
             writer.close()

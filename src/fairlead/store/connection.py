@@ -117,7 +117,7 @@ class Connection:
             with patient(within):
                 return await reply
         except TimeoutError as problem:
-            self.line.drop()
+            self.line.replace_if_silent(within)
             raise translated(problem) from problem
         except (RedisError, OSError) as problem:
             raise translated(problem) from problem

@@ -15,6 +15,8 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, ResponseError
 
+from fairlead.clock import monotonic
+
 Command = Sequence[str | int | float | bytes]
 
 UNKNOWN_FUNCTION = "ERR Function not found"
@@ -27,6 +29,9 @@ class Wire(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, writer.transport)
         self._reader = hiredis.Reader(replyError=_error)
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._calls = 0  # whose callers still wait
+        self._heard_at = monotonic()
+        self._retired = False
         self._lost: Exception | None = None
 
     @classmethod
@@ -41,7 +46,16 @@ class Wire(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        return self._lost is None and not self._transport.is_closing()
+        return self._lost is None and not self._retired and not self._transport.is_closing()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._lost is not None
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the server has sent nothing although it owes an answer."""
+        return monotonic() - self._heard_at if self._waiting else 0.0
 
     async def call(self, *commands: Command) -> list[Any]:
         """The answers, in order; one the server refused is answered by its error."""
@@ -49,13 +63,28 @@ class Wire(asyncio.Protocol):
             raise RedisConnectionError("the connection is closed")
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in commands]
+        if not self._waiting:
+            self._heard_at = monotonic()
         self._waiting.extend(futures)
         self._transport.write(b"".join(map(_packed, commands)))
+        self._calls += 1
         try:
             await futures[-1]  # those before it are answered before
         except ConnectionError as problem:
             raise RedisConnectionError(str(problem)) from problem
+        finally:
+            self._calls -= 1
+            self._close_if_unused()
         return [future.result() for future in futures]
+
+    def retire(self) -> None:
+        """Takes no more calls, and closes when the last of those under way has ended."""
+        self._retired = True
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._retired and not self._calls:
+            self.abort()
 
     def abort(self) -> None:
         """Whatever is under way is answered with an error, for nobody knows what became of it."""
@@ -63,6 +92,7 @@ class Wire(asyncio.Protocol):
         self.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
+        self._heard_at = monotonic()
         self._reader.feed(data)
         try:
             while (reply := self._reader.gets()) is not False:
@@ -87,6 +117,7 @@ class Line:
     def __init__(self, client: Redis) -> None:
         self.client = client  # for everything but scripts
         self._wire: Wire | None = None
+        self._retired: list[Wire] = []
         self._connecting = asyncio.Lock()
 
     async def call(self, *commands: Command) -> list[Any]:
@@ -98,14 +129,25 @@ class Line:
                 wire = self._wire
         return await wire.call(*commands)
 
-    def drop(self) -> None:
-        """It may be cut off without a word: the next call makes a new one."""
+    def replace_if_silent(self, seconds: float) -> None:
+        """The connection may be cut off without a word, so the next call makes a new one.
+
+        Calls under way on the old one may still be answered: a server that is slow is not gone, and what one
+        caller gives up is not lost for the others. Each watches its own time.
+        """
+        if self._wire and self._wire.silent_seconds >= seconds:
+            self.replace()
+
+    def replace(self) -> None:
         if self._wire:
-            self._wire.abort()
-        self._wire = None
+            self._wire.retire()
+            self._retired = [wire for wire in (*self._retired, self._wire) if not wire.is_closed]
+            self._wire = None
 
     async def close(self) -> None:
-        self.drop()
+        self.replace()
+        for wire in self._retired:
+            wire.abort()
         await self.client.aclose()
 
 
