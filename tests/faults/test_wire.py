@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from fairlead import errors
 from fairlead.settings import Slots
@@ -19,6 +20,7 @@ from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
+from fairlead.store.tickets import Holder
 from fairlead.task import NewTask
 from tests.faults.wire import Wire, wire
 from tests.reading import events_of
@@ -182,18 +184,55 @@ async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again
         )
         assert folder.exists()
 
-        async def back() -> bool:
-            try:
-                await store.open()
-            except errors.StoreUnavailable:
-                return False
-            return True
-
-        await wait_until(back)
+        await wait_until(partial(is_answered, store.open))
         assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
         await store.close()
         again.kill()
         await again.wait()
+
+
+async def test_a_primary_that_became_a_replica_is_left_for_the_server_behind_the_same_address(
+    tmp_path: Path,
+) -> None:
+    with running("valkey") as old, running("valkey") as new:
+        async with (
+            Store.connect(new.url, "moved"),
+            wire(old.url, tmp_path) as (line, url),
+            Store.connect(url, "moved") as store,
+        ):
+            calls = (
+                partial(store.workers.register, "w"),
+                partial(store.tickets.make, Holder(None, "ann", ("read",))),
+                partial(store.workers.wait, "w", 0.01),
+            )
+            for call in calls:
+                await call()  # each has a connection now
+            with redis.Redis.from_url(old.url) as client:
+                client.replicaof("127.0.0.1", 1)
+            line.target = new.url.removeprefix("unix://")
+            for call in calls:
+                await wait_until(partial(is_answered, call), because="it is answered by the new server")
+            assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
+
+
+async def is_answered(call: Callable[[], Any]) -> bool:
+    try:
+        await call()
+    except errors.StoreUnavailable:
+        return False
+    return True
+
+
+async def test_a_server_that_stays_a_replica_is_not_connected_to_for_each_call(
+    lossy: tuple[Wire, Store],
+) -> None:
+    _, store = lossy
+    before = await store.connection.guard(store.connection.line.call(("CLIENT", "ID")))
+    await store.connection.line.reconnect()
+    after = await store.connection.guard(store.connection.line.call(("CLIENT", "ID")))
+    assert after != before
+    await store.connection.line.reconnect()
+    assert await store.connection.guard(store.connection.line.call(("CLIENT", "ID"))) == after
 
 
 async def test_what_came_for_a_wait_that_was_given_up_is_told_to_nobody_else(live_store: Store) -> None:

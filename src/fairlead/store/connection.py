@@ -98,7 +98,7 @@ class Connection:
                 answers[i] = await self.run(str(calls[i][0]), *calls[i][1:])
                 passed_over = True
             elif isinstance(answer, RedisError):
-                raise translated(answer) from answer
+                raise await self.refusal(answer) from answer
         return answers, passed_over
 
     async def forget_old_functions(self) -> None:
@@ -120,7 +120,13 @@ class Connection:
             self.line.replace_if_silent(within)
             raise translated(problem) from problem
         except (RedisError, OSError) as problem:
-            raise translated(problem) from problem
+            raise await self.refusal(problem) from problem
+
+    async def refusal(self, problem: Exception) -> Exception:
+        """The error for the caller; a server that is no longer the primary is left."""
+        if isinstance(problem, RedisError) and error_code(problem) in NOT_PRIMARY:
+            await self.line.reconnect()
+        return translated(problem)
 
     async def close(self) -> None:
         await self.line.close()

@@ -6,6 +6,7 @@ the connection (addresses, passwords, TLS); only the talking is done here.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, cast
@@ -13,12 +14,13 @@ from typing import Any, cast
 import hiredis
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, OutOfMemoryError, ResponseError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
 from fairlead.clock import monotonic
 
 Command = Sequence[str | int | float | bytes]
 
+RECONNECT_SECONDS = 1.0
 UNKNOWN_FUNCTION = "ERR Function not found"
 ERRORS = {"NOSCRIPT": NoScriptError, "OOM": OutOfMemoryError}
 
@@ -118,6 +120,7 @@ class Line:
         self.client = client  # for everything but scripts
         self._wire: Wire | None = None
         self._retired: list[Wire] = []
+        self._reconnected_at = -math.inf
         self._connecting = asyncio.Lock()
 
     async def call(self, *commands: Command) -> list[Any]:
@@ -144,6 +147,16 @@ class Line:
             self._retired = [wire for wire in (*self._retired, self._wire) if not wire.is_closed]
             self._wire = None
 
+    async def reconnect(self) -> None:
+        """Every later call connects again: the address may lead to another server by now.
+
+        Not more than once a second, because the server may stay what it is.
+        """
+        if monotonic() - self._reconnected_at >= RECONNECT_SECONDS:
+            self._reconnected_at = monotonic()
+            self.replace()
+            await self.client.connection_pool.disconnect(inuse_connections=False)
+
     async def close(self) -> None:
         self.replace()
         for wire in self._retired:
@@ -166,7 +179,10 @@ class Waits:
         except BaseException:  # cancelled, say: its answer may still come, and is not for the next
             wire.abort()
             raise
-        self._idle.append(wire)
+        if isinstance(answer, RedisError):
+            wire.abort()  # the server may not be the primary any more
+        else:
+            self._idle.append(wire)
         return answer
 
     def close(self) -> None:
