@@ -147,6 +147,12 @@ class QueueFull(FairleadError):
         self.retry_after = retry_after  # seconds; None: nothing ended lately, so nobody can tell
 
 
+class TooManyTypes(QueueFull):
+    """Tasks of too many types wait already: use fewer, or come back later."""
+
+    code = "too_many_task_types"
+
+
 class RateLimited(FairleadError):
     """This API key submits faster than it may: come back later, or ask for a key with a higher rate."""
 

@@ -116,6 +116,7 @@ class Admission(Section, frozen=True):
 
     max_queued: Positive = 100_000
     max_queued_per_user: Positive = 1_000
+    max_task_types: Positive = 1_000  # of one tenant, each with its set of capabilities, that wait at a time
 
 
 class EngineSettings(Section, frozen=True):
@@ -154,6 +155,7 @@ class ServerSettings(Section, frozen=True):
 
 class Scheduling(Section, frozen=True):
     hold_after_seconds: Seconds = 30
+    hold_seconds: SomeSeconds = 300  # a hold that brought no start ends then
     started_jobs_first: bool = True  # within a priority, a later step goes ahead of jobs that have not begun
 
 

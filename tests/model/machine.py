@@ -65,6 +65,7 @@ class Machine(RuleBasedStateMachine):
             expected: Any = in_twin()
         except errors.FairleadError as problem:
             expected = type(problem)
+        self.twin.settle()
         try:
             found = self.wait(in_store)
             if isinstance(found, list) and len(found) == 1 and isinstance(found[0], errors.FairleadError):
@@ -159,6 +160,7 @@ class Machine(RuleBasedStateMachine):
                     known = self.twin.workers[worker]
                     seen = known.seen
                     assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
+                    self.twin.settle()
                     known.seen = seen  # it has not been heard of
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
@@ -373,7 +375,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(TYPES), paused=st.booleans())
     def pause_type(self, kind: str, paused: bool) -> None:
-        self.both(lambda: self.twin.pause_type(kind, paused), self.store.pause_type(kind, paused))
+        self.both(lambda: self.twin.pause_type(kind, paused, self.now), self.store.pause_type(kind, paused))
 
     @rule(name=st.sampled_from(LIMITS), units=st.integers(1, 2))
     def acquire(self, name: str, units: int) -> None:

@@ -133,9 +133,9 @@ def test_a_paused_limit_and_a_paused_type_let_nobody_start() -> None:
     twin.set_limit("l", slots=2, now=0)
     assert claim(twin, 0) == []
     twin.pause_limit("l", False, 0)
-    twin.pause_type("k", True)
+    twin.pause_type("k", True, 0)
     assert claim(twin, 0) == []
-    twin.pause_type("k", False)
+    twin.pause_type("k", False, 0)
     assert claim(twin, 0) == ["a"]
     with pytest.raises(UnknownLimit):
         twin.pause_limit("none", True, 0)

@@ -189,7 +189,7 @@ class Schedule(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from("abc"), paused=st.booleans())
     def pause_type(self, kind: str, paused: bool) -> None:
-        self.twin.pause_type(kind, paused)
+        self.twin.pause_type(kind, paused, self.now)
 
     @rule(milliseconds=st.sampled_from([0, 1, 10, 40, 100]))
     def wait(self, milliseconds: int) -> None:

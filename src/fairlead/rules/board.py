@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead.rules.choice import Turns
+from fairlead.rules.choice import Turns, can_serve
 from fairlead.rules.fairness import Shares
+from fairlead.rules.holds import heads
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.retry import RetryDecision, after_crash, after_failure
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
@@ -23,6 +24,7 @@ class Board:
         self.queued: dict[str, Task] = {}
         self.delayed: dict[str, Task] = {}
         self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
+        self.touched: set[str] = set()  #: sub-queues whose head may have changed
         self.jobs_open = 0  #: those that have not ended: their later steps have tags reserved
         self.last_seq = 0
         self.last_fence = 0
@@ -54,9 +56,24 @@ class Board:
     def queue(self, task: Task) -> None:
         task.state = State.QUEUED
         self.queued[task.id] = task
+        self.touched.add(task.sub_queue)
+
+    def settle(self) -> None:
+        """Some sub-queues may have another head than before."""
+        if self.touched:
+            first = heads(task for task in self.queued.values() if task.sub_queue in self.touched)
+            for sub_queue in self.touched:
+                self.ledger.patience.watch(sub_queue, first.get(sub_queue), self.policy)
+            self.touched.clear()
+
+    def is_served(self, task: Task) -> bool:
+        """Is there a worker that may start it, once it can start?"""
+        may = task.type not in self.paused_types
+        return may and any(worker.listed and can_serve(worker, task) for worker in self.workers.values())
 
     def leave(self, task: Task, started: bool = False) -> None:
         del self.queued[task.id]
+        self.touched.add(task.sub_queue)
         self.ledger.end_hold(task, started)
         ledger = self.shares.name(task.place)
         if not self.jobs_open and not any(self.shares.name(t.place) == ledger for t in self.queued.values()):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead.priority import Priority
 from fairlead.rules.values import Policy, Task
+
+LEAST_PAUSE = 1_000  #: ms before a sub-queue that was looked at may ask again
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class Hold:
     type: str
     priority: Priority
     head: str  #: the task it was made for
+    since: int
     needs: Mapping[str, int]  #: all limits of the sub-queue
     units: Mapping[str, int]  #: those kept back
 
@@ -31,13 +34,27 @@ def heads(queued: Iterable[Task]) -> dict[str, Task]:
     return first
 
 
-def patience(head: Task, policy: Policy) -> int:
-    """When a sub-queue has waited long enough; one that was promoted has."""
-    return head.arrival + (0 if head.place.promoted else policy.hold_after)
+@dataclass
+class Patience:
+    """From when each sub-queue may ask for a hold. A new head starts over."""
 
+    _heads: dict[str, int] = field(default_factory=dict)  #: seq by sub-queue
+    asks_at: dict[str, int] = field(default_factory=dict)
 
-def impatient(queued: Iterable[Task], policy: Policy, now: int) -> list[Task]:
-    """The heads that may ask for a hold, in the order of asking."""
-    due = [head for head in heads(queued).values() if patience(head, policy) <= now]
-    due.sort(key=lambda head: (patience(head, policy), head.sub_queue))
-    return due[: policy.hold_looks]
+    def watch(self, sub_queue: str, head: Task | None, policy: Policy) -> None:
+        if head is None:
+            self._heads.pop(sub_queue, None)
+            self.asks_at.pop(sub_queue, None)
+        elif self._heads.get(sub_queue) != head.seq:
+            self._heads[sub_queue] = head.seq
+            self.asks_at[sub_queue] = head.arrival + (0 if head.place.promoted else policy.hold_after)
+
+    def postpone(self, sub_queue: str, now: int, policy: Policy, lasted: int = 0) -> None:
+        """It was looked at, or had a hold that brought nothing for so long."""
+        self.asks_at[sub_queue] = now + max(policy.hold_after, lasted, LEAST_PAUSE)
+
+    def due(self, candidates: Iterable[Task], policy: Policy, now: int) -> list[Task]:
+        """The heads that may ask, in the order of asking."""
+        due = [head for head in candidates if self.asks_at[head.sub_queue] <= now]
+        due.sort(key=lambda head: (self.asks_at[head.sub_queue], head.sub_queue))
+        return due[: policy.hold_looks]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fairlead.errors import InvalidInput
 from fairlead.priority import Priority
-from fairlead.rules.holds import Hold, impatient
+from fairlead.rules.holds import Hold, Patience, heads
 from fairlead.rules.limits import Companions, Limit, Rate, Slots
 from fairlead.rules.values import Policy, Task
+
+Served = Callable[[Task], bool]
 
 
 class Ledger:
@@ -17,6 +19,7 @@ class Ledger:
         self.taken: dict[int, Mapping[str, int]] = {}  #: by the fence of the lease
         self.holds: dict[str, Hold] = {}  #: by sub-queue
         self.companions = Companions()
+        self.patience = Patience()
 
     def check(self, limits: Mapping[str, int]) -> None:
         """Refuse what could never start."""
@@ -69,47 +72,54 @@ class Ledger:
         if isinstance(old, Rate) and isinstance(limit, Rate):
             limit.take_over(old, now)
         self.limits[name] = limit
-        self._end_hopeless_holds(name)
-
-    def pause(self, name: str, paused: bool) -> None:
-        self.limits[name].paused = paused
-        self._end_hopeless_holds(name)
-
-    def _end_hopeless_holds(self, name: str) -> None:
-        for hold in list(self.holds.values()):
-            if name in hold.needs and not self._could_have(name, hold.needs[name]):
-                del self.holds[hold.sub_queue]
-
-    def _could_have(self, name: str, units: int) -> bool:
-        return not self.limits[name].paused and self.limits[name].fits(units)
 
     # Holds
 
-    def make_holds(self, queued: Iterable[Task], policy: Policy, now: int) -> None:
-        wide = (task for task in queued if len(self._slots(task)) >= 2)
-        for head in impatient(wide, policy, now):
+    def make_holds(self, queued: Iterable[Task], served: Served, policy: Policy, now: int) -> None:
+        """`served`: whether a worker is there that may start a task."""
+        first = heads(queued)
+        self.review_holds(first, served, policy, now)
+        candidates = [head for head in first.values() if self._to_hold(head)]
+        for head in self.patience.due(candidates, policy, now):
+            self.patience.postpone(head.sub_queue, now, policy)
             units = self._to_hold(head)
-            if units and not self.has_room(head, now):
+            may_take = self._may_take(head, units, policy) and not self.has_room(head, now)
+            if may_take and self._helps(head, units, served, now):
                 self.holds[head.sub_queue] = Hold(
-                    head.sub_queue, head.type, head.place.priority, head.id, head.limits, units
+                    head.sub_queue, head.type, head.place.priority, head.id, now, head.limits, units
                 )
+
+    def review_holds(self, first: Mapping[str, Task], served: Served, policy: Policy, now: int) -> None:
+        """Those that no longer help anybody, or have lasted long enough, end."""
+        for name in sorted(self.holds):
+            hold, head = self.holds[name], first[name]
+            lasted = now - hold.since
+            if lasted >= policy.hold_for or not self._helps(head, self._to_hold(head), served, now):
+                del self.holds[name]
+                self.patience.postpone(name, now, policy, lasted)
 
     def _slots(self, task: Task) -> list[str]:
         return [name for name in task.limits if isinstance(self.limits[name], Slots)]
 
-    def _to_hold(self, head: Task) -> Mapping[str, int]:
-        """What to hold: all limits of the set or none, so that two holds never wait for each other."""
-        names = self.companions.overlapping(self._slots(head))
-        taken = {name for hold in self.holds.values() for name in hold.units}
-        hopeful = all(self._could_have(name, units) for name, units in head.limits.items())
-        if head.sub_queue in self.holds or names & taken or not hopeful:
-            return {}
-        return {name: head.limits[name] for name in names}
+    def _to_hold(self, head: Task) -> dict[str, int]:
+        """Its slots limits that overlap with another of them."""
+        return {name: head.limits[name] for name in self.companions.overlapping(self._slots(head))}
 
-    def end_holds_of(self, paused_types: Iterable[str]) -> None:
-        for hold in list(self.holds.values()):
-            if hold.type in paused_types:
-                del self.holds[hold.sub_queue]
+    def _may_take(self, head: Task, units: Mapping[str, int], policy: Policy) -> bool:
+        """All limits of the set or none, so that two holds never wait for each other."""
+        taken = {name for hold in self.holds.values() for name in hold.units}
+        free = len(self.holds) < policy.most_holds and not taken.intersection(units)
+        return free and head.sub_queue not in self.holds
+
+    def _helps(self, head: Task, units: Mapping[str, int], served: Served, now: int) -> bool:
+        """Somebody serves it, it can start once others have finished, and all that it lacks is held."""
+        sub_queue, priority = head.sub_queue, head.place.priority
+        lacking = {n for n, want in head.limits.items() if self.room(n, now, sub_queue, priority) < want}
+        hopeful = all(self._could_have(name, want) for name, want in head.limits.items())
+        return served(head) and hopeful and lacking <= units.keys()
+
+    def _could_have(self, name: str, units: int) -> bool:
+        return not self.limits[name].paused and self.limits[name].fits(units)
 
     def end_hold(self, task: Task, started: bool) -> None:
         """A task leaves its sub-queue: any start, or the loss of the one it was made for, ends the hold."""

@@ -22,6 +22,7 @@ from fairlead.priority import Priority
 from fairlead.rules import passing
 from fairlead.rules.board import Board
 from fairlead.rules.choice import choose
+from fairlead.rules.holds import heads
 from fairlead.rules.limits import Limit, Rate, Slots
 from fairlead.rules.values import Lease, NewTask, Place, Task, Worker
 from fairlead.states import REPLAYABLE, TERMINAL, State
@@ -48,20 +49,25 @@ class Twin(Board):
         else:
             raise InvalidInput("limit", "needs slots, or a count and a period")
         self.ledger.define(name, limit, now)
+        self._review_holds(now)
 
     def pause_limit(self, name: str, paused: bool, now: int) -> None:
         if name not in self.ledger.limits:
             raise UnknownLimit
-        self.ledger.pause(name, paused)
+        self.ledger.limits[name].paused = paused
+        self._review_holds(now)
 
-    def pause_type(self, type: str, paused: bool) -> None:
+    def pause_type(self, type: str, paused: bool, now: int) -> None:
         (self.paused_types.add if paused else self.paused_types.discard)(type)
-        self.ledger.end_holds_of(self.paused_types)
+        self._review_holds(now)
+
+    def _review_holds(self, now: int) -> None:
+        self.ledger.review_holds(heads(self.queued.values()), self.is_served, self.policy, now)
 
     # Workers
 
     def register(self, worker: Worker, now: int) -> None:
-        self.workers[worker.id] = replace(worker, seen=now)
+        self.workers[worker.id] = replace(worker, seen=now, listed=True)
 
     def heartbeat(self, worker_id: str, now: int) -> None:
         self._alive(worker_id, now).seen = now
@@ -69,7 +75,12 @@ class Twin(Board):
     def drain(self, worker_id: str) -> None:
         if worker_id not in self.workers:
             raise UnknownWorker
-        self.workers[worker_id].draining = True
+        self.workers[worker_id].draining, self.workers[worker_id].listed = True, False
+
+    def bury(self, now: int) -> None:
+        """Workers that have fallen silent serve nothing any more."""
+        for worker in self.workers.values():
+            worker.listed = worker.listed and now - worker.seen <= self.policy.worker_ttl
 
     def _alive(self, worker_id: str, now: int) -> Worker:
         worker = self.workers.get(worker_id)
@@ -109,8 +120,8 @@ class Twin(Board):
         worker.seen = now
         self.expire(now)
         self.promote(now)
-        startable = (task for task in self.queued.values() if task.type not in self.paused_types)
-        self.ledger.make_holds(startable, self.policy, now)
+        self.settle()
+        self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
         started: list[str] = []
         worst = passing.overdue(self, now)
         while len(started) < want:

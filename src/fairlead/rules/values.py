@@ -42,13 +42,15 @@ class Policy:
     low_to_high: int = 1_800_000
     medium_to_high: int = 1_200_000
     hold_after: int = 30_000
+    hold_for: int = 300_000  #: a hold that brought no start ends then
     grace: int = 1_000  #: a lease ends this long after it ran out
     retry_base: int = 1_000
     retry_max: int = 300_000
     crash_limit: int = 3
     worker_ttl: int = 30_000
     batch: int = 128  #: most moves of one kind that time makes at once
-    hold_looks: int = 32  #: most sub-queues looked at for a hold at once
+    hold_looks: int = 8  #: most sub-queues looked at for a hold at once
+    most_holds: int = 64
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Worker:
     capacity: int = 1
     reserve: int = 0  #: of the capacity, for tasks whose base is high
     draining: bool = False
+    listed: bool = True  #: it may be given something; not when it drains or was found dead
     seen: int = 0
 
 

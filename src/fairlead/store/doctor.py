@@ -3,13 +3,21 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
-C1: a wrong count of what waits of a user. J1 and J2: a job and its steps
+C1: a wrong count of what waits. J1 and J2: a job and its steps
 do not agree. A1: the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
-from fairlead.store import doctor_access, doctor_jobs, doctor_limits, doctor_places, doctor_tasks
+from fairlead.store import (
+    doctor_access,
+    doctor_counts,
+    doctor_jobs,
+    doctor_limits,
+    doctor_places,
+    doctor_tasks,
+    doctor_workers,
+)
 from fairlead.store.breach import Breach
 from fairlead.store.connection import Connection
 from fairlead.store.keys import LIVE
@@ -93,10 +101,14 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_places.stands,
     doctor_places.lots,
     doctor_places.alarm,
-    doctor_places.idle_workers,
+    doctor_workers.idle_workers,
+    doctor_workers.profiles,
+    doctor_workers.nobody_idles,
     doctor_limits.within_capacity,
-    doctor_places.counters,
-    doctor_places.waiting,
+    doctor_counts.places,
+    doctor_counts.owners,
+    doctor_counts.kinds,
+    doctor_counts.limits,
     doctor_places.patience,
     doctor_places.holds,
     doctor_tasks.records_run_out,

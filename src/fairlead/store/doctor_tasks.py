@@ -33,7 +33,7 @@ def one_place(s: Snapshot) -> Iterator[Breach]:
             yield Breach("I1", f"task {task} is {state}, but its worker is asked to stop it", task)
         if state == State.QUEUED:
             expected[f"queue:{sub_of(record)}", ticket_of(task, record)] = number(record, "tag")
-            expected[f"age:{record.get('place', '')}", task] = number(record, "arrival")
+            expected[f"age:{record.get('place', '')}", ticket_of(task, record)] = number(record, "arrival")
         elif state == State.DELAYED:
             delayed = f"delayed:{record.get('priority', '')}"
             expected[delayed, ticket_of(task, record)] = number(record, "run_at")
@@ -44,7 +44,7 @@ def one_place(s: Snapshot) -> Iterator[Breach]:
 
 def _misplaced(s: Snapshot, invariant: str, expected: Standing, found: Standing) -> Iterator[Breach]:
     for key, member, score, have in differences(expected, found):
-        task = member[13:] if key.startswith(("queue:", "delayed:")) else member
+        task = member[13:] if key.startswith(("queue:", "age:", "delayed:")) else member
         status = _lease_status(s, task) if task.startswith("lease:") else s.status_of(task)
         if have is None:
             sentence = f"{status}, but {key} does not have {member} (expected with score {score:.0f})"

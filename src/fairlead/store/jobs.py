@@ -40,7 +40,7 @@ class Jobs:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
         answer = await self._run("submit_job", pack(_request(job, self._store.settings)))
         word = text(answer[0])
-        if word in ("conflict", "invalid", "queue_full"):
+        if word in ("conflict", "invalid", "queue_full", "too_many_types"):
             refused = submitted_or_error(answer)
             assert isinstance(refused, errors.FairleadError)
             raise refused

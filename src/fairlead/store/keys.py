@@ -43,6 +43,14 @@ FIXED = (
         "fin", "zset", "account -> finish tag, of one place; forgotten as its virtual time passes", of="place"
     ),
     Key("paused", "hash", "task types that may not start"),
+    Key("declared", "zset", "limits that a file declares"),
+    Key(
+        "profiles",
+        "hash",
+        "what workers serve: t:<id> text, n:<id> workers, i:<digest> id, j:<id> what is left to move",
+    ),
+    Key("audiences", "hash", "audience -> the profiles in it"),
+    Key("routes", "hash", "route (type and capabilities) -> its audience"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),
     Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
@@ -56,22 +64,19 @@ FIXED = (
 
 #: Alive while there is work, gone at rest.
 LIVE = (
-    Key("queue", "zset", "tickets (seq + task id) by fair-share tag, of one sub-queue", of="sub"),
-    Key("age", "zset", "queued tasks by arrival, of one place", of="place"),
+    Key("queue", "zset", "members (seq + task id) by fair-share tag, of one sub-queue", of="sub"),
+    Key("order", "zset", "the members of all queues of one place, by tag", of="place"),
+    Key("age", "zset", "the same by arrival", of="place"),
     Key("heads", "zset", "runnable sub-queues and markers by their first tag, of one lane", of="lane"),
-    Key(
-        "parked",
-        "zset",
-        "sub-queues last seen waiting for the same units of one limit, in one lane",
-        of="lot",
-    ),
+    Key("parked", "zset", "sub-queues that lack the same units of one limit, in one lane", of="lot"),
     Key("lots", "zset", "lots with something parked, of one limit", of="limit"),
     Key("markers", "hash", "lot -> seq under which its marker stands in the heads"),
-    Key("home", "hash", "sub-queue -> seq of its head and where it stands (h: heads, p<lot>: parked)"),
-    Key("lanes", "hash", "lane -> number of its sub-queues"),
-    Key("signatures", "hash", "signature -> number of its sub-queues"),
-    Key("patience", "zset", "sub-queues with several limits by the instant they may ask for a hold"),
-    Key("holds", "hash", "sub-queue -> the head its hold was made for"),
+    Key("home", "hash", "sub-queue -> seq of its head, and the lane or the lot where it stands"),
+    Key("subs", "zset", "the sub-queues of one route", of="route"),
+    Key("kinds", "hash", "route -> how many tasks of a tenant wait on it", of="tenant"),
+    Key("patience", "zset", "sub-queues of overlapping limits by the instant they may ask for a hold"),
+    Key("nested", "zset", "sub-queues of several limits that do not overlap, by when that was known"),
+    Key("holds", "hash", "sub-queue -> since when, and the head its hold was made for"),
     Key("waiting", "hash", "owner (tenant and user) -> how many tasks of his wait, queued or delayed"),
     Key(
         "delayed",
@@ -83,8 +88,8 @@ LIVE = (
     Key("leases", "zset", "tasks (and lease:<id> without a task) by the instant their units are freed"),
     Key("refills", "zset", "lots of rate limits by the instant they have room again"),
     Key("running", "zset", "tasks a worker holds; score 0: base high, 1: not", of="worker"),
-    Key("idle", "hash", "profile -> what its idle workers can serve"),
-    Key("idlers", "zset", "idle workers of one profile, longest idle first", of="profile"),
+    Key("idle", "hash", "idle line -> how many workers wait in it"),
+    Key("idlers", "zset", "idle workers of one line, by their last claim", of="line"),
 )
 
 #: Gone by themselves.

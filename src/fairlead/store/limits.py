@@ -70,12 +70,21 @@ class Limits:
         check_name("name", name)
         await self._store.run("pause", "limit", name, int(paused))
 
+    async def page(self, after: str = "", count: int = 200) -> tuple[list[Limit], str]:
+        """Limits by name, those after `after`, and the name to go on with: "" when there are no more."""
+        _, rows, last = await self._store.run("show_limits", "", after, count)
+        return [_limit(*row) for row in rows], text(last)
+
     async def all(self) -> list[Limit]:
-        return [_limit(*row) for row in (await self._store.run("show_limits", ""))[1]]
+        limits, after = await self.page()
+        while after:
+            more, after = await self.page(after)
+            limits += more
+        return limits
 
     async def get(self, name: str) -> Limit:
         check_name("name", name)
-        return _limit(*(await self._store.run("show_limits", name))[1][0])
+        return _limit(*(await self._store.run("show_limits", name, "", 0))[1][0])
 
     async def acquire(
         self,

@@ -165,5 +165,5 @@ def read_explanation(task_id: str, answer: Answer) -> Explanation:
         held_for=facts.get("held_for"),
         type_paused=facts["type_paused"],
         no_capable_worker=facts["capable_workers"] == 0,
-        reserve=facts["capable_workers"] == facts["only_reserve_free"] > 0,
+        reserve=facts["only_reserve_free"],
     )

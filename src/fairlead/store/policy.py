@@ -2,7 +2,7 @@
 
 from fairlead.settings import Settings
 
-SCHEMA = 2
+SCHEMA = 3
 CRASH_LIMIT = 3  # a task that lost so many workers is quarantined
 
 
@@ -14,6 +14,7 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         "low_to_high": promotion.low_to_high,
         "medium_to_high": promotion.medium_to_high_seconds,
         "hold_after": settings.scheduling.hold_after_seconds,
+        "hold_for": settings.scheduling.hold_seconds,
         "grace": settings.lease.grace_seconds,
         "retry_base": retry.base_seconds,
         "retry_max": retry.max_seconds,
@@ -29,4 +30,5 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         "max_events": settings.outbox.max_events,
         "max_queued": settings.admission.max_queued,
         "max_queued_per_user": settings.admission.max_queued_per_user,
+        "max_task_types": settings.admission.max_task_types,
     }

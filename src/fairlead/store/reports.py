@@ -238,8 +238,9 @@ def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
         return errors.IdempotencyConflict()
     if word == "invalid":
         return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
-    if word == "queue_full":
-        return _queue_full(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
+    if word in ("queue_full", "too_many_types"):
+        refusal = _queue_full if word == "queue_full" else _too_many_types
+        return refusal(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
     position = int(row[3]) if len(row) > 3 else None
     blocked_by = tuple(text(row[4]).split(",")) if len(row) > 4 and row[4] else ()
     return Submitted(text(row[1]), State(text(row[2])), word == "exists", position, blocked_by)
@@ -249,3 +250,11 @@ def _queue_full(setting: str, waiting: int, retry_after: float | None) -> errors
     whose = "of this user " if setting == "max_queued_per_user" else ""
     message = f"{waiting} tasks {whose}wait already: come back later, or raise admission.{setting}."
     return errors.QueueFull(message, waiting=waiting, retry_after=retry_after)
+
+
+def _too_many_types(setting: str, waiting: int, retry_after: float | None) -> errors.TooManyTypes:
+    message = (
+        f"Tasks of {waiting} types (each with its capabilities) wait already: use fewer types, "
+        f"come back when some are done, or raise admission.{setting}."
+    )
+    return errors.TooManyTypes(message, waiting=waiting, retry_after=retry_after)

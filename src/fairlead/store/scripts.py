@@ -123,9 +123,8 @@ def _program(acts: list[str], call: str = "redis.call") -> str:
 
 
 def _enter(call: str) -> str:
-    shared = "string, math, table, tonumber, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson"
     return (
-        f"local function enter(meta)\n  if not string then {shared} = globals() end\n"
+        "local function enter(meta)\n  if not string then bind() end\n"
         f"  call = {call}\n  keys.name(meta)\n  acts.new()\nend\n"
     )
 

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 
 from fairlead.store.connection import Connection, translated
 from fairlead.store.keys import ALL
+from fairlead.store.names import cut_home, route_of
 from fairlead.store.outbox import rows_of
 
 Fields = dict[str, str]
@@ -213,9 +214,11 @@ def _places(before: Snapshot | None) -> set[str]:
         return set()
     names = {f"age:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
     names |= {f"delayed:{priority}" for priority in range(3)}
+    names |= {f"order:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
     for sub, home in before.hash("home").items():
-        names |= {f"queue:{sub}", f"heads:{sub.partition('|')[0]}"}
-        names |= {f"parked:{home[14:]}"} if home[13:14] == "p" else set()
+        names |= {f"queue:{sub}", f"subs:{route_of(sub)}"}
+        if stands := cut_home(home):
+            names.add(f"parked:{stands.where}" if stands.is_parked else f"heads:{stands.where}")
     names |= {f"lots:{name}" for name in before.limits}
     names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
     return names.union(key for key in before.present if split(key)[0] not in TIMED)

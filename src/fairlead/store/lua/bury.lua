@@ -5,22 +5,40 @@
 -- RETURNS  ok { <worker> <seen> <tasks it holds> }... | uninitialised
 -- FLAGS    allow-oom
 
-local int, write, commit = unit.int, unit.write, acts.commit
-local number, put = hashes.number, hashes.put
+local int, write = unit.int, unit.write
+local get, number, put = hashes.get, hashes.number, hashes.put
 local setting, begin = acts.setting, acts.begin
 
-local HOUR = 3600000
+local HOUR, AT_ONCE = 3600000, 200
 local now = begin(clock)
 if not now then return {"uninitialised"} end
+
+-- nil when it was named before.
+local function bury(id, seen)
+  local running, record = call("ZCARD", keys.running(id)), workers.record(id)
+  if record and get(record, "buried") == seen then return nil end
+  local called = record and get(record, "called") and get(record, "profile")
+  if record then
+    workers.not_idle(record)
+    profiles.unlist(record)
+    put(record, "called", nil)
+    put(record, "buried", seen)
+  end
+  if called then waking.pass_on(called) end -- it will not answer the call
+  return {id, seen, running}
+end
 
 -- A worker's last sign only moves on, so that behind the mark nobody is left who was not named.
 local mark, silent = number(act.meta, "buried") or 0, now - setting("worker_ttl")
 local lost = {}
 if mark < silent then
-  local found = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. int(silent), "WITHSCORES")
-  for i = 1, #found, 2 do lost[#lost + 1] = {found[i], found[i + 1], call("ZCARD", keys.running(found[i]))} end
+  -- the last one named may have been seen at the same instant as others that did not fit
+  local most = AT_ONCE + call("ZCOUNT", keys.workers, int(mark), int(mark))
+  local found = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. int(silent), "WITHSCORES", "LIMIT", 0, most)
+  for i = 1, #found, 2 do lost[#lost + 1] = bury(found[i], found[i + 1]) end
+  if #found > 0 then put(act.meta, "buried", #found == 2 * most and tonumber(found[#found]) or silent) end
 end
-if #lost > 0 then put(act.meta, "buried", silent) end
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", now - HOUR})
-commit()
+audiences.tidy(now)
+waking.settle_and_commit()
 return {"ok", lost}

@@ -34,6 +34,15 @@ if request ~= "" and get(me, "request" .. letter) == request then
   return {"ok", get(act.meta, "alarm") or "", packed(still), now, 0}
 end
 
+-- Its profile must see all that it serves before it is given anything.
+if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
+local profile = is_active and profiles.list(me)
+if is_active and not profiles.has_joined(profile) then
+  workers.heard_of(me, now)
+  commit()
+  return {"ok", "", packed({}), now, 1}
+end
+
 local function remember(ids)
   if request == "" then return end
   put(me, "request" .. letter, request)
@@ -50,8 +59,9 @@ time.advance(now)
 queues.settle()
 local ids = handover.not_heard_of(me, heard, tonumber(lease), now) -- now, when leases that ran out have ended
 holds.make(now)
+local was_called = get(me, "called")
+if was_called then put(me, "called", nil) end
 workers.not_idle(me)
-if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
 
 local most = tonumber(want)
 local offer = grants.offer_of(me, tonumber(lease), 64 + most, now)
@@ -62,11 +72,15 @@ remember(ids)
 workers.heard_of(me, now)
 local has_room = #offer.ids < most and offer.free > 0
 local unfinished = has_room and (offer.steps.left == 0 or act.overdue) -- it may find more in the next act
-if has_room and not unfinished and wait ~= "0" then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
+local waits = has_room and not unfinished and wait ~= "0"
+local watches = waits and workers.watches(me, now)
+if watches then act.tell_time = false end -- this one learns of it
 local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before the result is in that makes room for it
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 queues.settle()
-if has_room then act.tell_time = false end -- this one learns of it
-waking.wake_idle()
+waking.wake()
+if #offer.ids > 0 or was_called then waking.pass_on(profile) end
+if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
 commit()
-return {"ok", get(act.meta, "alarm") or "", packed(ids), now, unfinished and 1 or 0}
+local alarm = (watches or wait == "0") and get(act.meta, "alarm") or ""
+return {"ok", alarm, packed(ids), now, unfinished and 1 or 0}

@@ -5,7 +5,7 @@
 -- RETURNS  ok | invalid <field> <code> <message> | uninitialised
 
 local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
-local ordered, members = sets.ordered, sets.members
+local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
 local commit = acts.commit
 local begin = acts.begin
 
@@ -34,13 +34,17 @@ for _, one in ipairs(new_limits) do
     end
     put(view, field, one.text)
   end
+  if origin == "file" then add(ordered(keys.declared), one.name, 0) end
 end
 
 -- a limit that the file no longer names is the code's again, from its next declaration on
-for _, name in ipairs(origin == "file" and members(ordered(keys.limits)) or NONE) do
-  if not defined[name] and get(limits.of(name), "declared:file") then
-    put(act.limit_views[name], "declared:file", nil)
-    put(act.limit_views[name], "declared:code", nil)
+for _, name in ipairs(origin == "file" and members(ordered(keys.declared)) or NONE) do
+  if not defined[name] then
+    remove(ordered(keys.declared), name)
+    if limits.of(name) then
+      put(act.limit_views[name], "declared:file", nil)
+      put(act.limit_views[name], "declared:code", nil)
+    end
   end
 end
 
@@ -59,6 +63,6 @@ end
 
 keep(keys.types, new_types)
 keep(keys.pipelines, cmsgpack.unpack(pipelines))
-waking.wake_idle()
+waking.wake()
 commit()
 return {"ok"}

@@ -5,7 +5,7 @@
 -- FLAGS    allow-oom
 
 local int, commit = unit.int, acts.commit
-local put = hashes.put
+local get = hashes.get
 local begin = acts.begin
 
 local now = begin(clock)
@@ -13,12 +13,13 @@ if not now then return {"uninitialised"} end
 local me = workers.record(worker)
 if not me then return {"unknown_worker"} end
 local busy = call("ZCARD", keys.running(worker))
+local was_called = get(me, "called") and get(me, "profile")
 if gone == "1" then
   if busy > 0 then return {"busy", int(busy)} end
   workers.forget(me)
 else
-  workers.stop_waiting(me)
-  put(me, "state", "draining")
+  workers.drain(me)
 end
+if was_called then waking.pass_on(was_called) end -- it will not answer the call
 commit()
 return {"ok"}

@@ -6,6 +6,7 @@
 -- FLAGS    allow-oom
 
 local ordered, members = sets.ordered, sets.members
+local get = hashes.get
 local begin = acts.begin
 
 local now = begin(clock)
@@ -14,7 +15,12 @@ if not now then return {"uninitialised"} end
 local function end_leases_of(dead)
   local held, record = members(ordered(keys.running(dead))), workers.record(dead)
   for _, id in ipairs(held) do time.end_run(id, now) end -- as many as it had room for
+  local called = record and get(record, "called") and get(record, "profile")
   if record then workers.forget(record) end -- before anybody is woken: it would be the wrong one
+  if called then
+    queues.settle()
+    waking.pass_on(called)
+  end
   return #held
 end
 

@@ -7,6 +7,7 @@ local int = unit.int
 local get, number = hashes.get, hashes.number
 local setting, begin = acts.setting, acts.begin
 
+local MOST_WORKERS = 200
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 local t = leases.task(id)
@@ -16,57 +17,61 @@ if get(t, "state") ~= "queued" then
 end
 
 local place, tag = get(t, "place"), number(t, "tag")
-local sub, lane = queues.sub_name(place, t), queues.lane_name(place, t)
-local own_ticket = lots.ticket(number(t, "seq"), id)
+local sub = subs.of(place, t)
+local class, own_member = subs.class(place), names.member(number(t, "seq"), id)
 
--- Those of its own line that stand before it, of better priorities, and of the other kind when it is their turn: counted
--- per sub-queue, never per task.
-local position, ahead, beside = 0, {}, 0
-local one_line = setting("budget") == 0
-local waits_its_turn = choice.turn_of({class = limits.class_of(place), promoted = string.sub(place, 2) == "p"}) == 1
-for _, other in ipairs(call("HKEYS", keys.home)) do
-  local same_class = limits.class_of(other) == limits.class_of(place)
-  if limits.place_of(other) == place or one_line and same_class then
-    position = position + call("ZCOUNT", keys.queue(other), "-inf", "(" .. int(tag))
-    local level = call("ZRANGEBYSCORE", keys.queue(other), tag, tag, "LIMIT", 0, 1000)
-    for _, beside in ipairs(level) do position = position + (beside < own_ticket and 1 or 0) end
-  elseif same_class and waits_its_turn then
-    beside = beside + call("ZCARD", keys.queue(other))
-  elseif limits.class_of(other) < limits.class_of(place) then
-    local class = string.sub(other, 1, 1)
-    ahead[class] = (ahead[class] or 0) + call("ZCARD", keys.queue(other))
-  end
+-- Those before it in its own line; all of the other kind when it is their turn; all of better priorities.
+local position = call("ZRANK", keys.order(place), own_member)
+local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
+if setting("budget") == 0 then
+  position = position + call("ZCOUNT", keys.order(other), "-inf", "(" .. int(tag))
+  local level = call("ZRANGEBYSCORE", keys.order(other), tag, tag, "LIMIT", 0, 1000)
+  for _, member in ipairs(level) do position = position + (member < own_member and 1 or 0) end
+elseif choice.turn_of(class, string.sub(place, 2) == "p") == 1 then
+  position = position + backlog.standing_at(other)
+end
+local ahead = {}
+for better = 0, class - 1 do
+  local count = positions.standing_in(better)
+  if count > 0 then ahead[int(better)] = count end
 end
 
 local blocked, held_for = {}, nil
-for _, need in ipairs(limits.needs_of(sub)) do
+for _, need in ipairs(subs.needs(sub)) do
   local limit = limits.of(need.name)
   local hold = get(limit, "hold")
-  if limits.room(limit, limits.class_of(sub), hold == sub) < need.units then
+  if limits.room(limit, class, hold == sub) < need.units then
     local is_rate = get(limit, "kind") == "rate"
     blocked[#blocked + 1] = {
       limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = number(limit, is_rate and "burst" or "limit"),
-      paused = get(limit, "paused") ~= nil, free_at = is_rate and rates.refilled_at(limit, need.units) or nil,
+      paused = get(limit, "paused") ~= nil, free_at = is_rate and limits.refilled_at(limit, need.units) or nil,
     }
-    if hold and hold ~= sub and limits.room(limit, limits.class_of(sub), true) >= need.units then held_for = get(act.holds, hold) end
+    if hold and hold ~= sub and limits.room(limit, class, true) >= need.units then held_for = holds.owner(hold) end
   end
 end
 
--- Of the workers seen lately: can one serve it, and is it only their reserve that is free?
-local capable, only_reserve = 0, 0
-for _, worker in ipairs(call("ZRANGEBYSCORE", keys.workers, now - setting("worker_ttl"), "+inf", "LIMIT", 0, 1000)) do
+-- Of the workers seen last: who serves it, and is it only their reserve that is free?
+local function has_only_reserve(worker, record)
+  local used, open_used = call("ZCARD", keys.running(worker)), call("ZCOUNT", keys.running(worker), 1, 1)
+  local open = number(record, "capacity") - number(record, "reserve") - open_used
+  return place ~= "0n" and open <= 0 and used < number(record, "capacity")
+end
+
+local serving, capable, only_reserve = audiences.book().has[audiences.of(subs.route(sub))], 0, 0
+local seen_last = call("ZREVRANGEBYSCORE", keys.workers, "+inf", int(now - setting("worker_ttl")), "LIMIT", 0, MOST_WORKERS)
+for _, worker in ipairs(seen_last) do
   local record = workers.record(worker)
-  if record and get(record, "state") == "active" and workers.serves(workers.profile_of(record, true), lane) then
+  if record and serving[get(record, "profile") or ""] then
     capable = capable + 1
-    local used, open_used = call("ZCARD", keys.running(worker)), call("ZCOUNT", keys.running(worker), 1, 1)
-    local open = number(record, "capacity") - number(record, "reserve") - open_used
-    if place ~= "0n" and open <= 0 and used < number(record, "capacity") then only_reserve = only_reserve + 1 end
+    if has_only_reserve(worker, record) then only_reserve = only_reserve + 1 end
   end
 end
+if #seen_last == MOST_WORKERS then capable = math.max(capable, audiences.workers_for(subs.route(sub))) end
 
 local after = queues.threshold(place)
 return {"ok", int(now), cjson.encode({
-  state = "queued", place = place, tag = int(tag), position = position + beside + 1, ahead = ahead, arrival = number(t, "arrival"),
+  state = "queued", place = place, tag = int(tag), position = position + 1, ahead = ahead, arrival = number(t, "arrival"),
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
-  holds = get(act.holds, sub) ~= nil, type_paused = queues.is_paused(lane), capable_workers = capable, only_reserve_free = only_reserve,
+  holds = get(act.holds, sub) ~= nil, type_paused = limits.is_paused_type(sub), capable_workers = capable,
+  only_reserve_free = only_reserve > 0 and only_reserve == capable,
 })}

@@ -33,10 +33,7 @@ end
 
 local answers = {}
 for i, holder in ipairs(named) do answers[i] = beat(holder) end
-if status == "draining" then
-  put(me, "state", "draining")
-  workers.stop_waiting(me)
-end
+if status == "draining" then workers.drain(me) end
 workers.heard_of(me, now)
 commit()
 return {"ok", get(me, "state"), answers, int(now)}

@@ -11,31 +11,32 @@ local now = begin(clock)
 if not now then return {"uninitialised"} end
 local pauses = paused == "1"
 
+local function look_again(limit_name)
+  holds.review(now)
+  limits.touch(limit_name)
+  queues.settle()
+end
+
 local function pause_limit()
   local view = limits.of(name)
   put(view, "paused", pauses and "1" or nil)
-  holds.end_impossible()
-  limits.touch(name)
-  queues.settle()
-  act.freed_limits[name] = math.max(0, limits.room(view, 0, true))
+  look_again(name)
+  act.freed[name] = math.max(0, limits.room(view, 0, true))
 end
 
+-- What waits of the type is parked when a claim meets it, and shown again, all at once, when the type may run.
 local function pause_type()
-  local paused_types = whole(keys.paused) or hash(keys.paused)
+  local paused_types, limit_name = whole(keys.paused) or hash(keys.paused), names.type_limit(name)
   put(paused_types, name, pauses and int(now) or nil)
   local count = 0
   for _, since in pairs(paused_types.known) do count = count + (since and 1 or 0) end
   put(act.meta, "paused_types", count > 0 and count or nil)
-  holds.end_impossible()
-  queues.settle()
-  -- what waited for the type to go on is as good as new
-  for sub in pairs(not pauses and whole(keys.home) and act.homes.known or {}) do
-    if get(act.homes, sub) and string.match(sub, "^..:([^;]*);") == name then act.entered_subs[sub] = call("ZCARD", keys.queue(sub)) end
-  end
+  look_again(limit_name)
+  act.freed[limit_name] = pauses and 0 or 1000
 end
 
 if what == "limit" and not limits.of(name) then return {"unknown_limit"} end
 if what == "limit" then pause_limit() else pause_type() end
-waking.wake_idle()
+waking.wake()
 commit()
 return {"ok"}

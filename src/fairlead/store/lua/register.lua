@@ -19,6 +19,8 @@ put(me, "capacity", tonumber(capacity))
 put(me, "reserve", tonumber(reserve))
 put(me, "state", "active")
 put(me, "registered", now)
+put(me, "called", nil)
+profiles.list(me)
 workers.heard_of(me, now)
 commit()
 return {"ok"}

@@ -10,6 +10,6 @@ local now = begin(clock)
 if not now then return {"uninitialised"} end
 
 limits.define(name, kind, limit, interval, burst)
-waking.wake_idle()
+waking.wake()
 commit()
 return {"ok"}

@@ -1,21 +1,16 @@
--- Limits with their use, and how many queued tasks need each. Without a name: all of them; with one: also who holds it.
+-- Limits with their use, and how many queued tasks need each: one with the holders of its units, or a page of all by name.
 --
--- ARGV     name clock
--- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } { <held field> <who or ""> <until or ""> }... }...
+-- ARGV     name after count clock
+-- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } { <held field> <who or ""> <until or ""> }... }... <last or "">
 --          | unknown_limit | uninitialised
 
 local int = unit.int
+local number = hashes.number
 local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 if name ~= "" and not limits.of(name) then return {"unknown_limit"} end
-
-local waiting = {}
-for _, sub in ipairs(call("HKEYS", keys.home)) do
-  local depth = call("ZCARD", keys.queue(sub))
-  for _, need in ipairs(limits.needs_of(sub)) do waiting[need.name] = (waiting[need.name] or 0) + depth end
-end
 
 local MOST_HOLDERS = 1000
 
@@ -33,9 +28,28 @@ local function holders(record)
   return rows
 end
 
-local list = {}
-for _, one in ipairs(name ~= "" and {name} or call("ZRANGE", keys.limits, 0, 1023)) do
-  local record = call("HGETALL", keys.limit(one))
-  list[#list + 1] = {one, waiting[one] or 0, int(limits.room(limits.of(one), 0, true)), record, name ~= "" and holders(record) or {}}
+-- A page of all limits has what is known of each, without those who hold it.
+local function summary(one)
+  local view, flat = limits.of(one), {}
+  for field, value in pairs(view.known) do
+    if value then
+      flat[#flat + 1] = field
+      flat[#flat + 1] = value
+    end
+  end
+  return flat
 end
-return {"ok", list}
+
+local function row(one, record, held_by)
+  local view = limits.of(one)
+  return {one, number(view, "waiting") or 0, int(limits.room(view, 0, true)), record, held_by}
+end
+
+if name ~= "" then
+  local record = call("HGETALL", keys.limit(name))
+  return {"ok", {row(name, record, holders(record))}, ""}
+end
+local list = {}
+local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, tonumber(count))
+for i, one in ipairs(found) do list[i] = row(one, summary(one), {}) end
+return {"ok", list, #found == tonumber(count) and found[#found] or ""}

@@ -15,9 +15,9 @@ local WORKER_FIELDS = {"state", "seen", "capacity", "reserve", "types", "capabil
 local UNKNOWN = {state = "gone", seen = "0", capacity = "0", reserve = "0", types = "*"} -- its record has run out
 
 local places, list, ended = {}, {}, {}
-for i, place in ipairs({"0n", "0p", "1n", "1p", "2n"}) do
+for i, place in ipairs(choice.PLACES) do
   local oldest = call("ZRANGE", keys.age(place), 0, 0, "WITHSCORES")[2] or ""
-  places[i] = {place, call("ZCARD", keys.age(place)), oldest}
+  places[i] = {place, backlog.standing_at(place), oldest}
 end
 for i, id in ipairs(call("ZREVRANGE", keys.workers, 0, 999)) do
   local known = call("HMGET", keys.worker(id), unpack(WORKER_FIELDS))

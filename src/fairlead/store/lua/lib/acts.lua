@@ -12,20 +12,21 @@ function acts.new()
     instant = nil, -- of this act, in ms
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
+    book = nil, changes_book = false, -- profiles and audiences
     limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
-    freed_limits = {}, -- limit -> leases that ended in this act: as many idle workers are worth waking
+    freed = {}, -- limit -> units that got free in this act: as many idle workers are worth waking
+    left_limits = {}, -- limits that a task or a lease let go of: some end with it
     touched_subs = {}, ages = {},
     entered_subs = {}, -- sub-queue -> tasks that entered it in this act
-    newly_delayed = 0, stored_in = {}, come_to = {}, -- place -> tasks in it before this act, and the change since
-    stored_in_all = nil, come_to_all = 0, delayed_before = nil,
-    ledgers = {}, known_types = {}, submitted_keys = {},
-    new_signatures = {}, new_signatures_count = 0,
+    newly_delayed = 0, delayed_before = nil,
+    idlers = {}, idlers_read = {}, -- idle line -> workers found in it
+    ledgers = {}, known_types = {}, submitted_keys = {}, new_kinds = {},
     dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
     events = {}, told = {}, ended = {}, ended_key = nil,
     hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
   }
-  act.meta, act.homes, act.lanes, act.signatures = hash(keys.meta), hash(keys.home), hash(keys.lanes), hash(keys.signatures)
-  act.holds, act.idle, act.type_hash = hash(keys.holds), hash(keys.idle), hash(keys.types)
+  act.meta, act.homes, act.holds = hash(keys.meta), hash(keys.home), hash(keys.holds)
+  act.idle, act.type_hash = hash(keys.idle), hash(keys.types)
   act.leases, act.key_list = ordered(keys.leases), ordered(keys.keys)
 end
 
@@ -81,6 +82,7 @@ end
 
 -- Hashes and sets come last: what is written before may still change them.
 function acts.commit()
+  limits.end_groups()
   endings.write()
   events.write()
   fair_share.write()

@@ -1,7 +1,7 @@
 -- Admission: so many tasks may wait, in all and of each owner; one more is refused. What was accepted once never is.
 
 local int = unit.int
-local hash, number = hashes.hash, hashes.number
+local hash, get, number = hashes.hash, hashes.get, hashes.number
 local setting = acts.setting
 
 -- Queued or delayed, with those of this act.
@@ -19,13 +19,25 @@ local function pace()
   return ended > 0 and int(math.ceil(60000 / ended)) or ""
 end
 
-function admission.full(setting_name, count)
+local function full(setting_name, count)
   if count >= (setting(setting_name) or math.huge) then return {"queue_full", setting_name, int(count), pace()} end
+end
+
+-- A tenant may have tasks of so many kinds waiting: each kind, a type with its capabilities, is a line of its own.
+local function check_kinds(spec, tenant)
+  local kinds, route = hash(keys.kinds("=" .. tenant)), names.route(spec.type, spec.capabilities)
+  if get(kinds, route) then return nil end
+  local most, new = setting("max_task_types"), act.new_kinds[tenant] or 0
+  local count = most and call("HLEN", kinds.key) + new
+  if most and count >= most then return {"too_many_types", "max_task_types", int(count), pace()} end
+  act.new_kinds[tenant] = new + 1
 end
 
 -- A refusal, or nil.
 function admission.check(spec)
   local facts = spec.facts or NONE
   local owner = backlog.owner_of(facts.tenant, facts.user_id)
-  return owner and admission.full("max_queued_per_user", number(hash(keys.waiting), owner) or 0) or admission.full("max_queued", waiting_in_all())
+  return owner and full("max_queued_per_user", number(hash(keys.waiting), owner) or 0)
+    or full("max_queued", waiting_in_all())
+    or check_kinds(spec, facts.tenant or "")
 end

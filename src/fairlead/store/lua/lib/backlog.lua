@@ -12,22 +12,17 @@ end
 
 -- How many are queued in a place now.
 function backlog.standing_at(place)
-  local stored = act.stored_in[place]
-  if not stored then
-    stored = call("ZCARD", keys.age(place))
-    act.stored_in[place] = stored
-  end
-  return stored + (act.come_to[place] or 0)
+  return number(act.meta, "queued_" .. place) or 0
 end
 
--- Without a place: it is delayed.
-function backlog.count_waiting(t, by, place)
-  if place then
-    act.come_to[place] = (act.come_to[place] or 0) + by
-    act.come_to_all = act.come_to_all + by
-  end
-  local owner = backlog.owner_of(t.known.tenant, t.known.user_id)
+-- Counted for its place (without one it is delayed), its owner, its tenant's kinds of tasks, and the limits it needs.
+function backlog.count(t, by, place)
+  local known = t.known
+  if place then change_count(act.meta, "queued_" .. place, by) end
+  local owner = backlog.owner_of(known.tenant, known.user_id)
   if owner then change_count(hash(keys.waiting), owner, by) end
+  change_count(hash(keys.kinds("=" .. (known.tenant or ""))), names.route(known.type, known.capabilities or ""), by)
+  if known.limits then limits.count(known.limits, by, place and "waiting" or "delayed") end
 end
 
 -- How many were delayed before this act.
@@ -43,14 +38,14 @@ function backlog.delay_until(t, instant)
   put(t, "state", "delayed")
   put(t, "run_at", instant)
   put(t, "seq", seq)
-  add(ordered(keys.delayed(t.known.priority)), lots.ticket(seq, t.id), instant)
+  add(ordered(keys.delayed(t.known.priority)), names.member(seq, t.id), instant)
   act.newly_delayed = act.newly_delayed + 1
-  backlog.count_waiting(t, 1)
+  backlog.count(t, 1)
   start_at(instant)
 end
 
 function backlog.end_delay(t)
-  remove(ordered(keys.delayed(t.known.priority)), lots.ticket(number(t, "seq"), t.id))
+  remove(ordered(keys.delayed(t.known.priority)), names.member(number(t, "seq"), t.id))
   act.newly_delayed = act.newly_delayed - 1
-  backlog.count_waiting(t, -1)
+  backlog.count(t, -1)
 end

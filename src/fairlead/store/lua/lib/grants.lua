@@ -1,6 +1,6 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
-local whole, number, put, put_all = hashes.whole, hashes.number, hashes.put, hashes.put_all
+local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
 local ordered, remove, first = sets.ordered, sets.remove, sets.first
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
@@ -21,7 +21,7 @@ function grants.begin_run(offer, t, sub)
   local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
   fair_share.started(place, tag)
   choice.book_turn(place)
-  limits.take(id, limits.needs_of(sub))
+  limits.take(id, subs.needs(sub))
   put_all(t, {
     "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
@@ -40,7 +40,7 @@ function grants.begin_run(offer, t, sub)
 end
 
 local function start(offer, sub)
-  local id = string.sub(first(limits.queue_of(sub)), 14)
+  local id = names.about(first(subs.queue(sub)))
   local t = whole(keys.task(id)) -- its content is part of the answer
   t.id = id
   if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
@@ -53,7 +53,7 @@ end
 function grants.give(offer, want)
   local last, lanes_served
   while #offer.ids < want and offer.free > 0 do
-    lanes_served = lanes_served or choice.lanes_for(offer.me)
+    lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
     local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
     start(offer, sub)

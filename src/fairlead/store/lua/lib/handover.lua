@@ -20,10 +20,10 @@ local function tell_handed(me, id)
   workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, grants.content_of(id)}))
 end
 
--- The sub-queue whose task it was handed; nil when it should be called instead, also because somebody may ask for a hold.
+-- The sub-queue whose task it was handed; nil when it should be called instead, also because a claim would look after holds first.
 function handover.hand_to(me)
-  local lease, _, patient_until = takes_for(me), first(ordered(keys.patience))
-  if not lease or patient_until and patient_until <= act.instant then return nil end
+  local lease = takes_for(me)
+  if not lease or holds.are_due(act.instant) then return nil end
   local offer = grants.offer_of(me, lease, 64, act.instant)
   local sub = grants.give(offer, 1)
   if sub then tell_handed(me, offer.ids[1]) end
@@ -33,16 +33,17 @@ end
 -- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
 -- It would be chosen, so it need not be put in line and taken out again.
 function handover.offer_straight(t, place)
-  local sub = queues.sub_name(place, t)
-  if positions.standing_in_all() > 0 or queues.is_paused(sub) or limits.blocking(sub) then return nil end
-  local me = whole(keys.idle) and waking.idler_for(limits.lane_of(sub))
+  if positions.standing_in_all() > 0 or not whole(keys.idle) then return nil end
+  local sub = subs.of(place, t)
+  if limits.blocking(sub) then return nil end
+  local me = waking.idler_for(subs.lane(sub))
   local lease = me and takes_for(me)
   local offer = lease and grants.offer_of(me, lease, 0, act.instant)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer
 end
 
 function handover.start_straight(offer, t, place)
-  local sub, tag, seq = queues.sub_name(place, t), queues.next_position(t, place)
+  local sub, tag, seq = subs.of(place, t), queues.next_position(t, place)
   put_all(t, {"place", place, "tag", tag, "seq", seq})
   fair_share.run_dry(place)
   workers.not_idle(offer.me)

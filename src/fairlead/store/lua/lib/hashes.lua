@@ -46,15 +46,15 @@ local function whole(key)
   return view
 end
 
-local function load_fields(view, names)
-  local values, known = call("HMGET", view.key, unpack(names)), view.known
+local function load_fields(view, wanted)
+  local values, known = call("HMGET", view.key, unpack(wanted)), view.known
   if known == NONE then
     known = own_table(view)
-    for i = 1, #names do known[names[i]] = values[i] end
+    for i = 1, #wanted do known[wanted[i]] = values[i] end
     return view
   end
-  for i = 1, #names do
-    if known[names[i]] == nil then known[names[i]] = values[i] end
+  for i = 1, #wanted do
+    if known[wanted[i]] == nil then known[wanted[i]] = values[i] end
   end
   return view
 end

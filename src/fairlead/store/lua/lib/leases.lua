@@ -4,10 +4,12 @@ local hash, whole, load_fields, get, number, put = hashes.hash, hashes.whole, ha
 local ordered, remove, insert, add, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.members
 local setting, alarm_at = acts.setting, acts.alarm_at
 
+local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
+
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
 -- content, which may be large, by those who want it.
 local TASK_FIELDS = {
-  "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "limits", "place", "fair",
+  "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "capabilities", "limits", "place", "fair",
   "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
   "crashes",
 }
@@ -83,7 +85,7 @@ end
 -- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.
 function leases.drop_orphan(id)
   remove(act.leases, id)
-  for _, name in ipairs(members(ordered(keys.limits))) do limits.free(id, {{name = name}}) end
+  for _, name in ipairs(call("ZRANGE", keys.limits, 0, MOST_LIMITS_SEARCHED - 1)) do limits.free(id, {{name = name}}) end
   for _, worker in ipairs(members(ordered(keys.workers))) do remove(ordered(keys.running(worker)), id) end
 end
 

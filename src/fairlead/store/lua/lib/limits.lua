@@ -1,21 +1,39 @@
 -- Limits: what is allowed, what is used, what is held back.
 
-local hash, load_fields, get, number, put = hashes.hash, hashes.load_fields, hashes.get, hashes.number, hashes.put
+local hash, whole, load_fields, get, number = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.number
+local put, change_count = hashes.put, hashes.change_count
 local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
 
 local LIMIT_FIELDS = {
-  "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered",
+  "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
+  "delayed", "group",
 }
+
+-- A paused type is a limit without room; it exists in the list of paused types alone.
+local function type_limit(name)
+  local paused = get(hash(keys.paused), string.sub(name, 2)) ~= nil
+  return {known = {kind = "type", paused = paused}, whole = true}
+end
 
 -- nil when nobody defined it.
 function limits.of(name)
   local view = act.limit_views[name]
   if view == nil then
-    view = load_fields(hash(keys.limit(name)), LIMIT_FIELDS)
+    view = string.sub(name, 1, 1) == "~" and type_limit(name) or load_fields(hash(keys.limit(name)), LIMIT_FIELDS)
     view.name = name
     act.limit_views[name] = view
   end
   return get(view, "kind") and view or nil
+end
+
+function limits.is_paused_type(sub)
+  if number(act.meta, "paused_types") == nil then return false end
+  return get(limits.of(names.type_limit(subs.task_type(sub))), "paused") and true or false
+end
+
+-- Units that got free in this act: as many idle workers are worth waking.
+function limits.note_freed(name, units)
+  act.freed[name] = (act.freed[name] or 0) + units
 end
 
 -- Its room has changed: what waits for it must be looked at before this act ends.
@@ -37,42 +55,15 @@ function limits.needs(text)
   return list
 end
 
-local CLASSES = {["0"] = 0, ["1"] = 1, ["2"] = 2}
-
--- What the name of a sub-queue says; taken apart once per act.
-local function parts_of(sub)
-  local parts = act.sub_parts[sub]
-  if not parts then
-    local lane, needed = string.match(sub, "^([^|]*)|(.*)$")
-    parts = {lane = lane, needs = limits.needs(needed), queue = ordered(keys.queue(sub))}
-    act.sub_parts[sub] = parts
-  end
-  return parts
-end
-
-function limits.place_of(sub) return string.sub(sub, 1, 2) end
-function limits.class_of(sub) return CLASSES[string.sub(sub, 1, 1)] end
-function limits.lane_of(sub) return parts_of(sub).lane end
-function limits.needs_of(sub) return parts_of(sub).needs end
-function limits.queue_of(sub) return parts_of(sub).queue end
-
-function limits.heads_of(sub)
-  local parts = parts_of(sub)
-  local heads = parts.heads
-  if not heads then
-    heads = ordered(keys.heads(parts.lane))
-    parts.heads = heads
-  end
-  return heads
-end
-
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 function limits.room(limit, class, is_owner)
   if get(limit, "paused") then return 0 end
-  if get(limit, "kind") == "rate" then return rates.room(limit) end
+  local kind = get(limit, "kind")
+  if kind == "type" then return math.huge end
+  if kind == "rate" then return rates.room(limit) end
   local free = number(limit, "limit") - (number(limit, "used") or 0)
   local hold = get(limit, "hold")
-  if hold and not is_owner and class >= limits.class_of(hold) then free = free - number(limit, "hold_units") end
+  if hold and not is_owner and class >= subs.class(hold) then free = free - number(limit, "hold_units") end
   return free
 end
 
@@ -81,12 +72,45 @@ function limits.refilled_at(limit, units)
   return rates.refilled_at(limit, units)
 end
 
--- The first of its limits, by name, that has no room for this sub-queue; nil when it can start.
+local function capacity(limit)
+  return number(limit, "limit") or number(limit, "burst") or 0
+end
+
+-- What this sub-queue lacks, nil when it can start. Of several limits without room the smallest: where many share a large limit,
+-- each waits at its own, and is not looked at whenever the large one has room.
 function limits.blocking(sub)
-  for _, need in ipairs(limits.needs_of(sub)) do
+  if limits.is_paused_type(sub) then return {name = names.type_limit(subs.task_type(sub)), units = 1} end
+  local class, lacking, least = subs.class(sub), nil, nil
+  for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
-    if limits.room(limit, limits.class_of(sub), get(limit, "hold") == sub) < need.units then return need end
+    if limits.room(limit, class, get(limit, "hold") == sub) < need.units then
+      local size = capacity(limit)
+      if not least or size < least then lacking, least = need, size end
+    end
   end
+  return lacking
+end
+
+-- A limit made by a submit ends when nothing holds it, waits for it or declares it.
+local function end_group(view)
+  if not get(view, "group") or (number(view, "used") or 0) > 0 or get(view, "waiting") or get(view, "delayed") then return end
+  for field in pairs(whole(view.key).known) do put(view, field, nil) end
+  remove(ordered(keys.limits), view.name)
+end
+
+-- So many tasks that need it wait for their turn, or (`delayed`) for their time.
+function limits.count(text, by, field)
+  for _, need in ipairs(limits.needs(text)) do
+    local view = limits.of(need.name)
+    if view then
+      change_count(view, field, by)
+      if by < 0 then act.left_limits[need.name] = view end
+    end
+  end
+end
+
+function limits.end_groups()
+  for _, view in pairs(act.left_limits) do end_group(view) end
 end
 
 function limits.take(holder, list)
@@ -99,7 +123,7 @@ function limits.take(holder, list)
       put(limit, "held:" .. holder, need.units)
     end
     limits.touch(need.name)
-    if act.freed_limits[need.name] then act.freed_limits[need.name] = act.freed_limits[need.name] - 1 end -- taken again at once
+    if act.freed[need.name] then limits.note_freed(need.name, -need.units) end -- taken again at once
   end
 end
 
@@ -114,7 +138,8 @@ function limits.free(holder, list)
       if get(limit, "lowered") and used <= (number(limit, "limit") or used) then put(limit, "lowered", nil) end
       put(limit, "held:" .. holder, nil)
       limits.touch(need.name)
-      act.freed_limits[need.name] = (act.freed_limits[need.name] or 0) + 1
+      limits.note_freed(need.name, held)
+      act.left_limits[need.name] = limit
     end
   end
 end
@@ -137,8 +162,9 @@ function limits.define(name, kind, limit, interval, burst)
   -- more in use than allowed is right for a lowered limit, and only there: the doctor asks
   put(view, "lowered", kind == "slots" and (number(view, "used") or 0) > tonumber(limit) and "1" or nil)
   add(ordered(keys.limits), name, 0)
-  holds.end_impossible()
+  put(view, "group", nil) -- it was made by a submit, and is an operator's now
+  holds.review(act.instant)
   limits.touch(name)
   queues.settle()
-  act.freed_limits[name] = math.max(0, limits.room(view, 0, true))
+  act.freed[name] = math.max(0, limits.room(view, 0, true))
 end

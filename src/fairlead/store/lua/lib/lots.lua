@@ -1,83 +1,90 @@
 -- Where each sub-queue stands: in the heads of its lane, or parked at a limit without room.
 --
--- A lot ("limit=units@lane") gathers the sub-queues of a lane that last lacked the same units of a limit. A full limit hides
--- them all, because the lot's one marker is then not in the heads; room shows them again with one insertion.
+-- A lot gathers the sub-queues of a lane that last lacked the same units of a limit. A full limit hides them all, because the
+-- lot's one marker is then not in the heads; room shows them again with one insertion, however many they are.
 
-local int = unit.int
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
 local ordered, remove, insert, add, first, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.first, sets.members
 local start_at = acts.start_at
 
-function lots.ticket(seq, id)
-  return string.format("%013d", seq) .. id
-end
-
--- The owner of a hold has more room than others, so it never shares a lot with them ("!").
-function lots.lot_name(need, sub)
-  local own = get(limits.of(need.name), "hold") == sub and "!" or ""
-  return need.name .. "=" .. int(need.units) .. own .. "@" .. limits.lane_of(sub)
+-- The owner of a hold has more room than others, so it never shares a lot with them.
+local function lot_of(need, sub)
+  return names.lot(need.name, need.units, get(limits.of(need.name), "hold") == sub, subs.lane(sub))
 end
 
 local function leave(sub, home)
-  local seq, where = string.sub(home, 1, 13), string.sub(home, 14)
-  if where == "h" then
-    remove(limits.heads_of(sub), seq .. "s" .. sub)
+  local seq, kind, where = names.cut_home(home)
+  if kind == "h" then
+    remove(ordered(keys.heads(where)), seq .. "s" .. sub)
   else
-    local lot = string.sub(where, 2)
-    remove(ordered(keys.parked(lot)), seq .. sub)
-    act.touched_lots[lot] = "content"
+    remove(ordered(keys.parked(where)), seq .. sub)
+    act.touched_lots[where] = "content"
   end
 end
 
--- Moves a sub-queue whose head is (seq, tag) to `where`: "h", "p<lot>", or nil when it is empty.
-function lots.stand(sub, where, seq, tag)
+-- Puts a sub-queue with the head (seq, tag) where it belongs: into the heads, or at the limit that it lacks.
+function lots.place(sub, seq, tag, lacking)
   local home = get(act.homes, sub)
   if home then leave(sub, home) end
-  if where == "h" then
-    insert(limits.heads_of(sub), seq .. "s" .. sub, tag)
-  elseif where then
-    local lot = string.sub(where, 2)
+  if lacking then
+    local lot = lot_of(lacking, sub)
     insert(ordered(keys.parked(lot)), seq .. sub, tag)
     act.touched_lots[lot] = "content"
+    put(act.homes, sub, names.home(seq, "p", lot))
+  else
+    local lane = subs.lane(sub)
+    insert(ordered(keys.heads(lane)), seq .. "s" .. sub, tag)
+    put(act.homes, sub, names.home(seq, "h", lane))
   end
-  put(act.homes, sub, where and seq .. where or nil)
 end
 
-function lots.stand_in_heads(sub)
+-- A sub-queue without a head stands nowhere.
+function lots.remove(sub)
+  leave(sub, get(act.homes, sub))
+  put(act.homes, sub, nil)
+end
+
+-- Shows a parked sub-queue: it is looked at again by the next claim.
+function lots.unpark(sub)
   local home = get(act.homes, sub)
-  if home and string.sub(home, 14) ~= "h" then
-    local head, tag = first(limits.queue_of(sub))
-    lots.stand(sub, "h", string.sub(head, 1, 13), tag)
+  if not home then return end
+  local _, kind = names.cut_home(home)
+  if kind == "p" then
+    local head, tag = first(subs.queue(sub))
+    lots.place(sub, names.seq_of(head), tag, nil)
   end
 end
 
--- Puts a lot's marker where it belongs, and a rate limit's lot into the refills while it has to wait.
+-- A rate comes back to its lots when it has refilled. What the burst can never give (it was lowered) is not worth coming back for.
+local function watch_refill(limit, lot, units, waits)
+  if waits and not get(limit, "paused") and units <= number(limit, "burst") then
+    local instant = limits.refilled_at(limit, units)
+    add(ordered(keys.refills), lot, instant)
+    start_at(instant)
+  else
+    remove(ordered(keys.refills), lot)
+  end
+end
+
+-- Puts a lot's marker where it belongs.
 local function settle_lot(lot, what)
-  local name, units, own, lane = string.match(lot, "^([^=]+)=(%d+)(!?)@(.*)$")
+  local name, units, own, lane = names.cut_lot(lot)
+  units = tonumber(units)
   local limit = limits.of(name)
   local least, tag = first(ordered(keys.parked(lot)))
   if what == "content" then
     local waiting = ordered(keys.lots(name))
     if least then add(waiting, lot, 0) else remove(waiting, lot) end
   end
-  local open = least and limits.room(limit, limits.class_of(lane), own == "!") >= tonumber(units)
-  local shown, show = get(hash(keys.markers), lot), open and string.sub(least, 1, 13) or nil
+  local open = least and limits.room(limit, subs.class(lane), own == "!") >= units
+  local shown, show = get(hash(keys.markers), lot), open and names.seq_of(least) or nil
   if shown ~= show then
     local heads = ordered(keys.heads(lane))
     if shown then remove(heads, shown .. "m" .. lot) end
     if show then add(heads, show .. "m" .. lot, tag) end
     put(hash(keys.markers), lot, show)
   end
-  if get(limit, "kind") == "rate" then
-    -- what the burst can never give (it was lowered) is not worth coming back for
-    local waits_for_refill = least and not open and not get(limit, "paused") and tonumber(units) <= number(limit, "burst")
-    if waits_for_refill then
-      add(ordered(keys.refills), lot, limits.refilled_at(limit, tonumber(units)))
-      start_at(limits.refilled_at(limit, tonumber(units)))
-    else
-      remove(ordered(keys.refills), lot)
-    end
-  end
+  if get(limit, "kind") == "rate" then watch_refill(limit, lot, units, least and not open) end
 end
 
 function lots.settle()

@@ -1,6 +1,7 @@
--- Which limits overlap: learnt from the signatures seen (docs/scheduler.md, Hold).
+-- Which limits overlap: learnt from the needs seen (docs/scheduler.md, Hold).
 
 local get, put = hashes.get, hashes.put
+local next_number = acts.next_number
 
 local function contains(list, name)
   return string.find("," .. list .. ",", "," .. name .. ",", 1, true) ~= nil
@@ -20,18 +21,22 @@ function overlap.remember_company(name, list, caps)
     put(limit, "caps", caps or "")
     return
   end
+  if known == "" then return end
   local kept = {}
   for _, other in ipairs(company) do
     if contains(known, other) then kept[#kept + 1] = other end
   end
   if caps ~= get(limit, "caps") then kept = {} end
   local with = table.concat(kept, ",")
-  if with ~= known then put(limit, "with", with) end
+  if with == known then return end
+  put(limit, "with", with)
+  next_number("overlap_changes") -- sub-queues that were nested may overlap now: holds looks at them again
 end
 
 function overlap.remember(sub)
-  local list = limits.needs_of(sub)
-  for _, need in ipairs(list) do overlap.remember_company(need.name, list, string.match(sub, ";([^|]*)")) end
+  local list = subs.needs(sub)
+  local _, caps = names.cut_route(subs.route(sub))
+  for _, need in ipairs(list) do overlap.remember_company(need.name, list, caps) end
 end
 
 function overlap.between(one, other)

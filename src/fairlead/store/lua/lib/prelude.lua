@@ -2,10 +2,15 @@
 -- first call; as locals they are also found without a search.
 
 local function globals()
-  return string, math, table, tonumber, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
+  return string, math, table, tonumber, tostring, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
 end
 
-local string, math, table, tonumber, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
+local string, math, table, tonumber, tostring, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson
+
+local function bind()
+  string, math, table, tonumber, tostring, type, ipairs, pairs, next, unpack, pcall, error, cmsgpack, cjson = globals()
+end
+
 local call -- the only way to the server
 local act -- the state of this call: acts.new makes it
 local NONE = {} -- an empty table that is never written to

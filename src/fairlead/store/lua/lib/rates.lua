@@ -46,6 +46,6 @@ end
 -- The clock was set back since something was last taken of a rate: what waits for a refill was given an instant of the old time.
 function rates.follow_clock(now)
   if now >= (number(act.meta, "rated") or 0) then return end
-  for _, lot in ipairs(members(ordered(keys.refills))) do limits.touch(string.match(lot, "^[^=]+")) end
+  for _, lot in ipairs(members(ordered(keys.refills))) do limits.touch(names.limit_of(lot)) end
   put(act.meta, "rated", now)
 end

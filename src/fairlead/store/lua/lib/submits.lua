@@ -11,6 +11,8 @@ local function define_group(spec)
     local limit = act.limit_views[spec.group]
     put(limit, "kind", "slots")
     put(limit, "limit", spec.group_limit)
+    put(limit, "group", 1) -- it ends by itself
+    act.left_limits[spec.group] = limit
     add(ordered(keys.limits), spec.group, 0)
   end
 end
@@ -59,7 +61,7 @@ function submits.refusal_of_all(specs)
     local before = given_before(spec)
     if before and before[1] == "conflict" then return before end
     if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
-    local problem = not before and (types.add_declared(spec) or check_limits(spec, groups) or signatures.check(spec))
+    local problem = not before and (types.add_declared(spec) or check_limits(spec, groups))
     if problem then return problem end
     if spec.key then digests[spec.key] = spec.digest end
     if spec.group and not groups[spec.group] then groups[spec.group] = spec.group_limit end
@@ -83,11 +85,11 @@ end
 -- The limits that have no room for it now, by their names: "a,b".
 local function without_room(spec)
   if spec.limits == "" then return "" end
-  local names = {}
+  local lacking = {}
   for _, need in ipairs(limits.needs(spec.limits)) do
-    if limits.room(limits.of(need.name), spec.priority, false) < need.units then names[#names + 1] = need.name end
+    if limits.room(limits.of(need.name), spec.priority, false) < need.units then lacking[#lacking + 1] = need.name end
   end
-  return table.concat(names, ",")
+  return table.concat(lacking, ",")
 end
 
 -- Queues it, or delays it. Returns the answer. One that `follows` from a result comes in even when the queue is full: the work
@@ -95,11 +97,10 @@ end
 function submits.submit(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
-  local problem = types.add_declared(spec) or check_limits(spec) or signatures.check(spec)
+  local problem = types.add_declared(spec) or check_limits(spec)
   problem = problem or not follows and admission.check(spec)
   if problem then return problem end
   define_group(spec)
-  signatures.note(spec)
   local t = make_record(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)

@@ -54,7 +54,7 @@ local function end_delays(now)
   for priority = 0, 2 do
     local delayed = ordered(keys.delayed(priority))
     local due = count < time.AT_ONCE and up_to(delayed, now, time.AT_ONCE - count) or NONE
-    for _, ticket in ipairs(due) do end_delay(leases.task(string.sub(ticket, 14)), now) end
+    for _, ticket in ipairs(due) do end_delay(leases.task(names.about(ticket)), now) end
     count = count + #due
     if count == time.AT_ONCE and (first_score(delayed) or math.huge) <= now then
       act.overdue = priority
@@ -81,8 +81,8 @@ local function age_out_of(place, now)
   if not after then return 0 end
   local due = up_to(queues.age_of(place), now - after, time.AT_ONCE)
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
-  for _, id in ipairs(due) do
-    local t = leases.task(id)
+  for _, member in ipairs(due) do
+    local t = leases.task(names.about(member))
     queues.dequeue(t)
     queues.enter(t, to)
     jobs.step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
@@ -94,9 +94,9 @@ end
 local function show_refilled(now)
   local due = up_to(ordered(keys.refills), now, time.AT_ONCE)
   for _, lot in ipairs(due) do
-    local name = string.match(lot, "^[^=]+")
+    local name = names.limit_of(lot)
     act.touched_lots[lot] = act.touched_lots[lot] or "room"
-    act.freed_limits[name] = math.max(0, limits.room(limits.of(name), 0, true))
+    act.freed[name] = math.max(0, limits.room(limits.of(name), 0, true))
   end
   queues.settle()
   return #due

@@ -31,7 +31,8 @@ local function by_bytes(a, b)
   return #a < #b
 end
 
-local function sorted_keys(set)
+-- In the order of their bytes.
+function types.sorted_keys(set)
   local list = {}
   for key in pairs(set) do list[#list + 1] = key end
   table.sort(list, by_bytes)
@@ -44,11 +45,11 @@ local function add_limits(spec, code, file)
   for _, need in ipairs(limits.needs(code.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(file.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
-  local names = sorted_keys(units)
-  for i, name in ipairs(names) do names[i] = name .. "=" .. int(units[name]) end
-  spec.limits = table.concat(names, ",")
-  if #names > MOST_LIMITS then
-    local what = "with those of its type it names " .. #names .. ", at most " .. MOST_LIMITS .. " are accepted"
+  local sorted = types.sorted_keys(units)
+  for i, name in ipairs(sorted) do sorted[i] = name .. "=" .. int(units[name]) end
+  spec.limits = table.concat(sorted, ",")
+  if #sorted > MOST_LIMITS then
+    local what = "with those of its type it names " .. #sorted .. ", at most " .. MOST_LIMITS .. " are accepted"
     return types.invalid("limits", "invalid_input", what)
   end
 end
@@ -58,10 +59,10 @@ local function add_capabilities(spec, code, file)
   for _, list in ipairs({spec.capabilities, code.capabilities or "", file.capabilities or ""}) do
     for name in string.gmatch(list, "[^,]+") do all[name] = true end
   end
-  local names = sorted_keys(all)
-  spec.capabilities = table.concat(names, ",")
-  if #names > MOST_CAPABILITIES then
-    local what = "with those of its type it names " .. #names .. ", at most " .. MOST_CAPABILITIES .. " are accepted"
+  local sorted = types.sorted_keys(all)
+  spec.capabilities = table.concat(sorted, ",")
+  if #sorted > MOST_CAPABILITIES then
+    local what = "with those of its type it names " .. #sorted .. ", at most " .. MOST_CAPABILITIES .. " are accepted"
     return types.invalid("required_capabilities", "invalid_input", what)
   end
 end

@@ -1,76 +1,127 @@
--- Waking exactly as many idle workers as there is new work for.
+-- Waking idle workers for new work: for as many tasks as came or got room in this act. A worker that is called and leaves
+-- something startable behind calls the next one (the baton), so none is forgotten when a call meets a worker that does something else.
 
-local hash, whole, load_fields, get, put = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.put
-local commit = acts.commit
+local get, number, put, whole = hashes.get, hashes.number, hashes.put, hashes.whole
+local load_fields, hash = hashes.load_fields, hashes.hash
+local ordered, members = sets.ordered, sets.members
 
--- Who waits longest of those who do the same, and can serve this lane; without a lane, anybody.
+local MOST_LOOKS = 16 -- at heads, to find one for the baton
+local MOST_COUNTED = 8 -- sub-queues of a lot
+local NET = 5000 -- ms within which an idle worker claims by itself, and learns of an alarm
+
+-- May a worker of this line run something of this lane?
+local function line_serves(line, lane)
+  local profile, open = names.cut_idle_line(line)
+  return (open or names.place_of(lane) == "0n") and audiences.book().has[names.audience_of(lane)][profile]
+end
+
+-- A worker that waits and serves this lane; without a lane, any.
 function waking.idler_for(lane)
-  for profile, text in pairs(act.idle.known) do
-    local worker = text and (not lane or workers.serves(text, lane)) and workers.next_idler(profile)
-    if worker then return worker end
+  for line, count in pairs(act.idle.known) do
+    if count and tonumber(count) > 0 and (not lane or line_serves(line, lane)) then
+      local worker = workers.next_idler(line)
+      if worker then return worker end
+    end
   end
 end
 
--- Also answers whose task it was handed.
+-- Also answers the sub-queue whose task it was handed, in acts that hand over.
 local function wake_one(lane)
   local worker = waking.idler_for(lane)
   if not worker then return false end
   workers.not_idle(worker)
   local handed = lane and act.hand_over and act.hand_over(worker)
-  if not handed then workers.call(worker.id, lane or "alarm") end
+  if not handed then
+    workers.call(worker.id, lane or "alarm")
+    if lane then put(worker, "called", act.instant) end
+  end
   return true, handed
 end
 
 -- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room that no other was woken for.
 local function wake_for(sub, count, promised)
-  if queues.is_paused(sub) then return 0 end
+  if limits.blocking(sub) then return 0 end
   local woken = 0
   while woken < count do
-    for _, need in ipairs(limits.needs_of(sub)) do
+    for _, need in ipairs(subs.needs(sub)) do
       local limit = limits.of(need.name)
-      local left = limits.room(limit, limits.class_of(sub), get(limit, "hold") == sub) - (promised[need.name] or 0)
+      local left = limits.room(limit, subs.class(sub), get(limit, "hold") == sub) - (promised[need.name] or 0)
       if left < need.units then return woken end
     end
-    local somebody, handed = wake_one(limits.lane_of(sub))
+    local somebody, handed = wake_one(subs.lane(sub))
     if not somebody then return woken end
     if not handed then -- what is handed over has its units already
-      for _, need in ipairs(limits.needs_of(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
+      for _, need in ipairs(subs.needs(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
     end
     if not handed or handed == sub then woken = woken + 1 end -- else it was a better one
   end
   return woken
 end
 
--- One idle worker for each lease that ended in this act, if a task that needs its limit can start now: of all sub-queues, for
--- nobody may have looked at one since the limit got full.
-local function wake_for_freed(name, count, promised)
-  for sub, home in pairs(whole(keys.home) and act.homes.known or NONE) do
-    if count <= 0 then return end
-    for _, need in ipairs(home and limits.needs_of(sub) or NONE) do
-      if need.name == name then
-        local waiting = call("ZCARD", keys.queue(sub)) - (act.entered_subs[sub] or 0)
-        count = count - wake_for(sub, math.min(count, waiting), promised)
-      end
+-- How many tasks wait in a lot, as far as it matters.
+local function waiting_in(lot)
+  local count, found = 0, call("ZRANGE", keys.parked(lot), 0, MOST_COUNTED)
+  if #found > MOST_COUNTED then return math.huge end
+  for _, member in ipairs(found) do count = count + call("ZCARD", keys.queue(names.about(member))) end
+  return count
+end
+
+-- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
+local function wake_for_freed(name, units, promised)
+  for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
+    local _, each, _, lane = names.cut_lot(lot)
+    each = tonumber(each)
+    local count = get(hash(keys.markers), lot) and waiting_in(lot) or 0
+    while count > 0 and units - (promised[name] or 0) >= each do
+      if not wake_one(lane) then break end
+      promised[name] = (promised[name] or 0) + each
+      count = count - 1
     end
   end
 end
 
--- One for each task that entered its sub-queue in this act and can start now, and one for each unit that got free; or one
--- that finds nothing, but learns from its claim until when there is nothing.
-function waking.wake_idle()
-  if next(act.entered_subs) == nil and next(act.freed_limits) == nil and not act.tell_time or not whole(keys.idle) then return end
+-- For what entered its sub-queue in this act and can start now, and for units that got free; or one that finds nothing, but learns
+-- from its claim until when there is nothing.
+function waking.wake()
+  if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not whole(keys.idle) then return end
   local promised, woken = {}, 0 -- limit -> units that workers were woken for
   for sub, count in pairs(act.entered_subs) do woken = woken + wake_for(sub, count, promised) end
-  for name, count in pairs(act.freed_limits) do wake_for_freed(name, count, promised) end
-  if act.tell_time and woken == 0 then wake_one() end
+  for name, units in pairs(act.freed) do wake_for_freed(name, units, promised) end
+  local alarm = number(act.meta, "alarm")
+  if not act.tell_time or woken > 0 or not alarm or alarm - act.instant > NET then return end
+  local watcher = get(act.meta, "watcher")
+  if watcher then workers.call(watcher, "alarm") else wake_one() end
 end
 
--- Who was full, or waits for high alone, looks again when a place of it is free: what waits was announced before, to others.
+-- Workers of `profile` may have been called for something that they leave behind: calls one idle worker for the best of it.
+function waking.pass_on(profile)
+  if not whole(keys.idle) then return end
+  local lanes = {}
+  for _, lane in ipairs(choice.lanes_of(profile)) do
+    for line, count in pairs(act.idle.known) do
+      if count and tonumber(count) > 0 and line_serves(line, lane.name) then
+        lanes[#lanes + 1] = lane
+        break
+      end
+    end
+  end
+  if #lanes == 0 then return end
+  local steps = {left = MOST_LOOKS}
+  local sub, head = choice.best(lanes, true, steps)
+  if sub then
+    wake_one(head.lane)
+  elseif steps.left == 0 then
+    wake_one(lanes[1].name) -- it looks on
+  end
+end
+
+-- A worker that was full, or waits for high alone, looks again when a place of it is free: what waits was announced before, to others.
 local function wake_the_freed()
   for id, freed in pairs(act.dropped) do
     local worker = load_fields(hash(keys.worker(id)), {"idle", "full"})
-    local profile = freed.not_high > 0 and get(worker, "idle")
-    if get(worker, "full") or profile and string.sub(get(act.idle, profile) or "", 1, 1) == "r" then
+    local line = freed.not_high > 0 and get(worker, "idle")
+    local _, is_open = names.cut_idle_line(line or "o")
+    if get(worker, "full") or not is_open then
       worker.id = id
       workers.not_idle(worker)
       put(worker, "full", nil)
@@ -83,6 +134,6 @@ end
 function waking.settle_and_commit()
   queues.settle()
   wake_the_freed()
-  waking.wake_idle()
-  commit()
+  waking.wake()
+  acts.commit()
 end

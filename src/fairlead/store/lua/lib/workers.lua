@@ -1,9 +1,15 @@
--- Workers: what they can serve, and the line of those that wait for work.
+-- Workers: their records, and the lines of those that wait for work.
+--
+-- An idle worker stands in the line of its profile, by the instant of its last claim. Each comes back within seconds, so those that
+-- died in the line are simply too old to be found.
 
-local write = unit.write
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, remove, add, first = sets.ordered, sets.remove, sets.add, sets.first
+local int, write = unit.int, unit.write
+local hash, whole, get, number, put, change_count = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put, hashes.change_count
+local ordered, remove, add = sets.ordered, sets.remove, sets.add
 local setting = acts.setting
+
+local HOUR = 3600000
+local LOOKED_UP = 16 -- idle workers of a line
 
 function workers.record(id)
   local worker = whole(keys.worker(id))
@@ -16,63 +22,66 @@ end
 -- It was heard of. Its record outlives it for an hour, to be asked about.
 function workers.heard_of(worker, now)
   put(worker, "seen", now)
-  worker.ttl = 3600000 + setting("worker_ttl")
+  worker.ttl = HOUR + setting("worker_ttl")
   add(ordered(keys.workers), worker.id, now)
 end
 
--- What a worker serves, as one text: "o" (open) or "r" (only its reserve is free), task types or "*", capabilities.
-function workers.profile_of(worker, open)
-  return (open and "o" or "r") .. get(worker, "types") .. ";" .. get(worker, "capabilities")
-end
-
--- Both lists are written ",a,b,".
-function workers.serves(profile, lane)
-  if string.sub(profile, 1, 1) == "r" and string.sub(lane, 1, 2) ~= "0n" then return false end
-  local served, offered = string.match(profile, "^.([^;]*);(.*)$")
-  local task_type, required = string.match(lane, "^..:([^;]*);(.*)$")
-  if served ~= "*" and not string.find(served, "," .. task_type .. ",", 1, true) then return false end
-  for capability in string.gmatch(required, "[^,]+") do
-    if not string.find(offered, "," .. capability .. ",", 1, true) then return false end
-  end
-  return true
-end
-
+-- It waits no more. If it watched the alarm, another one has to.
 function workers.not_idle(worker)
-  local profile = get(worker, "idle")
-  if not profile then return end
-  local idlers = ordered(keys.idlers(profile))
-  remove(idlers, worker.id)
+  local line = get(worker, "idle")
+  if not line then return end
+  remove(ordered(keys.idlers(line)), worker.id)
   put(worker, "idle", nil)
-  if not first(idlers) then put(act.idle, profile, nil) end
+  change_count(act.idle, line, -1)
+  if get(act.meta, "watcher") == worker.id then
+    put(act.meta, "watcher", nil)
+    act.tell_time = true
+  end
 end
 
 function workers.forget(worker)
   workers.not_idle(worker)
+  profiles.unlist(worker)
   for field in pairs(worker.known) do put(worker, field, nil) end
   remove(ordered(keys.workers), worker.id)
 end
 
 -- `takes`: the lease (ms) under which it takes what it is handed; nil: it wants to be called, and claims by itself.
 function workers.set_idle(worker, open, takes, now)
-  local text = workers.profile_of(worker, open)
-  local profile = redis.sha1hex(text)
-  add(ordered(keys.idlers(profile)), worker.id, now)
-  put(act.idle, profile, text)
-  put(worker, "idle", profile)
+  local line = names.idle_line(get(worker, "profile"), open)
+  add(ordered(keys.idlers(line)), worker.id, now)
+  change_count(act.idle, line, 1)
+  put(worker, "idle", line)
   put(worker, "takes", takes or nil)
 end
 
--- The longest idle worker of a profile that still lives; those who died in the line are taken out of it.
-function workers.next_idler(profile)
-  local idlers = ordered(keys.idlers(profile))
+-- One idle worker of all learns when to look again. Is it this one?
+function workers.watches(worker, now)
+  local watcher = get(act.meta, "watcher")
+  if watcher and watcher ~= worker.id then
+    local other = workers.record(watcher)
+    if other and get(other, "idle") and now - number(other, "seen") <= setting("worker_ttl") / 2 then return false end
+  end
+  put(act.meta, "watcher", worker.id)
+  return true
+end
+
+-- The worker that has waited longest in a line, of those that live.
+function workers.next_idler(line)
+  local set, silent = ordered(keys.idlers(line)), act.instant - setting("worker_ttl")
+  local found = act.idlers[line]
   while true do
-    local id = first(idlers)
-    if not id then return put(act.idle, profile, nil) end
-    local worker = workers.record(id)
-    local stands_here = worker and get(worker, "idle") == profile
-    if stands_here and act.instant - number(worker, "seen") <= setting("worker_ttl") then return worker end
-    if stands_here then put(worker, "idle", nil) end
-    remove(idlers, id)
+    if not found then
+      found = call("ZRANGEBYSCORE", set.key, int(silent), "+inf", "LIMIT", act.idlers_read[line] or 0, LOOKED_UP)
+      act.idlers_read[line] = (act.idlers_read[line] or 0) + #found
+    end
+    act.idlers[line] = found
+    for _, id in ipairs(found) do
+      local worker = not set.removed[id] and workers.record(id)
+      if worker and get(worker, "idle") == line then return worker end
+    end
+    if #found < LOOKED_UP then return nil end
+    found = nil
   end
 end
 
@@ -82,8 +91,10 @@ function workers.call(id, word)
   write({"PEXPIRE", keys.wake(id), 30000})
 end
 
--- It drains: there is nothing to wait for any more.
-function workers.stop_waiting(worker)
+-- It drains: it is given nothing more, and there is nothing to wait for.
+function workers.drain(worker)
   if get(worker, "idle") then workers.call(worker.id, "drain") end
   workers.not_idle(worker)
+  profiles.unlist(worker)
+  put(worker, "state", "draining")
 end

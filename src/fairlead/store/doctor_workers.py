@@ -1,0 +1,94 @@
+"""What must hold of workers that wait: they are found, and called when there is something for them."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fairlead.store import names
+from fairlead.store.breach import Breach
+from fairlead.store.doctor_limits import room
+from fairlead.store.snapshot import Fields, Snapshot, number
+
+CALL_MS = 5_000  # a worker that was called has answered by then, or another one looks by itself
+
+
+def idle_workers(s: Snapshot) -> Iterator[Breach]:
+    """S4: an idle worker stands in the line of its profile, where it is found and woken, and in no other."""
+    workers, counted = s.hashes.get("worker", {}), s.hash("idle")
+    lines = s.sets.get("idlers", {})
+    for line in counted.keys() | lines.keys():
+        count, there = number(counted, line), len(lines.get(line, {}))
+        if count != there:
+            yield Breach("S4", f"line {line} counts {count} idle workers, there are {there}", line)
+    for line, members in lines.items():
+        for worker in members:
+            if workers.get(worker, {}).get("idle") != line:
+                what = "its record says otherwise" if worker in workers else "it has no record"
+                yield Breach("S4", f"worker {worker} is idle in line {line}, but {what}", worker)
+    for worker, record in workers.items():
+        if "idle" in record and worker not in lines.get(record["idle"], {}):
+            yield Breach("S4", f"worker {worker} is idle, but stands in no line to be woken", worker)
+
+
+def profiles(s: Snapshot) -> Iterator[Breach]:
+    """S10: profiles count their workers, and each route is seen by exactly the profiles that serve it."""
+    known = s.hash("profiles")
+    texts = {field[2:]: text for field, text in known.items() if field.startswith("t:")}
+    listed = Counter(
+        record["profile"] for record in s.hashes.get("worker", {}).values() if "profile" in record
+    )
+    for profile in texts:
+        if number(known, f"n:{profile}") != listed[profile]:
+            counted = number(known, f"n:{profile}")
+            yield Breach(
+                "S10", f"profile {profile} counts {counted} workers, it has {listed[profile]}", profile
+            )
+    joining = {field[2:] for field in known if field.startswith("j:")}
+    for route, audience in s.hash("routes").items():
+        members = set(filter(None, s.hash("audiences").get(audience, "").split(",")))
+        serving = {profile for profile, text in texts.items() if _serves(text, route)}
+        if members - joining != serving - joining:
+            sentence = f"route {route} is seen by profiles {sorted(members)}, but served by {sorted(serving)}"
+            yield Breach("S10", sentence, route)
+
+
+def _serves(profile: str, route: str) -> bool:
+    types, offered = profile.split(";")
+    task_type, required = names.cut_route(route)
+    return (types == "*" or task_type in types.split(",")) and required <= set(offered.split(","))
+
+
+def nobody_idles(s: Snapshot) -> Iterator[Breach]:
+    """S4: nobody who could run it is idle while a head can start, unless a call is on its way."""
+    if s.torn:
+        return
+    idle = {line[:-1] for line in s.hash("idle") if line.endswith("o")}
+    workers = s.hashes.get("worker", {}).values()
+    called = {w.get("profile") for w in workers if "called" in w and s.now - number(w, "called") <= CALL_MS}
+    live = {
+        w.get("profile")
+        for w in workers
+        if "idle" in w and s.now - number(w, "seen") <= number(s.meta, "worker_ttl")
+    }
+    if not idle & live or number(s.meta, "alarm") <= s.now:  # time itself has something to do first
+        return
+    for sub in s.queues:
+        audience = s.hash("audiences").get(s.hash("routes").get(names.route_of(sub), ""), "").split(",")
+        if idle & live & set(audience) and not called & set(audience) and _can_start(s, sub):
+            yield Breach(
+                "S4", f"sub-queue {sub} can start, but workers that serve it are idle", f"idle {sub}"
+            )
+
+
+def _can_start(s: Snapshot, sub: str) -> bool:
+    if names.cut_route(names.route_of(sub))[0] in s.hash("paused"):
+        return False
+    return all(_room(s, s.limits.get(name, {}), sub) >= units for name, units in names.needs_of(sub).items())
+
+
+def _room(s: Snapshot, limit: Fields, sub: str) -> int:
+    if limit.get("kind") != "rate":
+        return room(limit, int(sub[0]), limit.get("hold") == sub)
+    if limit.get("paused"):
+        return 0
+    burst, interval = number(limit, "burst"), number(limit, "interval")
+    return burst - -(-max(0, number(limit, "tat") - s.now * 1000) // interval)

@@ -1,0 +1,210 @@
+-- Who can run what (docs/scheduler.md, Audiences).
+--
+-- A profile is what a worker serves: task types and capabilities. The audience of a route is the set of profiles that serve it;
+-- routes with the same audience share their heads, so a claim looks at as many of them as there are kinds of workers, not types.
+--
+-- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names, and
+-- dropped by whoever changes it.
+
+local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
+local change_count = hashes.change_count
+local next_number = acts.next_number
+
+local EVERY, HOUR, MOST_TIDIED = 600000, 3600000, 5000
+local MOST_NAMESPACES = 64 -- whose books are kept
+local KEPT = {books = {}, count = 0} -- prefix -> book
+
+local function listed(text)
+  local set = {}
+  for name in string.gmatch(text, "[^,]+") do set[name] = true end
+  return set
+end
+
+local function parsed(text)
+  local served, capabilities = names.cut_route(text)
+  return {types = served ~= "*" and listed(served) or nil, capabilities = listed(capabilities)}
+end
+
+local function note_audience(book, audience, text)
+  local members, has = {}, {}
+  for profile in string.gmatch(text, "%d+") do
+    members[#members + 1] = profile
+    has[profile] = true
+    local heard = book.of_profile[profile]
+    if heard then heard[#heard + 1] = audience end
+  end
+  book.members[audience], book.has[audience], book.by_text[text] = members, has, audience
+end
+
+local function read_book(version)
+  local book = {version = version, profiles = {}, ids = {}, of_profile = {}, members = {}, has = {}, by_text = {}}
+  local flat = call("HGETALL", keys.profiles)
+  for i = 1, #flat, 2 do
+    local id = string.match(flat[i], "^t:(%d+)$")
+    if id then
+      book.profiles[id], book.of_profile[id] = parsed(flat[i + 1]), {}
+      book.ids[#book.ids + 1] = id
+    end
+  end
+  table.sort(book.ids, function(a, b) return tonumber(a) < tonumber(b) end)
+  flat = call("HGETALL", keys.audiences)
+  for i = 1, #flat, 2 do note_audience(book, flat[i], flat[i + 1]) end
+  return book
+end
+
+-- Profiles and audiences as this act sees them.
+function audiences.book()
+  if act.book then return act.book end
+  local version = get(act.meta, "audience_version") or "0"
+  local book = KEPT.books[keys.prefix]
+  if not book or book.version ~= version then
+    book = read_book(version)
+    if KEPT.count >= MOST_NAMESPACES then KEPT.books, KEPT.count = {}, 0 end
+    if not act.changes_book then KEPT.books[keys.prefix], KEPT.count = book, KEPT.count + 1 end
+  end
+  act.book = book
+  return book
+end
+
+-- A book of this act's own, to be changed: nobody finds it if the act breaks. Its version is never given twice.
+local function changing()
+  local book = audiences.book()
+  if not act.changes_book then
+    act.changes_book = true
+    KEPT.books[keys.prefix] = nil
+    local instant = call("TIME")
+    put(act.meta, "audience_version", instant[1] .. "." .. instant[2] .. "." .. next_number("audience_changes"))
+  end
+  return book
+end
+
+function audiences.serves(profile, route)
+  local task_type, required = names.cut_route(route)
+  if profile.types and not profile.types[task_type] then return false end
+  for capability in string.gmatch(required, "[^,]+") do
+    if not profile.capabilities[capability] then return false end
+  end
+  return true
+end
+
+-- The audience of exactly these profiles, given as a text in the order of their numbers.
+local function audience_named(text)
+  local known = audiences.book().by_text[text]
+  if known then return known end
+  local audience = tostring(next_number("audience"))
+  note_audience(changing(), audience, text)
+  put(hash(keys.audiences), audience, text)
+  return audience
+end
+
+-- The audience of a route. One that nobody serves has an audience too, which no worker looks at.
+function audiences.of(route)
+  local routes = hash(keys.routes)
+  local audience = get(routes, route)
+  if audience then return audience end
+  local book, serving = audiences.book(), {}
+  for _, id in ipairs(book.ids) do
+    if audiences.serves(book.profiles[id], route) then serving[#serving + 1] = id end
+  end
+  audience = audience_named(table.concat(serving, ","))
+  put(routes, route, audience)
+  return audience
+end
+
+function audiences.count_workers(profile, by)
+  return change_count(hash(keys.profiles), "n:" .. profile, by)
+end
+
+-- How many workers are there that serve this route?
+function audiences.workers_for(route)
+  local count, known = 0, hash(keys.profiles)
+  for _, id in ipairs(audiences.book().members[audiences.of(route)]) do count = count + (number(known, "n:" .. id) or 0) end
+  return count
+end
+
+-- The profile of this text, and whether it is new.
+function audiences.profile(text)
+  local digest, known = "i:" .. redis.sha1hex(text), hash(keys.profiles)
+  local id = get(known, digest)
+  if id then return id, false end
+  id = tostring(next_number("profile"))
+  put(known, digest, id)
+  put(known, "t:" .. id, text)
+  local book = changing()
+  book.profiles[id], book.of_profile[id] = parsed(text), {}
+  book.ids[#book.ids + 1] = id
+  return id, true
+end
+
+local function with_profile(book, audience, id)
+  local members = {}
+  for i, member in ipairs(book.members[audience]) do members[i] = member end
+  members[#members + 1] = id -- the newest has the greatest number
+  table.sort(members, function(a, b) return tonumber(a) < tonumber(b) end)
+  return table.concat(members, ",")
+end
+
+-- `route`, which profile `id` serves, is to be found by it too: its new audience, or nil when it is already.
+function audiences.move_route(route, id)
+  local book, routes = audiences.book(), hash(keys.routes)
+  local before = get(routes, route)
+  if not before or book.has[before][id] then return nil end
+  local audience = audience_named(with_profile(book, before, id))
+  put(routes, route, audience)
+  return audience
+end
+
+-- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
+function audiences.extend(audience, id)
+  local book = changing()
+  local text = with_profile(book, audience, id)
+  book.by_text[table.concat(book.members[audience], ",")] = nil
+  note_audience(book, audience, text)
+  for _, member in ipairs(book.members[audience]) do -- note_audience listed it once more for those that had it
+    local heard, seen, kept = book.of_profile[member], {}, {}
+    for _, one in ipairs(heard) do
+      if not seen[one] then kept[#kept + 1] = one end
+      seen[one] = true
+    end
+    book.of_profile[member] = kept
+  end
+  put(hash(keys.audiences), audience, text)
+end
+
+-- Nobody has had this profile for long.
+function audiences.forget_profile(id)
+  local book, known = changing(), hash(keys.profiles)
+  put(known, "i:" .. redis.sha1hex(get(known, "t:" .. id)), nil)
+  for _, field in ipairs({"t:", "n:", "j:", "z:"}) do put(known, field .. id, nil) end
+  for _, audience in ipairs(book.of_profile[id]) do
+    local members = {}
+    for _, member in ipairs(book.members[audience]) do
+      if member ~= id then members[#members + 1] = member end
+    end
+    put(hash(keys.audiences), audience, table.concat(members, ","))
+  end
+  act.book = nil -- read again by whoever needs it in the next act: nothing else of this act asks
+end
+
+-- Forgets routes on which nobody waits, audiences of no route, and profiles that nobody has had for an hour.
+function audiences.tidy(now)
+  if now - (number(act.meta, "tidied") or 0) < EVERY then return end
+  put(act.meta, "tidied", now)
+  profiles.forget_old(now - HOUR)
+  if call("HLEN", keys.routes) > MOST_TIDIED then return end
+  local routes, used = whole(keys.routes), {}
+  for route, audience in pairs(routes and routes.known or NONE) do
+    if call("EXISTS", keys.subs(route)) == 0 then
+      put(routes, route, nil)
+    else
+      used[audience] = true
+    end
+  end
+  local known = whole(keys.audiences)
+  for audience in pairs(known and known.known or NONE) do
+    if get(known, audience) and not used[audience] then
+      changing()
+      put(known, audience, nil)
+    end
+  end
+end

@@ -1,0 +1,90 @@
+-- Texts with parts, made and cut here alone; fairlead.store.names is their twin in Python.
+--
+--   route      type;capability,capability                    who can run it: types and capabilities as the task asks for them
+--   sub-queue  place:route|limit=units,limit=units           tasks of one place, route and needs
+--   lane       place:audience                                where the heads of sub-queues stand that the same profiles serve
+--   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner
+--   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
+--   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
+--   idle line  profile, then "o" (open) or "r" (only its reserve is free)
+
+local int = unit.int
+
+function names.member(seq, about)
+  return string.format("%013d", seq) .. about
+end
+
+function names.seq_of(member)
+  return string.sub(member, 1, 13)
+end
+
+-- What a member is about: a task, a sub-queue or a lot.
+function names.about(member)
+  return string.sub(member, 14)
+end
+
+function names.route(task_type, capabilities)
+  return task_type .. ";" .. capabilities
+end
+
+function names.sub_queue(place, route, needs)
+  return place .. ":" .. route .. "|" .. needs
+end
+
+-- Its route, and its needs as a text.
+function names.cut_sub_queue(sub)
+  return string.match(sub, "^..:([^|]*)|(.*)$")
+end
+
+-- Its type, and its capabilities as a text.
+function names.cut_route(route)
+  return string.match(route, "^([^;]*);(.*)$")
+end
+
+function names.place_of(text)
+  return string.sub(text, 1, 2)
+end
+
+function names.lane(place, audience)
+  return place .. ":" .. audience
+end
+
+function names.audience_of(lane)
+  return string.sub(lane, 4)
+end
+
+function names.lot(limit, units, is_owner, lane)
+  return limit .. "=" .. int(units) .. (is_owner and "!" or "") .. "@" .. lane
+end
+
+-- Its limit, units, "!" for the owner of the hold, and lane.
+function names.cut_lot(lot)
+  return string.match(lot, "^([^=]+)=(%d+)(!?)@(.*)$")
+end
+
+function names.limit_of(lot)
+  return string.match(lot, "^[^=]+")
+end
+
+function names.home(seq, kind, where)
+  return seq .. kind .. where
+end
+
+-- The seq of the head, "h" (heads) or "p" (parked), and the lane or the lot.
+function names.cut_home(home)
+  return string.sub(home, 1, 13), string.sub(home, 14, 14), string.sub(home, 15)
+end
+
+-- The limit that a pause of a task type is: it has room for everybody, or for nobody.
+function names.type_limit(task_type)
+  return "~" .. task_type
+end
+
+function names.idle_line(profile, open)
+  return profile .. (open and "o" or "r")
+end
+
+-- The profile, and whether its workers have open room.
+function names.cut_idle_line(line)
+  return string.sub(line, 1, -2), string.sub(line, -1) == "o"
+end

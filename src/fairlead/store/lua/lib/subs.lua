@@ -1,0 +1,35 @@
+-- Sub-queues by name: what the name says, taken apart once per act.
+
+local ordered = sets.ordered
+
+local CLASSES = {["0"] = 0, ["1"] = 1, ["2"] = 2}
+
+local function parts_of(sub)
+  local parts = act.sub_parts[sub]
+  if not parts then
+    local route, needed = names.cut_sub_queue(sub)
+    parts = {route = route, needs = limits.needs(needed), queue = ordered(keys.queue(sub))}
+    act.sub_parts[sub] = parts
+  end
+  return parts
+end
+
+-- The sub-queue of task `t` (a record) in `place`.
+function subs.of(place, t)
+  local known = t.known
+  return names.sub_queue(place, names.route(known.type, known.capabilities or ""), known.limits or "")
+end
+
+function subs.class(text) return CLASSES[string.sub(text, 1, 1)] end
+function subs.route(sub) return parts_of(sub).route end
+function subs.needs(sub) return parts_of(sub).needs end
+function subs.queue(sub) return parts_of(sub).queue end
+
+-- Where its head stands when it can start: by the audience its route has now.
+function subs.lane(sub)
+  return names.lane(names.place_of(sub), audiences.of(parts_of(sub).route))
+end
+
+function subs.task_type(sub)
+  return (names.cut_route(parts_of(sub).route))
+end

@@ -1,0 +1,87 @@
+"""Texts with parts in the store's keys and values: the twin of `lua/lib/names.lua`, for those who read them.
+
+A route is `type;capability,capability`, a sub-queue `place:route|limit=units,...`, a lane `place:audience`, a
+lot `limit=units@lane` (`limit=units!@lane` of the owner of a hold). Members of queues, heads and lots begin
+with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot.
+"""
+
+import re
+from typing import NamedTuple
+
+SEQ_DIGITS = 13
+LOT = re.compile(r"([^=]+)=(\d+)(!?)@([0-2][np]:.*)")
+
+
+class Lot(NamedTuple):
+    limit: str
+    units: int
+    is_owner: bool
+    lane: str
+
+
+class Home(NamedTuple):
+    seq: str
+    is_parked: bool
+    where: str  # the lane, or the lot
+
+
+def member(seq: int, about: str) -> str:
+    return f"{seq:0{SEQ_DIGITS}d}{about}"
+
+
+def cut_member(text: str) -> tuple[str, str]:
+    """Its seq, and what it is about: a task, a sub-queue or a lot."""
+    return text[:SEQ_DIGITS], text[SEQ_DIGITS:]
+
+
+def route(task_type: str, capabilities: str) -> str:
+    return f"{task_type};{capabilities}"
+
+
+def route_of(sub: str) -> str:
+    return sub[3:].partition("|")[0]
+
+
+def cut_route(text: str) -> tuple[str, frozenset[str]]:
+    """Its type and its capabilities."""
+    task_type, _, capabilities = text.partition(";")
+    return task_type, frozenset(filter(None, capabilities.split(",")))
+
+
+def needs_of(sub: str) -> dict[str, int]:
+    return needs(sub.partition("|")[2])
+
+
+def needs(text: str) -> dict[str, int]:
+    pairs = (need.partition("=") for need in text.split(",") if need)
+    return {name: int(units) for name, _, units in pairs}
+
+
+def place_of(text: str) -> str:
+    """Of a sub-queue or a lane."""
+    return text[:2]
+
+
+def lane(place: str, audience: str) -> str:
+    return f"{place}:{audience}"
+
+
+def audience_of(lane: str) -> str:
+    return lane[3:]
+
+
+def cut_lot(text: str) -> Lot | None:
+    if not (parts := LOT.fullmatch(text)):
+        return None
+    limit, units, own, where = parts.groups()
+    return Lot(limit, int(units), own == "!", where)
+
+
+def cut_home(text: str) -> Home | None:
+    seq, kind, where = text[:SEQ_DIGITS], text[SEQ_DIGITS : SEQ_DIGITS + 1], text[SEQ_DIGITS + 1 :]
+    return Home(seq, kind == "p", where) if kind in ("h", "p") else None
+
+
+def type_limit(task_type: str) -> str:
+    """The limit that a pause of a task type is."""
+    return f"~{task_type}"
