@@ -77,6 +77,7 @@ LIVE = (
     Key("patience", "zset", "sub-queues of overlapping limits by the instant they may ask for a hold"),
     Key("nested", "zset", "sub-queues of several limits that do not overlap, by when that was known"),
     Key("holds", "hash", "sub-queue -> since when, and the head its hold was made for"),
+    Key("migrating", "zset", "waiting tasks of an older schema that are not queued again yet", of="place"),
     Key("waiting", "hash", "owner (tenant and user) -> how many tasks of his wait, queued or delayed"),
     Key(
         "delayed",

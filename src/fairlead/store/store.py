@@ -25,6 +25,7 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.listing import TaskPage, Wanted, dead_letters, get_task, list_tasks
 from fairlead.store.live import Live
+from fairlead.store.migration import migrate
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import (
@@ -101,6 +102,9 @@ class Store:
         await self.connection.guard(check(self.connection.client))
         policy = pack(stored_policy(self.settings))
         answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
+        if text(answer[0]) == "older":
+            await migrate(self.connection, self.clock)
+            answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
         if text(answer[0]) == "newer":
             raise errors.SchemaTooNew(
                 f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "

@@ -30,8 +30,13 @@ function acts.new()
   act.leases, act.key_list = ordered(keys.leases), ordered(keys.keys)
 end
 
--- The instant of this act, or nil when the namespace was never opened or its data is gone.
+-- The instant of this act, or nil when the namespace was never opened, its data is gone, or it is being migrated.
 function acts.begin(clock)
+  local instant = acts.begin_migration(clock)
+  return not get(act.meta, "migrating") and instant or nil
+end
+
+function acts.begin_migration(clock)
   if not whole(keys.meta) then return nil end
   local unfinished = get(act.meta, "unfinished")
   if unfinished then
