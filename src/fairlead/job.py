@@ -46,6 +46,7 @@ class NewJob:
     priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
+    weight: float | None = None  # of its user's share; found for the client, which cannot choose it
     max_wait_seconds: float | None = None  # that a step may wait before it starts
     idempotency_key: str | None = None
     trace_id: str | None = None

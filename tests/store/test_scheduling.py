@@ -42,6 +42,24 @@ async def test_a_user_with_half_a_weight_gets_one_of_three_starts(store: Store) 
     assert (first.count("half"), first.count("plain")) == (5, 10)
 
 
+@pytest.mark.parametrize(("user", "of_a_task"), [("plain", 2.0), ("half", 2), ("double", 2.0)])
+async def test_the_weight_of_a_task_goes_before_that_of_the_settings(
+    store: Store, user: str, of_a_task: float
+) -> None:
+    await big_worker(store)
+    await store.submit(*[new(user_id=user, weight=of_a_task) for _ in range(20)])
+    await store.submit(*[new(user_id="other") for _ in range(20)])
+    first = [task.user_id for task in await started(store, want=15)]
+    assert (first.count(user), first.count("other")) == (10, 5)
+
+
+async def test_a_usual_weight_is_one_too(store: Store) -> None:
+    await big_worker(store)
+    await store.submit(*[new(user_id=user, weight=1) for user in ["double"] * 20 + ["plain"] * 20])
+    first = [task.user_id for task in await started(store, want=10)]
+    assert (first.count("double"), first.count("plain")) == (5, 5)
+
+
 async def test_who_comes_late_takes_turns_and_does_not_catch_up(store: Store) -> None:
     await big_worker(store)
     await store.submit(*[new(user_id="early") for _ in range(20)])

@@ -123,7 +123,8 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
     async with contextlib.AsyncExitStack() as stack:
         priorities = None
         if settings.priority_service.url:
-            priorities = await stack.enter_async_context(PriorityService(settings.priority_service))
+            service = PriorityService(settings.priority_service, settings.fairness.plans)
+            priorities = await stack.enter_async_context(service)
         yield Gateway(
             store=store,
             gatherer=await stack.enter_async_context(Gatherer(store)),

@@ -122,6 +122,7 @@ def _plan(job: NewJob, settings: Settings) -> list[list[dict[str, Any]]]:
                 priority=job.priority,
                 user_id=job.user_id,
                 tenant=job.tenant,
+                weight=job.weight,
                 max_wait_seconds=job.max_wait_seconds,
                 trace_id=job.trace_id,
                 job_id=job.job_id,

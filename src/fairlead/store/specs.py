@@ -60,6 +60,8 @@ def _account(new: NewTask, settings: Settings) -> str:
 
 
 def _weight(new: NewTask, settings: Settings) -> float:
+    if new.weight is not None:
+        return float(new.weight)
     weights, user = settings.fairness.weights, new.user_id
     if settings.fairness.by == "user_id" and user in weights:
         return weights[user]
