@@ -12,6 +12,8 @@ from fairlead.clock import monotonic
 from fairlead.errors import StoreUnavailable
 from fairlead.store.reports import Claimed, Handed
 
+NET_SECONDS = 5.0  # a call may be lost: claim at least this often
+
 
 class Caller:
     """Who waits for the answer to a long call. `async with Caller(call, seconds) as caller:`"""
@@ -105,6 +107,7 @@ async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
 
 
 def _until_alarm(claimed: Claimed, most: float) -> float:
+    most = min(most, NET_SECONDS)
     if claimed.next_alarm is None:
         return most
     return min(most, max(0.0, (claimed.next_alarm - claimed.now) / 1000))
