@@ -124,7 +124,7 @@ async def test_what_was_claimed_for_somebody_who_has_gone_goes_back_unrun(
 
     async def came_back() -> bool:
         found = await store.get(task_id)
-        return found.status is State.QUEUED and found.fence == 1
+        return found.status is State.QUEUED and found.fence > 0
 
     await wait_until(came_back, because="it was claimed and given back")
     back = await task(api, task_id)
@@ -149,6 +149,7 @@ async def test_what_was_claimed_by_a_request_with_an_id_waits_for_who_asks_again
         return (await store.get(task_id)).status == "executing"
 
     await wait_until(is_claimed)
+    fence = (await store.get(task_id)).fence
     (polled,) = await worker.poll(1, request_id="a1")
-    assert (polled["task_id"], polled["fence"]) == (task_id, 1)
+    assert (polled["task_id"], polled["fence"]) == (task_id, fence)
     good(await worker.complete(polled))

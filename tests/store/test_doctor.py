@@ -21,6 +21,8 @@ from tests.servers import Server
 numbers = itertools.count()
 START = 1_000_000_000
 NOW = START + 700_000
+DONE, HIGH = (NOW - 1) * 1000, NOW * 1000  # fences: of `done`, of `high`, and of those that followed
+STOPPED = HIGH + 7
 LEASE = 30_000
 POLICY = {
     "budget": 2,
@@ -250,30 +252,37 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["lease:bare", "limit disk"],
     ),
     "a fence from nowhere": (
-        [("HSET", "meta", "fence", 8)],
+        [("HSET", "meta", "fence", HIGH + 5)],
         {"I5"},
-        ["stopped has fence 10", "newest ever given is 8"],
+        [f"stopped has fence {STOPPED}", f"newest ever given is {HIGH + 5}"],
     ),
-    "a fence of two leases": ([("HSET", "lease:bare", "fence", 3)], {"I5"}, ["lease:bare", "fence 3"]),
+    "a fence of two leases": (
+        [("HSET", "lease:bare", "fence", HIGH)],
+        {"I5"},
+        ["lease:bare", f"fence {HIGH}"],
+    ),
     "a fence that falls": (
         [
-            event("high", "release", "executing", "queued", 1),
-            event("high", "claim", "queued", "executing", 3),
+            event("high", "release", "executing", "queued", HIGH - 1),
+            event("high", "claim", "queued", "executing", HIGH),
         ],
         {"I5"},
-        ["high", "fence 1 after 3"],
+        ["high", f"fence {HIGH - 1} after {HIGH}"],
     ),
     "a claim with the fence before": (
         [
-            event("high", "release", "executing", "queued", 3),
-            event("high", "claim", "queued", "executing", 3),
+            event("high", "release", "executing", "queued", HIGH),
+            event("high", "claim", "queued", "executing", HIGH),
         ],
         {"I5"},
-        ["high", "claim", "fence 3 after 3"],
+        ["high", "claim", f"fence {HIGH} after {HIGH}"],
     ),
-    "a task completed twice": ([event("done", "complete", "executing", "completed", 1)], {"I6"}, ["done"]),
+    "a task completed twice": ([event("done", "complete", "executing", "completed", DONE)], {"I6"}, ["done"]),
     "a submit after the end": (
-        [event("stopped", "submit", "", "queued", 0), event("stopped", "cancel", "queued", "cancelled", 10)],
+        [
+            event("stopped", "submit", "", "queued", 0),
+            event("stopped", "cancel", "queued", "cancelled", STOPPED),
+        ],
         {"I6"},
         ["stopped", "submitted again"],
     ),
@@ -281,7 +290,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a result of another fence than its event": (
         [("HSET", "task:done", "reported", 2, "fence", 2)],
         {"I5", "I7"},
-        ["done: its complete event has fence 1"],
+        [f"done: its complete event has fence {DONE}"],
     ),
     "a key for two tasks": ([("SET", "idempotency:k", "d a b", "KEEPTTL")], {"I8"}, ["key k", "'d a b'"]),
     "a key for no task": (
@@ -290,7 +299,11 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["key k names odd"],
     ),
     "a jump": ([event("second", "complete", "queued", "completed", 0)], {"I9"}, ["second", "no transition"]),
-    "a gap": ([event("high", "claim", "queued", "executing", 99)], {"I5", "I9"}, ["high", "from queued"]),
+    "a gap": (
+        [event("high", "claim", "queued", "executing", HIGH + 99)],
+        {"I5", "I9"},
+        ["high", "from queued"],
+    ),
     "another state than told": ([("HSET", "task:broken", "state", "dead_letter")], {"I9"}, ["broken"]),
     "submitted while it waits": ([event("second", "submit", "", "queued", 0)], {"I6", "I9"}, ["second"]),
     "more in use than allowed": ([("HSET", "limit:lone", "limit", 0)], {"S1"}, ["limit lone"]),

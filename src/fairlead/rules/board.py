@@ -29,8 +29,9 @@ class Board:
         self.last_seq = 0
         self.last_fence = 0
 
-    def next_fence(self) -> int:
-        self.last_fence += 1
+    def next_fence(self, now: int) -> int:
+        """Larger than all before, and no less than the time in microseconds."""
+        self.last_fence = max(self.last_fence + 1, now * 1000)
         return self.last_fence
 
     def running_on(self, worker: Worker) -> list[Task]:
@@ -88,7 +89,7 @@ class Board:
         self.turns.count(task.place)
         self.shares.ledger(task.place).start(task.tag)
         self.leave(task, started=True)
-        task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(), worker.id
+        task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(now), worker.id
         task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
         self.ledger.take(task.fence, task.limits, now)
         self.running[task.id] = task

@@ -9,7 +9,7 @@ function acts.new()
     writes = {}, texts = {}, -- commands for the commit; texts of numbers, the same few are written for each task of a batch
     hash_views = {}, changed_hashes = {}, ordered_views = {}, changed_sets = {},
     settings = {}, counters = {}, -- read from and counted on in meta
-    instant = nil, -- of this act, in ms
+    instant = nil, micros = nil, -- of this act: ms, and microseconds as far as they are known
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
     book = nil, changes_book = false, -- profiles and audiences
@@ -48,9 +48,11 @@ function acts.begin_migration(clock)
   if not get(act.meta, "schema") then return nil end
   if clock ~= "" then
     act.instant = tonumber(clock)
+    act.micros = act.instant * 1000
   else
     local told = call("TIME")
-    act.instant = told[1] * 1000 + math.floor(told[2] / 1000)
+    act.micros = told[1] * 1000000 + told[2]
+    act.instant = math.floor(act.micros / 1000)
   end
   return act.instant
 end
@@ -70,6 +72,14 @@ function acts.next_number(counter, count)
   local last = act.counters[counter] or number(act.meta, counter) or 0
   act.counters[counter] = last + (count or 1)
   return last + 1
+end
+
+-- Larger than all before, and no less than the time: a replica that took over without the latest claims must not give their fences
+-- a second time.
+function acts.next_fence()
+  local last = act.counters.fence or number(act.meta, "fence") or 0
+  act.counters.fence = math.max(last + 1, act.micros)
+  return act.counters.fence
 end
 
 -- Something will change by time alone then: nobody needs to look for it before.

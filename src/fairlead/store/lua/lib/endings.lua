@@ -111,12 +111,12 @@ function endings.crash(t, verb, now, problem)
   events.add(t, verb, "executing", "queued", now, detail)
 end
 
--- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
+-- May the caller report the end of the run of `t`? A word, or nil for yes. A repeated report is known by its fence alone: somebody
+-- else may hold the task by now.
 function endings.refused(t, worker, fence)
   if not t then return "unknown_task" end
   local known = t.known
-  local stopping = known.stopping
-  if stopping and (fence == stopping or (not fence and worker == known.worker)) then
+  if known.stopping and leases.is_named_by(t, worker, fence, known.stopping) then
     leases.drop(t) -- cancelled while it ran: the report shows that it runs no more
     return "fenced"
   end

@@ -2,7 +2,7 @@
 
 local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
 local ordered, remove, first = sets.ordered, sets.remove, sets.first
-local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
+local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 function grants.offer_of(me, lease, looks, now)
@@ -23,7 +23,7 @@ function grants.begin_run(offer, t, sub)
   choice.book_turn(place)
   limits.take(id, subs.needs(sub))
   put_all(t, {
-    "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
+    "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
   })
   leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)

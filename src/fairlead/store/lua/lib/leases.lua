@@ -50,12 +50,16 @@ function leases.wait_at_most_until(t, instant)
   alarm_at(instant)
 end
 
--- May the caller with this fence (or, without one, this worker) speak for the run of `t`?
+-- Does the caller name the lease of `t` that was given this fence? A worker and a fence must both be right; either alone will do.
+function leases.is_named_by(t, worker, fence, given)
+  local is_holder = worker == t.known.worker
+  if not fence then return is_holder end
+  return fence == given and (is_holder or worker == "")
+end
+
+-- May the caller speak for the run of `t`?
 function leases.is_held_by(t, worker, fence)
-  local known = t.known
-  if known.state ~= "executing" then return false end
-  if fence then return fence == known.fence end
-  return worker == known.worker
+  return t.known.state == "executing" and leases.is_named_by(t, worker, fence, t.known.fence)
 end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
