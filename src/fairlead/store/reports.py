@@ -1,23 +1,21 @@
 """What goes between a worker and the store: leases, results, failures, and the words scripts answer in."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from fairlead import errors
 from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.connection import Answer, pack, text, unpack_handed, unpack_records
+from fairlead.store.connection import Answer, text, unpack_handed, unpack_records
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, Task
 
+MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
 MOST_CHUNKS = 1_000
 MOST_CHUNK_BYTES = 64 * 1024
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 #: The words by which a script refuses, each with the error it becomes.
 REFUSALS: dict[str, type[errors.FairleadError]] = {
@@ -71,6 +69,10 @@ class Completed:
     def packed(self, settings: Settings) -> dict[str, Any]:
         report = Grant(self.task_id, self.fence).packed()
         report["result"] = to_json("result", self.result)
+        if len(self.follow) > MOST_FOLLOW:
+            raise errors.InvalidInput(
+                "follow", f"are {len(self.follow)} tasks, at most {MOST_FOLLOW} are accepted"
+            )
         if self.follow:
             report["follow"] = [spec_of(task, settings) for task in self.follow]
         return report
@@ -164,35 +166,7 @@ class Claimed:
     now: int = 0  # ms by the store's clock
     next_alarm: int | None = None  # ms: nothing becomes runnable by time alone before
     draining: bool = False
-    again: bool = False  # much was looked at and found waiting: ask again at once
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Things to send at once. What cannot be sent is answered with its error, and does not spoil the rest."""
-
-    accepted: list[dict[str, Any]]
-    problems: list[errors.FairleadError | None]  # one for each thing asked; None: it is among the accepted
-
-    @classmethod
-    def of(cls, things: Iterable[T], form: Callable[[T], dict[str, Any]]) -> "Batch":
-        batch = cls([], [])
-        for thing in things:
-            try:
-                batch.accepted.append(form(thing))
-                batch.problems.append(None)
-            except errors.InvalidInput as problem:
-                batch.problems.append(problem)
-        return batch
-
-    @property
-    def packed(self) -> bytes:
-        return pack(self.accepted)
-
-    def answers(self, replies: Iterable[U]) -> "list[U | errors.FairleadError]":
-        """In the order in which was asked."""
-        waiting = iter(replies)
-        return [next(waiting) if problem is None else problem for problem in self.problems]
+    again: bool = False  # there may be more that did not fit into this act: ask again at once
 
 
 def tasks_of(packed: bytes) -> list[Task]:

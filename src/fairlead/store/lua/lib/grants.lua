@@ -4,6 +4,10 @@ local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number
 local ordered, remove, first = sets.ordered, sets.remove, sets.first
 local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
 
+-- Of what one act gives, or one task more.
+local MOST_BYTES = 1048576 -- of parameters
+local MOST_LIMITS = 400 -- named by its tasks
+
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 function grants.offer_of(me, lease, looks, now)
   local capacity, reserve, leased_until = number(me, "capacity"), number(me, "reserve"), now + lease
@@ -11,8 +15,14 @@ function grants.offer_of(me, lease, looks, now)
   return {
     me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
     free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(keys.running(me.id)),
-    looks = looks, steps = {left = looks}, ids = {},
+    looks = looks, steps = {left = looks}, ids = {}, bytes = 0, limits = 0,
   }
+end
+
+-- Of what its worker gets.
+local function size_of(t)
+  local job = jobs.job_of(t)
+  return job and jobs.size_of(job) or #t.known.parameters
 end
 
 -- The run of a task that stands in no queue any more.
@@ -37,6 +47,8 @@ function grants.begin_run(offer, t, sub)
   offer.free = offer.free - 1
   if not native_high then offer.open = offer.open - 1 end
   offer.ids[#offer.ids + 1] = id
+  offer.bytes = offer.bytes + size_of(t)
+  offer.limits = offer.limits + #limits.needs_of(sub)
 end
 
 local function start(offer, sub)
@@ -49,10 +61,15 @@ local function start(offer, sub)
   queues.settle()
 end
 
+-- One more task would make the act too long.
+function grants.is_large(offer)
+  return offer.bytes >= MOST_BYTES or offer.limits >= MOST_LIMITS
+end
+
 -- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
 function grants.give(offer, want)
   local last, lanes_served
-  while #offer.ids < want and offer.free > 0 do
+  while #offer.ids < want and offer.free > 0 and not grants.is_large(offer) do
     lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
     local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end

@@ -15,6 +15,15 @@ function jobs.job_of(t)
   return t.known.step and jobs.record(t.known.job_id)
 end
 
+-- In bytes, without what the server needs besides.
+function jobs.size_of(job)
+  local size = 0
+  for _, value in pairs(job.known) do
+    if type(value) == "string" then size = size + #value end
+  end
+  return size
+end
+
 function jobs.stages_of(job)
   return cmsgpack.unpack(get(job, "plan"))
 end

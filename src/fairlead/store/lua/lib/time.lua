@@ -116,17 +116,26 @@ local function next_alarm()
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
+-- Answers the most of one kind, and how many there were of all kinds.
 function time.promote_due(now)
-  local most = math.max(end_delays(now), end_waits(now), age_out_of("2n", now), age_out_of("1n", now), age_out_of("1p", now))
-  return math.max(most, show_refilled(now))
+  local most, all = 0, 0
+  local function count(moved)
+    most, all = math.max(most, moved), all + moved
+  end
+  count(end_delays(now))
+  count(end_waits(now))
+  for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
+  count(show_refilled(now))
+  return most, all
 end
 
--- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on.
+-- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on. Answers how much.
 function time.advance(now)
   rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")
-  if not alarm or alarm > now then return end
-  time.end_leases(now)
-  time.promote_due(now)
+  if not alarm or alarm > now then return 0 end
+  local ended = time.end_leases(now)
+  local _, moved = time.promote_due(now)
   put(act.meta, "alarm", next_alarm())
+  return ended + moved
 end
