@@ -237,7 +237,7 @@ def waiting_for_both(policy: Policy, priority: Priority = Priority.MEDIUM) -> Tw
     twin.complete("two", twin.tasks["two"].fence, 0)
     twin.submit(NewTask("both", "k", priority, limits={"1": 1, "2": 1}), 0)
     twin.submit(NewTask("other", "k", priority, limits={"2": 1}, fair="x"), 0)
-    twin.ledger.make_holds(twin.queued.values(), policy, policy.hold_after - 1)
+    twin.make_holds(policy.hold_after - 1)
     assert not twin.ledger.holds
     assert claim(twin, policy.hold_after) == []
     assert [hold.head for hold in twin.ledger.holds.values()] == ["both"]

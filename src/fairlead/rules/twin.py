@@ -61,6 +61,10 @@ class Twin(Board):
         (self.paused_types.add if paused else self.paused_types.discard)(type)
         self._review_holds(now)
 
+    def make_holds(self, now: int) -> None:
+        self.settle()
+        self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
+
     def _review_holds(self, now: int) -> None:
         self.ledger.review_holds(heads(self.queued.values()), self.is_served, self.policy, now)
 
@@ -120,8 +124,7 @@ class Twin(Board):
         worker.seen = now
         self.expire(now)
         self.promote(now)
-        self.settle()
-        self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
+        self.make_holds(now)
         started: list[str] = []
         worst = passing.overdue(self, now)
         while len(started) < want:

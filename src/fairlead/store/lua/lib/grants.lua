@@ -48,7 +48,7 @@ function grants.begin_run(offer, t, sub)
   if not native_high then offer.open = offer.open - 1 end
   offer.ids[#offer.ids + 1] = id
   offer.bytes = offer.bytes + size_of(t)
-  offer.limits = offer.limits + #limits.needs_of(sub)
+  offer.limits = offer.limits + #subs.needs(sub)
 end
 
 local function start(offer, sub)
