@@ -107,7 +107,7 @@ class Workers:
 
     async def leave(self, worker: str) -> None:
         """It has stopped and holds nothing."""
-        answer = await self._connection.run("drain", worker, 1, "")
+        answer = await self._connection.run("drain", worker, 1, self._store.clock())
         if text(answer[0]) == "busy":
             raise errors.InvalidInput(
                 "worker_id", f"still holds {text(answer[1])} tasks: report or release them first"

@@ -51,14 +51,19 @@ function grants.begin_run(offer, t, sub)
   offer.limits = offer.limits + #subs.needs(sub)
 end
 
+-- The first task of a sub-queue. It does not start when its record is gone, or its type was declared to need more since it came.
 local function start(offer, sub)
-  local id = names.about(first(subs.queue(sub)))
+  local member = first(subs.queue(sub))
+  local id = names.about(member)
   local t = whole(keys.task(id)) -- its content is part of the answer
+  if not t then return queues.drop_missing(sub, member) end
   t.id = id
+  if types.is_outdated(t) and queues.declare_again(t) then return end
   if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
   queues.dequeue(t, sub)
   grants.begin_run(offer, t, sub)
   queues.settle()
+  return true
 end
 
 -- One more task would make the act too long.
@@ -73,8 +78,7 @@ function grants.give(offer, want)
     lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
     local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
-    start(offer, sub)
-    last = sub
+    if start(offer, sub) then last = sub end
   end
   if last then alarm_at(offer.freed_at) end
   return last
