@@ -91,6 +91,7 @@ class Board:
         self.leave(task, started=True)
         task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(now), worker.id
         task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
+        task.wait_until = None
         self.ledger.take(task.fence, task.limits, now)
         self.running[task.id] = task
 
@@ -124,7 +125,7 @@ class Board:
 
     def note(self, task: Task, decision: RetryDecision, code: str) -> None:
         task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
-        task.state, task.error_code, task.wait_until = decision.state, code, None
+        task.state, task.error_code = decision.state, code
 
     def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
         self.note(task, decision, code)

@@ -64,7 +64,6 @@ end
 local function retry(t, verb, code, jitter, retry_after, now)
   local retries = (number(t, "retries") or 0) + 1
   put(t, "retries", retries)
-  put(t, "wait_until", nil)
   if code == "timeout" then
     if not get(t, "timeout_given") then put(t, "timeout_given", get(t, "timeout")) end
     put(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
@@ -102,7 +101,6 @@ function endings.crash(t, verb, now, problem)
   local crashes = (number(t, "crashes") or 0) + 1
   local ends = crashes >= setting("crash_limit")
   put(t, "crashes", crashes)
-  put(t, "wait_until", nil)
   local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
   endings.set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
   if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran

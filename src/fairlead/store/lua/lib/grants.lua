@@ -1,7 +1,7 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
 local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, remove, first = sets.ordered, sets.remove, sets.first
+local ordered, first = sets.ordered, sets.first
 local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
 
 -- Of what one act gives, or one task more.
@@ -37,7 +37,7 @@ function grants.begin_run(offer, t, sub)
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
   })
   leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
-  if known.wait_until then remove(ordered(keys.waits), id) end
+  if known.wait_until then leases.wait_is_over(t) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end
   jobs.step_started(t, now)

@@ -50,6 +50,12 @@ function leases.wait_at_most_until(t, instant)
   alarm_at(instant)
 end
 
+-- It has been started: whatever becomes of that run, it never again fails because it waited.
+function leases.wait_is_over(t)
+  put(t, "wait_until", nil)
+  remove(ordered(keys.waits), t.id)
+end
+
 -- Does the caller name the lease of `t` that was given this fence? A worker and a fence must both be right; either alone will do.
 function leases.is_named_by(t, worker, fence, given)
   local is_holder = worker == t.known.worker
@@ -77,6 +83,7 @@ function leases.drop(t)
   gone.all = gone.all + 1
   if known.priority ~= "0" then gone.not_high = gone.not_high + 1 end
   if known.stopping then put(t, "stopping", nil) end
+  if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version began
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.
