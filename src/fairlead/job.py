@@ -58,6 +58,7 @@ class SubmittedJob:
     job_id: str
     status: JobStatus
     repeated: bool = False  # the same id or idempotency key was accepted before
+    priority: Priority | None = None  # of a job that was accepted before and is remembered by its key alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

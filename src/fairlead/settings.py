@@ -182,10 +182,13 @@ class RetrySettings(Section, frozen=True):
 
 
 class Retention(Section, frozen=True):
-    """For how long the store remembers what has ended."""
+    """For how long the store remembers what has ended, and at most how much of it; the oldest goes first."""
 
     finished_seconds: SomeSeconds = 86_400
+    max_finished: Positive = 100_000  # completed and cancelled tasks and jobs
+    max_finished_bytes: Positive = 1024**3
     dead_seconds: SomeSeconds = 30 * 86_400
+    max_dead: Positive = 100_000  # failed and dead-lettered tasks, and as many failed jobs
     idempotency_seconds: SomeSeconds = 86_400
 
 

@@ -214,6 +214,13 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     ),
     "a dead task is not listed": ([("ZREM", "dead", "broken")], {"I1"}, ["broken", "dead"]),
     "a completed task is listed as dead": ([("ZADD", "dead", 1, "done")], {"I1"}, ["done", "dead"]),
+    "a completed task is not listed": ([("DEL", "finished")], {"R1"}, ["task:done", "finished_count is 1"]),
+    "a running task is listed as ended": ([("ZADD", "finished", FAR, "1:task:high")], {"R1"}, ["task:high"]),
+    "what has ended is counted wrongly": (
+        [("HINCRBY", "meta", "finished_bytes", 1)],
+        {"R1"},
+        ["finished_bytes is"],
+    ),
     "a running task without lease": ([("ZREM", "leases", "wide")], {"I2"}, ["wide", "leases"]),
     "a lease with another end": ([("ZADD", "leases", FAR, "wide")], {"I2"}, ["wide", "leases"]),
     "a lease of a queued task": ([("ZADD", "leases", FAR, "second")], {"I2"}, ["second is queued"]),

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairlead import errors
 from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
+from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.connection import Answer, text, unpack_handed, unpack_records
@@ -46,6 +47,9 @@ class Submitted:
     repeated: bool = False  # the same id or idempotency key was accepted before
     queue_position: int | None = None
     blocked_by: tuple[str, ...] = ()  # limits that had no room for it when it was queued
+    #: of a task that was accepted before, has ended, and is remembered by its idempotency key alone
+    priority: Priority | None = None
+    effective_priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +219,12 @@ def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
     if word in ("queue_full", "too_many_types"):
         refusal = _queue_full if word == "queue_full" else _too_many_types
         return refusal(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
+    if word == "exists":
+        priorities = [Priority(int(value)) for value in row[3:]]
+        return Submitted(text(row[1]), State(text(row[2])), True, None, (), *priorities)
     position = int(row[3]) if len(row) > 3 else None
     blocked_by = tuple(text(row[4]).split(",")) if len(row) > 4 and row[4] else ()
-    return Submitted(text(row[1]), State(text(row[2])), word == "exists", position, blocked_by)
+    return Submitted(text(row[1]), State(text(row[2])), False, position, blocked_by)
 
 
 def _queue_full(setting: str, waiting: int, retry_after: float | None) -> errors.QueueFull:

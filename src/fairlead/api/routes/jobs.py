@@ -51,6 +51,8 @@ async def submit(call: Call) -> View:
     submitted = await submit_job(call.gateway.store.jobs, new)
     if submitted.repeated:
         call.status = 200
+        if submitted.priority is not None:
+            priority = submitted.priority.word
         with contextlib.suppress(errors.UnknownJob):  # a key may be remembered for longer than its job
             priority = (await call.gateway.store.jobs.get(submitted.job_id)).original_priority.word
     return {

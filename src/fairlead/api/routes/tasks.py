@@ -40,7 +40,7 @@ async def submit(call: Call) -> View:
     submitted = await call.gateway.gatherer.submit(wanted)
     if submitted.repeated:
         call.status = 200
-        return await _as_it_is(call, submitted.task_id)
+        return await _as_it_is(call, submitted, wanted)
     return {
         "task_id": submitted.task_id,
         "status": submitted.status,
@@ -52,10 +52,14 @@ async def submit(call: Call) -> View:
     }
 
 
-async def _as_it_is(call: Call, task_id: str) -> View:
+async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> View:
     """The first answer once more: the same as long as nothing has changed."""
-    task = await call.gateway.store.get(task_id)
-    explanation = await call.gateway.store.explain(task_id)
+    task_id = submitted.task_id
+    try:
+        task = await call.gateway.store.get(task_id)
+        explanation = await call.gateway.store.explain(task_id)
+    except errors.UnknownTask:  # its key is remembered for longer
+        return _as_it_was(submitted, wanted)
     return {
         "task_id": task_id,
         "status": task.status,
@@ -64,6 +68,19 @@ async def _as_it_is(call: Call, task_id: str) -> View:
         "queue_position": explanation.queue_position,
         "estimate": None,
         "blocked_by": [blocker.limit for blocker in explanation.blocked_by],
+    }
+
+
+def _as_it_was(submitted: Submitted, wanted: NewTask) -> View:
+    priority, effective = submitted.priority, submitted.effective_priority
+    return {
+        "task_id": submitted.task_id,
+        "status": submitted.status,
+        "priority": wanted.priority if priority is None else priority.word,
+        "effective_priority": wanted.priority if effective is None else effective.word,
+        "queue_position": None,
+        "estimate": None,
+        "blocked_by": [],
     }
 
 

@@ -1,7 +1,7 @@
 -- Accept tasks: each is queued or delayed, or refused without a trace.
 --
 -- ARGV     tasks clock
--- RETURNS  ok { ok <id> <state> <position and limits without room, when queued> | exists <id> <state> | conflict
+-- RETURNS  ok { ok <id> <state> <position and limits without room, when queued> | exists <id> <state> <priorities, when its record is gone> | conflict
 --          | invalid <field> <code> <message> | queue_full <setting> <waiting> <ms in which a task ends or ""> }... | uninitialised
 
 local begin = acts.begin

@@ -21,6 +21,9 @@ function acts.new()
     newly_delayed = 0, delayed_before = nil,
     idlers = {}, idlers_read = {}, -- idle line -> workers found in it
     ledgers = {}, known_types = {}, submitted_keys = {}, new_kinds = {},
+    newly_finished = {}, newly_dead = {}, newly_dead_jobs = {}, -- entries that this act adds to the lists of what has ended
+    finished_totals = nil, -- {count, bytes} of all that have finished, with those of this act
+    unlinked = {}, -- keys of what goes: the last that the act does
     dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
     events = {}, told = {}, ended = {}, ended_key = nil,
     hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
@@ -98,11 +101,13 @@ end
 -- Hashes and sets come last: what is written before may still change them.
 function acts.commit()
   limits.end_groups()
+  retention.make_room()
   endings.write()
   events.write()
   fair_share.write()
   for counter, value in pairs(act.counters) do put(act.meta, counter, value) end
   sets.write()
   hashes.write()
+  retention.write()
   unit.flush()
 end

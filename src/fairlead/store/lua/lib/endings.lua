@@ -2,7 +2,7 @@
 
 local int, write = unit.int, unit.write
 local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
+local ordered, remove = sets.ordered, sets.remove
 local setting = acts.setting
 
 function endings.finish(t, verb, state, now, detail)
@@ -11,7 +11,10 @@ function endings.finish(t, verb, state, now, detail)
   put_all(t, {"state", state, "finished", now})
   if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
-  if replayable then add(ordered(keys.dead), t.id, now) end
+  if replayable then retention.keep_dead(t) elseif not known.stopping then retention.keep_task(t) end
+  if known.key then
+    idempotency.note_end(known.key, t.id, state, known.priority, known.place and limits.class_of(known.place) or known.priority)
+  end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and keys.output(t.id)
   local job = state ~= "completed" and jobs.job_of(t)

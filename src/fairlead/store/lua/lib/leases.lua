@@ -11,7 +11,7 @@ local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "capabilities", "limits", "place", "fair",
   "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
-  "crashes",
+  "crashes", "key",
 }
 
 function leases.task(id)
@@ -82,7 +82,10 @@ function leases.drop(t)
   remove(gone.running, t.id)
   gone.all = gone.all + 1
   if known.priority ~= "0" then gone.not_high = gone.not_high + 1 end
-  if known.stopping then put(t, "stopping", nil) end
+  if known.stopping then
+    put(t, "stopping", nil)
+    retention.keep_task(t) -- its record was needed until now
+  end
   if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version began
 end
 
