@@ -13,7 +13,7 @@ from fairlead.store.connection import Connection, pack, text
 #: Indexes of schema 2 that are built again, or are gone.
 SINGLE = ("lanes", "signatures", "markers", "patience", "holds", "refills", "idle", "durations", "waiting")
 FAMILIES = frozenset({"queue", "heads", "parked", "lots", "idlers"})
-AT_ONCE = 100  # workers of one call
+AT_ONCE = 100  # workers or records of one call
 
 
 async def migrate(connection: Connection, clock: Callable[[], str]) -> None:
@@ -29,6 +29,9 @@ async def migrate(connection: Connection, clock: Callable[[], str]) -> None:
     workers = found["worker"]
     for first in range(0, len(workers), AT_ONCE):
         await step("workers", workers[first : first + AT_ONCE])
+    for first in range(0, max(len(found["task"]), len(found["job"])), AT_ONCE):
+        some = {"tasks": found["task"][first : first + AT_ONCE], "jobs": found["job"][first : first + AT_ONCE]}
+        await step("ended", some)
     await step("end")
 
 

@@ -3,6 +3,7 @@
 --   begin    set the old indexes aside: {drop = {key...}, jobs_open = count}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
 --   workers  list these workers: {id...}
+--   ended    list those of these records that have ended: {tasks = {id...}, jobs = {id...}}
 --   end      nothing is left to do
 --
 -- ARGV     step given clock
@@ -80,6 +81,21 @@ local function list_worker(id)
   if waits then workers.set_idle(worker, true, get(worker, "takes"), now) end
 end
 
+local function list_ended(found)
+  act.migrates = true
+  for _, id in ipairs(found.tasks) do
+    local t = leases.task(id)
+    local state = t and get(t, "state")
+    if (state == "completed" or state == "cancelled") and not get(t, "stopping") then retention.keep_task(t) end
+  end
+  for _, id in ipairs(found.jobs) do
+    local job = jobs.record(id)
+    local status = job and get(job, "status")
+    if status == "FAILED" then retention.keep_dead_job(job) end
+    if status == "COMPLETED" or status == "CANCELLED" then retention.keep_job(job) end
+  end
+end
+
 local is_old = number(act.meta, "schema") == 2
 if not is_old and not get(act.meta, "migrating") then return {"ok", 0} end -- somebody else was faster
 local more = 0
@@ -89,6 +105,8 @@ elseif step == "tasks" then
   more = tasks()
 elseif step == "workers" then
   for _, id in ipairs(cmsgpack.unpack(given)) do list_worker(id) end
+elseif step == "ended" then
+  list_ended(cmsgpack.unpack(given))
 elseif step == "end" and tasks() == 0 then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)

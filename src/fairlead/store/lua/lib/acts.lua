@@ -13,6 +13,7 @@ function acts.new()
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
     book = nil, changes_book = false, -- profiles and audiences
+    migrates = false,
     limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
     freed = {}, -- limit -> units that got free in this act: as many idle workers are worth waking
     left_limits = {}, -- limits that a task or a lease let go of: some end with it

@@ -13,7 +13,7 @@ function endings.finish(t, verb, state, now, detail)
   local replayable = state == "failed" or state == "dead_letter"
   if replayable then retention.keep_dead(t) elseif not known.stopping then retention.keep_task(t) end
   if known.key then
-    idempotency.note_end(known.key, t.id, state, known.priority, known.place and limits.class_of(known.place) or known.priority)
+    idempotency.note_end(known.key, t.id, state, known.priority, known.place and subs.class(known.place) or known.priority)
   end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and keys.output(t.id)

@@ -28,6 +28,7 @@ end
 
 local function keep(kind, id, ended, size)
   local entry = int(RECORD + size) .. ":" .. kind .. ":" .. id
+  if act.migrates and call("ZSCORE", keys.finished, entry) then return end -- another process was faster
   insert(ordered(keys.finished), entry, ended)
   act.newly_finished[#act.newly_finished + 1] = entry
   count(1, RECORD + size)
