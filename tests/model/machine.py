@@ -446,7 +446,8 @@ class Machine(RuleBasedStateMachine):
             pipeline.hget(keys.key("limit", name), "used")
         *records, one, two, gpu, _ = await pipeline.execute()
         for task_id, record in zip(self.ids, records, strict=True):
-            assert self.as_stored(record) == self.as_ruled(task_id)
+            stored, ruled = self.as_stored(record), self.as_ruled(task_id)
+            assert stored == ruled, (task_id, stored, ruled)
         for name, used in zip(LIMITS, (one, two, gpu), strict=False):
             assert int(used or 0) == self.twin.ledger.used(name), name
         Machine.seen["holds"] += len(self.twin.ledger.holds)

@@ -51,7 +51,9 @@ def promote(board: Board, now: int) -> None:
         board.leave(task)
         task.state, task.error_code = State.FAILED, "RESOURCE_EXHAUSTED"
     for place, better_place in STEPS.items():
-        for _, task in _due(_promotions(board, place), now, batch):
+        due = [(at, task) for at, task in _promotions(board, place) if at <= now]
+        due.sort(key=lambda pair: (pair[0], pair[1].seq))  # those that came together, in the order they came
+        for _, task in due[:batch]:
             board.leave(task)
             board.enter(task, better_place)
 

@@ -94,9 +94,11 @@ def refills_are_near(s: Snapshot) -> Iterator[Breach]:
     if number(s.meta, "rated") > s.now:  # the clock was set back, and nobody has claimed since
         return
     for lot in s.zset("refills").keys() & s.sets.get("parked", {}).keys():
-        refill, limit = s.zset("refills")[lot], s.limits.get(lot.partition("=")[0], {})
-        latest = s.now + -(-number(limit, "burst") * number(limit, "interval") // 1000)
-        if limit.get("kind") == "rate" and refill > latest:
+        refill, needed = s.zset("refills")[lot], needs(lot.partition("@")[0])
+        rates = [s.limits[name] for name in needed if s.limits.get(name, {}).get("kind") == "rate"]
+        grown = [-(-number(rate, "burst") * number(rate, "interval") // 1000) for rate in rates]
+        latest = s.now + max(grown, default=0)
+        if rates and refill > latest:
             sentence = f"lot {lot} has its refill at {refill:.0f}, but all of its burst is there at {latest}"
             yield Breach("S4", sentence, f"refill {lot}")
 

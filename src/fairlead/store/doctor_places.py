@@ -62,12 +62,13 @@ def _wrong_lot(s: Snapshot, sub: str, home: names.Home) -> str | None:
     if not (lot := names.cut_lot(home.where)):
         return f"has the home {home.where!r}, which is none"
     task_type = names.cut_route(names.route_of(sub))[0]
-    if needs_of(sub).get(lot.limit) != lot.units and lot.limit != names.type_limit(task_type):
+    paused = {names.type_limit(task_type): 1}
+    if not lot.needs.items() <= needs_of(sub).items() and lot.needs != paused:
         return f"is parked in lot {home.where}, but does not wait for that"
-    owns = s.limits.get(lot.limit, {}).get("hold") == sub
-    if owns != lot.is_owner:
-        there = "there" if owns else "not there"
-        return f"is parked in lot {home.where}, but its hold on {lot.limit} is {there}"
+    owned = [name for name in lot.needs if s.limits.get(name, {}).get("hold") == sub]
+    if lot.is_owner != bool(owned):
+        there = "there" if owned else "not there"
+        return f"is parked in lot {home.where}, but its hold on one of these limits is {there}"
     return None
 
 
@@ -82,7 +83,8 @@ def stands(s: Snapshot) -> Iterator[Breach]:
         elif home:
             expected[f"heads:{home.where}", f"{home.seq}s{sub}"] = tag
     for lot, parked in s.sets.get("parked", {}).items():
-        expected[f"lots:{lot.partition('=')[0]}", lot] = 0
+        for name in names.needs(lot.partition("@")[0].removesuffix("!")):
+            expected[f"lots:{name}", lot] = 0
         if marker := s.hash("markers").get(lot):
             expected[f"heads:{lot.partition('@')[2]}", f"{marker}m{lot}"] = _first(parked)[2]
     for key, member, right, have in differences(expected, standing(s, "heads", "parked", "lots", "subs")):
@@ -102,38 +104,53 @@ def lots(s: Snapshot) -> Iterator[Breach]:
     lots, markers, refills = s.sets.get("parked", {}), s.hash("markers"), s.zset("refills")
     for name, parked in lots.items():
         seq, marker, lot = _first(parked)[0], markers.get(name), names.cut_lot(name)
-        limit = _limit(s, lot.limit) if lot else None
-        if not lot or not limit:
+        limits = {limit: _limit(s, limit) for limit in lot.needs} if lot else {}
+        if not lot or not all(limits.values()):
             yield Breach("S10", f"lot {name} is parked at a limit that is not there", name)
             continue
         if marker is not None and marker != seq:
             yield Breach("S3", f"the first of lot {name} has seq {seq}, but its marker {marker}", name)
-        if problem := _wrongly_shown(limit, lot, marker is not None, refills.get(name)):
+        if problem := _wrongly_shown(s, lot, marker is not None, refills.get(name)):
             yield Breach("S4", f"lot {name} {problem}", name)
     for name in markers.keys() - lots.keys():
         yield Breach("S10", f"lot {name} has a marker, but nobody is parked there", name)
     for name in refills:
-        limit = s.limits.get(name.partition("=")[0], {})
-        if name not in lots or name in markers or limit.get("kind") != "rate" or limit.get("paused"):
+        needed = names.needs(name.partition("@")[0].removesuffix("!"))
+        rates = [s.limits.get(limit, {}) for limit in needed]
+        waits = any(limit.get("kind") == "rate" and not limit.get("paused") for limit in rates)
+        if name not in lots or name in markers or not waits:
             yield Breach("S10", f"refills has lot {name}, which does not wait for a rate", name)
 
 
-def _wrongly_shown(limit: Fields, lot: Lot, shown: bool, refill: float | None) -> str | None:
-    if limit["kind"] == "type":
-        return None if shown != ("paused" in limit) else f"has a marker: {shown}, but its type is not so"
-    if limit.get("kind") == "rate" and not limit.get("paused"):
-        # time gives room without an act; the act that notices it comes at the refill
-        if lot.units > number(limit, "burst"):  # lowered: it can never be given, so nobody comes back for it
-            return None
-        instant = refilled_at(limit, lot.units)
-        if shown or (refill is not None and refill <= instant):
-            return None
-        entry = "has no refill" if refill is None else f"has its refill at {refill:.0f}"
-        return f"has room at {instant} and no marker, but {entry}"
-    free = room(limit, int(lot.lane[0]), lot.is_owner)
-    if shown != (free >= lot.units):
-        return f"has a marker: {shown}, but limit {lot.limit} has room for {free}"
-    return None
+def _wrongly_shown(s: Snapshot, lot: Lot, shown: bool, refill: float | None) -> str | None:
+    """By those of its limits that no time changes; then by its rates."""
+    refilled: list[int] = []
+    for name, units in lot.needs.items():
+        limit = _limit(s, name) or {}
+        if limit.get("kind") == "rate" and not limit.get("paused"):
+            # time gives room without an act; the act that notices it comes at the refill
+            if units > number(limit, "burst"):  # lowered: it is never given, so nobody comes back for it
+                return None
+            refilled.append(refilled_at(limit, units))
+            continue
+        free = _free(limit, lot)
+        if free < units:
+            return f"has a marker, but limit {name} has room for {free}" if shown else None
+    if shown:
+        return None
+    if not refilled:
+        rooms = ", ".join(f"{name} has room for {_free(_limit(s, name) or {}, lot)}" for name in lot.needs)
+        return f"has no marker, but {rooms}"
+    if refill is not None and refill <= max(refilled):
+        return None
+    entry = "has no refill" if refill is None else f"has its refill at {refill:.0f}"
+    return f"has room at {max(refilled)} and no marker, but {entry}"
+
+
+def _free(limit: Fields, lot: Lot) -> int:
+    if limit.get("kind") == "type":
+        return 0 if "paused" in limit else max(lot.needs.values())
+    return room(limit, int(lot.lane[0]), lot.is_owner)
 
 
 def patience(s: Snapshot) -> Iterator[Breach]:

@@ -1,20 +1,19 @@
 """Texts with parts in the store's keys and values: the twin of `lua/lib/names.lua`, for those who read them.
 
 A route is `type;capability,capability`, a sub-queue `place:route|limit=units,...`, a lane `place:audience`, a
-lot `limit=units@lane` (`limit=units!@lane` of the owner of a hold). Members of queues, heads and lots begin
-with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot.
+lot `limit=units,...@lane` (`limit=units!@lane` of the owner of a hold). Members of queues, heads and lots
+begin with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot.
 """
 
 import re
 from typing import NamedTuple
 
 SEQ_DIGITS = 13
-LOT = re.compile(r"([^=]+)=(\d+)(!?)@([0-2][np]:.*)")
+LOT = re.compile(r"((?:[^=,]+=\d+,)*[^=,]+=\d+)(!?)@([0-2][np]:.*)")
 
 
 class Lot(NamedTuple):
-    limit: str
-    units: int
+    needs: dict[str, int]
     is_owner: bool
     lane: str
 
@@ -73,8 +72,7 @@ def audience_of(lane: str) -> str:
 def cut_lot(text: str) -> Lot | None:
     if not (parts := LOT.fullmatch(text)):
         return None
-    limit, units, own, where = parts.groups()
-    return Lot(limit, int(units), own == "!", where)
+    return Lot(needs(parts[1]), parts[2] == "!", parts[3])
 
 
 def cut_home(text: str) -> Home | None:

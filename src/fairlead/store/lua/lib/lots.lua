@@ -7,9 +7,29 @@ local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.pu
 local ordered, remove, insert, add, first, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.first, sets.members
 local start_at = acts.start_at
 
+local WIDE = 8 -- sub-queues of several limits
+
+-- Many sub-queues need it, each besides others of its own.
+local function is_wide(need)
+  return (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
+end
+
+-- What a sub-queue waits for that lacks `lacking`. Where many need the same few limits, each also one of its own, they wait for
+-- those few together: else each would be moved from one to the other whenever one of them has room.
+local function waits_for(lacking, sub)
+  if not is_wide(lacking) then return names.need(lacking.name, lacking.units) end
+  local wide = {}
+  for _, need in ipairs(subs.needs(sub)) do -- in the order of their names
+    if need.name == lacking.name or is_wide(need) then wide[#wide + 1] = names.need(need.name, need.units) end
+  end
+  return table.concat(wide, ",")
+end
+
 -- The owner of a hold has more room than others, so it never shares a lot with them.
-local function lot_of(need, sub)
-  return names.lot(need.name, need.units, get(limits.of(need.name), "hold") == sub, subs.lane(sub))
+local function lot_of(lacking, sub)
+  local owns = get(limits.of(lacking.name), "hold") == sub
+  local needs = owns and names.need(lacking.name, lacking.units) or waits_for(lacking, sub)
+  return names.lot(needs, owns, subs.lane(sub))
 end
 
 local function leave(sub, home)
@@ -55,10 +75,22 @@ function lots.unpark(sub)
   end
 end
 
--- A rate comes back to its lots when it has refilled. What the burst can never give (it was lowered) is not worth coming back for.
-local function watch_refill(limit, lot, units, waits)
-  if waits and not get(limit, "paused") and units <= number(limit, "burst") then
-    local instant = limits.refilled_at(limit, units)
+-- The instant at which time alone gives a lot what it lacks; nil when it waits for somebody, or for what can never be given: a paused
+-- rate, or more than a burst that was lowered.
+local function refilled_at(lacking)
+  local latest
+  for _, need in ipairs(lacking) do
+    local limit = limits.of(need.name)
+    local may_come = get(limit, "kind") == "rate" and not get(limit, "paused") and need.units <= number(limit, "burst")
+    if not may_come then return nil end
+    latest = math.max(latest or 0, limits.refilled_at(limit, need.units))
+  end
+  return latest
+end
+
+local function watch_refill(lot, lacking)
+  local instant = #lacking > 0 and refilled_at(lacking)
+  if instant then
     add(ordered(keys.refills), lot, instant)
     start_at(instant)
   else
@@ -66,25 +98,34 @@ local function watch_refill(limit, lot, units, waits)
   end
 end
 
+local function lacking_of(list, class, is_owner)
+  local lacking, has_rate = {}, false
+  for _, need in ipairs(list) do
+    local limit = limits.of(need.name)
+    has_rate = has_rate or get(limit, "kind") == "rate"
+    if limits.room(limit, class, is_owner) < need.units then lacking[#lacking + 1] = need end
+  end
+  return lacking, has_rate
+end
+
 -- Puts a lot's marker where it belongs.
 local function settle_lot(lot, what)
-  local name, units, own, lane = names.cut_lot(lot)
-  units = tonumber(units)
-  local limit = limits.of(name)
+  local needed, own, lane = names.cut_lot(lot)
+  local list = limits.needs(needed)
   local least, tag = first(ordered(keys.parked(lot)))
-  if what == "content" then
-    local waiting = ordered(keys.lots(name))
+  for _, need in ipairs(what == "content" and list or NONE) do
+    local waiting = ordered(keys.lots(need.name))
     if least then add(waiting, lot, 0) else remove(waiting, lot) end
   end
-  local open = least and limits.room(limit, subs.class(lane), own == "!") >= units
-  local shown, show = get(hash(keys.markers), lot), open and names.seq_of(least) or nil
+  local lacking, has_rate = lacking_of(list, subs.class(lane), own == "!")
+  local shown, show = get(hash(keys.markers), lot), least and #lacking == 0 and names.seq_of(least) or nil
   if shown ~= show then
     local heads = ordered(keys.heads(lane))
     if shown then remove(heads, shown .. "m" .. lot) end
     if show then add(heads, show .. "m" .. lot, tag) end
     put(hash(keys.markers), lot, show)
   end
-  if get(limit, "kind") == "rate" then watch_refill(limit, lot, units, least and not open) end
+  if has_rate then watch_refill(lot, least and lacking or NONE) end
 end
 
 function lots.settle()

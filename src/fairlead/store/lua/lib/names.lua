@@ -3,7 +3,8 @@
 --   route      type;capability,capability                    who can run it: types and capabilities as the task asks for them
 --   sub-queue  place:route|limit=units,limit=units           tasks of one place, route and needs
 --   lane       place:audience                                where the heads of sub-queues stand that the same profiles serve
---   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner
+--   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner;
+--              limit=units,limit=units@lane                  ... or one of several that many sub-queues need
 --   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
 --   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
@@ -53,17 +54,17 @@ function names.audience_of(lane)
   return string.sub(lane, 4)
 end
 
-function names.lot(limit, units, is_owner, lane)
-  return limit .. "=" .. int(units) .. (is_owner and "!" or "") .. "@" .. lane
+function names.need(limit, units)
+  return limit .. "=" .. int(units)
 end
 
--- Its limit, units, "!" for the owner of the hold, and lane.
+function names.lot(needs, is_owner, lane)
+  return needs .. (is_owner and "!" or "") .. "@" .. lane
+end
+
+-- What it waits for as a text, "!" for the owner of the hold, and its lane.
 function names.cut_lot(lot)
-  return string.match(lot, "^([^=]+)=(%d+)(!?)@(.*)$")
-end
-
-function names.limit_of(lot)
-  return string.match(lot, "^[^=]+")
+  return string.match(lot, "^([^!@]+)(!?)@(.*)$")
 end
 
 function names.home(seq, kind, where)

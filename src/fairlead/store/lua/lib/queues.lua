@@ -100,6 +100,12 @@ function queues.enter(t, place)
   queues.enqueue(t, place, queues.next_position(t, place))
 end
 
+-- Of those that need several limits: a limit that many of them need is waited for in common.
+local function count_sub_queue(sub, by)
+  local list = subs.needs(sub)
+  for _, need in ipairs(#list > 1 and list or NONE) do change_count(limits.of(need.name), "sub_queues", by) end
+end
+
 -- One that cannot start now is parked at once: a claim need not look at it, and a rate knows when it is worth coming back.
 local function settle_sub(sub, how)
   local head, tag = first(subs.queue(sub))
@@ -109,6 +115,7 @@ local function settle_sub(sub, how)
       lots.remove(sub)
       remove(ordered(keys.subs(subs.route(sub))), sub)
       holds.forget(sub)
+      count_sub_queue(sub, -1)
     end
     return
   end
@@ -117,6 +124,7 @@ local function settle_sub(sub, how)
   if not home then
     add(ordered(keys.subs(subs.route(sub))), sub, 0)
     overlap.remember(sub)
+    count_sub_queue(sub, 1)
   end
   lots.place(sub, seq, tag, limits.blocking(sub))
   if how ~= "move" then holds.watch(sub, names.about(head)) end

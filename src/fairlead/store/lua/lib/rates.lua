@@ -43,9 +43,13 @@ function rates.rescale(limit, interval, burst)
   set_grown_back_at(limit, now_us + math.min(debt, burst * interval))
 end
 
+local function touch_all(lot)
+  for _, need in ipairs(limits.needs((names.cut_lot(lot)))) do limits.touch(need.name) end
+end
+
 -- The clock was set back since something was last taken of a rate: what waits for a refill was given an instant of the old time.
 function rates.follow_clock(now)
   if now >= (number(act.meta, "rated") or 0) then return end
-  for _, lot in ipairs(members(ordered(keys.refills))) do limits.touch(names.limit_of(lot)) end
+  for _, lot in ipairs(members(ordered(keys.refills))) do touch_all(lot) end
   put(act.meta, "rated", now)
 end

@@ -110,9 +110,10 @@ end
 local function show_refilled(now)
   local due = up_to(ordered(keys.refills), now, time.AT_ONCE)
   for _, lot in ipairs(due) do
-    local name = names.limit_of(lot)
     act.touched_lots[lot] = act.touched_lots[lot] or "room"
-    act.freed[name] = math.max(0, limits.room(limits.of(name), 0, true))
+    for _, need in ipairs(limits.needs((names.cut_lot(lot)))) do
+      act.freed[need.name] = math.max(0, limits.room(limits.of(need.name), 0, true))
+    end
   end
   queues.settle()
   return #due

@@ -64,11 +64,17 @@ local function waiting_in(lot)
   return count
 end
 
+local function units_of(needed, name)
+  for _, need in ipairs(limits.needs(needed)) do
+    if need.name == name then return need.units end
+  end
+end
+
 -- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
 local function wake_for_freed(name, units, promised)
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
-    local _, each, _, lane = names.cut_lot(lot)
-    each = tonumber(each)
+    local needed, _, lane = names.cut_lot(lot)
+    local each = units_of(needed, name)
     local count = get(hash(keys.markers), lot) and waiting_in(lot) or 0
     while count > 0 and units - (promised[name] or 0) >= each do
       if not wake_one(lane) then break end
