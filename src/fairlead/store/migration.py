@@ -30,11 +30,8 @@ async def migrate(connection: Connection, clock: Callable[[], str]) -> None:
     for first in range(0, len(workers), AT_ONCE):
         await step("workers", workers[first : first + AT_ONCE])
     for first in range(0, max(len(found["task"]), len(found["job"])), AT_ONCE):
-        some = {
-            "tasks": found["task"][first : first + AT_ONCE],
-            "jobs": found["job"][first : first + AT_ONCE],
-        }
-        await step("ended", some)
+        last = first + AT_ONCE
+        await step("ended", {"tasks": found["task"][first:last], "jobs": found["job"][first:last]})
     await step("end")
 
 
