@@ -68,6 +68,7 @@ end
 
 -- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
 local function wake_for_freed(name, units, promised)
+  local woken = 0
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
     local _, each, _, lane = names.cut_lot(lot)
     each = tonumber(each)
@@ -75,9 +76,10 @@ local function wake_for_freed(name, units, promised)
     while count > 0 and units - (promised[name] or 0) >= each do
       if not wake_one(lane) then break end
       promised[name] = (promised[name] or 0) + each
-      count = count - 1
+      count, woken = count - 1, woken + 1
     end
   end
+  return woken
 end
 
 -- For what entered its sub-queue in this act and can start now, and for units that got free; or one that finds nothing, but learns
@@ -86,7 +88,7 @@ function waking.wake()
   if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not whole(keys.idle) then return end
   local promised, woken = {}, 0 -- limit -> units that workers were woken for
   for sub, count in pairs(act.entered_subs) do woken = woken + wake_for(sub, count, promised) end
-  for name, units in pairs(act.freed) do wake_for_freed(name, units, promised) end
+  for name, units in pairs(act.freed) do woken = woken + wake_for_freed(name, units, promised) end
   local alarm = number(act.meta, "alarm")
   if not act.tell_time or woken > 0 or not alarm or alarm - act.instant > NET then return end
   local watcher = get(act.meta, "watcher")
