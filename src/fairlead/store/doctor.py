@@ -26,7 +26,7 @@ from fairlead.store.snapshot import Snapshot, number, split, take
 __all__ = ["Breach", "diagnose", "examine"]
 
 LOOK_WITHIN = 120.0  # seconds; a large namespace is read in pieces
-GONE_AT_REST = frozenset(key.name for key in LIVE) - {"idle", "idlers"}
+GONE_AT_REST = frozenset(key.name for key in LIVE) - {"listed", "idle", "idlers"}
 
 
 async def examine(

@@ -16,7 +16,7 @@ local function end_leases_of(dead)
   local held, record = members(ordered(keys.running(dead))), workers.record(dead)
   for _, id in ipairs(held) do time.end_run(id, now) end -- as many as it had room for
   local called = record and get(record, "called") and get(record, "profile")
-  if record then workers.forget(record) end -- before anybody is woken: it would be the wrong one
+  if record then workers.forget(record) else workers.forget_lost(dead) end -- before anybody is woken: it would be the wrong one
   if called then
     queues.settle()
     waking.pass_on(called)
