@@ -2,7 +2,8 @@
 --
 -- ARGV     tasks clock
 -- RETURNS  ok { ok <id> <state> <position and limits without room, when queued> | exists <id> <state> | conflict
---          | invalid <field> <code> <message> | queue_full <setting> <waiting> <ms in which a task ends or ""> }... | uninitialised
+--          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> }...
+--          | uninitialised
 
 local begin = acts.begin
 

@@ -1,8 +1,8 @@
 -- Accept a job: its first stage is queued. All its steps are checked now, not when their turn comes.
 --
 -- ARGV     request clock
--- RETURNS  ok <id> <status> | exists <id> <status> | conflict | invalid <field> <code> <message> | queue_full <setting> <waiting>
---          <ms in which a task ends or ""> | uninitialised
+-- RETURNS  ok <id> <status> | exists <id> <status> | conflict | invalid <field> <code> <message>
+--          | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
 
 local int, write = unit.int, unit.write
 local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
