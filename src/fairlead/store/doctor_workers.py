@@ -41,8 +41,8 @@ def profiles(s: Snapshot) -> Iterator[Breach]:
                 "S10", f"profile {profile} counts {counted} workers, it has {counts[profile]}", profile
             )
     for worker, record in s.hashes.get("worker", {}).items():
-        if (have := listed.get(worker)) != (profile := record.get("profile")):
-            yield Breach("S10", f"worker {worker} has profile {profile}, but is listed with {have}", worker)
+        if (have := listed.get(worker)) != (right := record.get("profile")):
+            yield Breach("S10", f"worker {worker} has profile {right}, but is listed with {have}", worker)
     joining = {field[2:] for field in known if field.startswith("j:")}
     for route, audience in s.hash("routes").items():
         members = set(filter(None, s.hash("audiences").get(audience, "").split(",")))
@@ -70,7 +70,7 @@ def nobody_idles(s: Snapshot) -> Iterator[Breach]:
         for w in workers
         if "idle" in w and s.now - number(w, "seen") <= number(s.meta, "worker_ttl")
     }
-    if not idle & live or number(s.meta, "alarm") <= s.now:  # time itself has something to do first
+    if not idle & live or 0 < number(s.meta, "alarm") <= s.now:  # time itself has something to do first
         return
     for sub in s.queues:
         audience = s.hash("audiences").get(s.hash("routes").get(names.route_of(sub), ""), "").split(",")
