@@ -18,7 +18,7 @@ from tests.store.stories import CHAT, ENHANCE, complete, job
 @pytest.fixture
 def settings() -> Settings:
     return Settings(
-        admission=Admission(max_task_types=3), tasks={"paint": TaskSettings(required_capabilities=("gpu",))}
+        admission=Admission(max_task_types=3), tasks={"paint": TaskSettings(required_capabilities=["gpu"])}
     )
 
 
