@@ -28,7 +28,7 @@ async def take(client: Redis) -> list[Ran]:
     await client.slowlog_reset()
     words = [(entry["command"].split(b" ", 2), entry["duration"]) for entry in reversed(logged)]
     return [
-        Ran(command[1].decode().removeprefix(edition()), us)
+        Ran(command[1].decode().removeprefix(f"{edition()}_"), us)
         for command, us in words
         if command[0].upper() == b"FCALL"
     ]

@@ -33,7 +33,7 @@ from fairlead.worker.worker import Worker, WorkerOptions
 P = ParamSpec("P")
 R = TypeVar("R")
 
-PER_CALL = 250  # tasks of many: the store does nothing else meanwhile, so not as many as it would take
+PER_CALL = 200  # tasks of many: as many as one act of the store takes
 
 #: Options that a submit has too, but that `task` and `cron` mean for the type as a whole.
 OF_TYPES = ("limits", "max_retries", "required_capabilities")

@@ -15,6 +15,7 @@ MOST_DEPTH = 32
 MOST_CAPABILITIES = 16
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1000.0  # of a share
 TABLE = (dict, Mapping)  # the first is known at once, the second is searched for
 LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
@@ -104,6 +105,16 @@ def check_fraction(field_name: str, value: object) -> None:
     wrong = isinstance(value, bool) or not isinstance(value, int | float)
     if wrong or not 0 <= value <= 1:  # type: ignore[operator]
         raise InvalidInput(field_name, "is not a number from 0 to 1")
+
+
+def check_weight(field_name: str, value: object) -> None:
+    if not is_weight(value):
+        raise InvalidInput(field_name, f"is not a number from {LEAST_WEIGHT} to {MOST_WEIGHT:g}")
+
+
+def is_weight(value: object) -> bool:
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
+    return not wrong and LEAST_WEIGHT <= value <= MOST_WEIGHT  # type: ignore[operator]
 
 
 def check_seconds(field_name: str, value: object, *, zero: bool = False) -> None:

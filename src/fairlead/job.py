@@ -46,6 +46,7 @@ class NewJob:
     priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
+    weight: float | None = None  # of its user's share; found for the client, which cannot choose it
     max_wait_seconds: float | None = None  # that a step may wait before it starts
     idempotency_key: str | None = None
     trace_id: str | None = None
@@ -57,6 +58,7 @@ class SubmittedJob:
     job_id: str
     status: JobStatus
     repeated: bool = False  # the same id or idempotency key was accepted before
+    priority: Priority | None = None  # of a job that was accepted before and is remembered by its key alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,15 @@
-"""The priority of a user: a service is asked that may be slow, wrong or away; there is always an answer."""
+"""Priority and weight of a user: the service may be slow, wrong or away, but there is always an answer."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Self, get_args
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Self, get_args
 from urllib.parse import quote
 
 import httpx
-import msgspec
 
+from fairlead.checks import is_weight
 from fairlead.clock import monotonic
 from fairlead.settings import PriorityName, PriorityServiceSettings
 
@@ -20,6 +21,8 @@ MOST_BYTES = 64 * 1024
 MOST_KNOWN = 10_000
 MOST_FAILURES = 5  # in a row; then it is left alone
 LEFT_ALONE = 10.0  # seconds, until one more trial
+USUAL_WEIGHT = 1.0
+MOST_PLANS = 1000  # that are unknown and logged
 
 #: The body of the answer; None: the service is well, but does not know this user. Anything else is raised.
 Get = Callable[[str], Awaitable[bytes | None]]
@@ -27,14 +30,32 @@ Get = Callable[[str], Awaitable[bytes | None]]
 log = logging.getLogger("fairlead.priority_service")
 
 
-class PriorityService:
-    """`async with PriorityService(settings.priority_service) as service: await service.priority_of("ann")`"""
+class Terms(NamedTuple):
+    """How the tasks of a user are queued."""
 
-    def __init__(self, settings: PriorityServiceSettings, get: Get | None = None) -> None:
+    priority: PriorityName
+    weight: float | None = None  # None: as the settings say
+
+
+class PriorityService:
+    """`async with PriorityService(settings.priority_service) as service: await service.terms_of("ann")`
+
+    `plans` are the weights of users whose plan the service names.
+    """
+
+    def __init__(
+        self,
+        settings: PriorityServiceSettings,
+        plans: Mapping[str, float] | None = None,
+        get: Get | None = None,
+    ) -> None:
         self._settings = settings
+        self._plans = plans or {}
+        self._unknown_plans: set[str] = set()
+        self._fallback = Terms(settings.fallback)
         self._get: Get = get or HttpGet()
-        self._known: dict[str, tuple[float, PriorityName]] = {}  # user -> until when, and what
-        self._asking: dict[str, asyncio.Task[PriorityName]] = {}
+        self._known: dict[str, tuple[float, Terms]] = {}  # user -> until when, and what
+        self._asking: dict[str, asyncio.Task[Terms]] = {}
         self._failures = 0
         self._trial_at = 0.0
 
@@ -52,20 +73,20 @@ class PriorityService:
         if isinstance(self._get, HttpGet):
             await self._get.close()
 
-    async def priority_of(self, user_id: str) -> PriorityName:
+    async def terms_of(self, user_id: str) -> Terms:
         """Never raises, and never takes longer than the limit."""
-        until, known = self._known.get(user_id, (0.0, self._settings.fallback))
+        until, known = self._known.get(user_id, (0.0, self._fallback))
         if monotonic() < until:
             return known
         asking = self._asking.get(user_id)
         if not asking:
             if user_id in UNASKABLE or not self._may_ask():
-                return self._settings.fallback
+                return self._fallback
             asking = self._asking[user_id] = asyncio.create_task(self._ask(user_id))
             asking.add_done_callback(lambda _: self._asking.pop(user_id, None))
         # Not awaited itself: whoever asks may go away, and others wait for the same answer.
         done, _ = await asyncio.wait([asking], timeout=self._settings.timeout_seconds)
-        return asking.result() if done and not asking.cancelled() else self._settings.fallback
+        return asking.result() if done and not asking.cancelled() else self._fallback
 
     def _may_ask(self) -> bool:
         if self._failures < MOST_FAILURES:
@@ -76,22 +97,40 @@ class PriorityService:
         self._trial_at = now + LEFT_ALONE  # one trial: the next ones do not wait for how it ends
         return True
 
-    async def _ask(self, user_id: str) -> PriorityName:
+    async def _ask(self, user_id: str) -> Terms:
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
                 body = await self._get(self._url(user_id))
-            priority = self._settings.fallback if body is None else read_priority(body)
+            terms = self._fallback if body is None else self._read(body)
         except Exception as problem:  # whatever it is: a task does not wait for it
             self._failed(problem)
-            return self._settings.fallback
+            return self._fallback
         if self._failures >= MOST_FAILURES:
             log.info("priority_service_back")
         self._failures = 0
         self._known.pop(user_id, None)  # to stand last again
-        self._known[user_id] = (monotonic() + self._settings.cache_seconds, priority)
+        self._known[user_id] = (monotonic() + self._settings.cache_seconds, terms)
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
-        return priority
+        return terms
+
+    def _read(self, body: bytes) -> Terms:
+        priority, weight, plan = read_answer(body)
+        if is_weight(weight):
+            return Terms(priority, float(weight))
+        if weight is not None:
+            log.warning("weight_ignored weight=%.50r", weight)
+        if self._plans and isinstance(plan, str):
+            return Terms(priority, self._weight_of(plan))
+        return Terms(priority, None if weight is None else USUAL_WEIGHT)
+
+    def _weight_of(self, plan: str) -> float:
+        if plan in self._plans:
+            return self._plans[plan]
+        if plan not in self._unknown_plans and len(self._unknown_plans) < MOST_PLANS:
+            self._unknown_plans.add(plan)
+            log.warning("plan_unknown plan=%.50r weight=%g", plan, USUAL_WEIGHT)
+        return USUAL_WEIGHT
 
     def _failed(self, problem: Exception) -> None:
         self._failures += 1
@@ -129,14 +168,17 @@ class HttpGet:
         await self._client.aclose()
 
 
-def read_priority(body: bytes) -> PriorityName:
-    """`{"priority": "high"}`, or the word alone; a ValueError for anything else."""
+def read_answer(body: bytes) -> tuple[PriorityName, Any, Any]:
+    """`{"priority": "high"}`, perhaps with a `weight` or a `plan`, or the word alone; else a ValueError."""
     try:
-        said: Any = msgspec.json.decode(body)
+        said: Any = json.loads(body)  # which reads NaN too: a bad weight spoils no priority
     except (ValueError, RecursionError):
         said = body.decode(errors="replace")
-    if isinstance(said, dict):
-        said = said.get("priority")
+    said = said if isinstance(said, dict) else {"priority": said}
+    return _priority(said.get("priority")), said.get("weight"), said.get("plan")
+
+
+def _priority(said: object) -> PriorityName:
     word = said.strip().lower() if isinstance(said, str) else None
     for priority in WORDS:
         if priority == word:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from fairlead.checks import LEAST_WEIGHT, MOST_WEIGHT
 from fairlead.settings_pipelines import SERVICE, Stages, url_problem
 
 Count = Annotated[int, Meta(ge=0)]
@@ -11,6 +12,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(ge=0)]
 SomeSeconds = Annotated[float, Meta(gt=0)]
 Weight = Annotated[float, Meta(gt=0)]
+PlanWeight = Annotated[float, Meta(ge=LEAST_WEIGHT, le=MOST_WEIGHT)]
 PriorityName = Literal["high", "medium", "low"]
 
 
@@ -105,10 +107,14 @@ class TaskSettings(Section, frozen=True):
 
 
 class Fairness(Section, frozen=True):
-    """Between whom shares are fair, and how large they are (1 unless a weight is given)."""
+    """Between whom shares are fair, and how large they are (1 unless a weight is given).
+
+    `weights` are of users or tenants, `plans` of users on a plan, which the priority service names.
+    """
 
     by: Literal["user_id", "tenant"] = "user_id"
     weights: dict[str, Weight] = field(default_factory=dict)
+    plans: dict[str, PlanWeight] = field(default_factory=dict)
 
 
 class Admission(Section, frozen=True):
@@ -176,10 +182,13 @@ class RetrySettings(Section, frozen=True):
 
 
 class Retention(Section, frozen=True):
-    """For how long the store remembers what has ended."""
+    """For how long the store remembers what has ended, and at most how much of it; the oldest goes first."""
 
     finished_seconds: SomeSeconds = 86_400
+    max_finished: Positive = 100_000  # completed and cancelled tasks and jobs
+    max_finished_bytes: Positive = 1024**3
     dead_seconds: SomeSeconds = 30 * 86_400
+    max_dead: Positive = 100_000  # failed and dead-lettered tasks, and as many failed jobs
     idempotency_seconds: SomeSeconds = 86_400
 
 

@@ -16,6 +16,7 @@ from fairlead.checks import (
     check_short,
     check_time,
     check_units,
+    check_weight,
     check_whole,
 )
 from fairlead.errors import InvalidInput
@@ -43,6 +44,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
+    weight: float | None = None  # of its user's share; found for the client, which cannot choose it
     required_capabilities: tuple[str, ...] = ()
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
     concurrency_group: str | None = None
@@ -196,6 +198,7 @@ WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
     "delay_seconds": lambda name, value: check_seconds(name, value, zero=True),
     "max_retries": lambda name, value: check_whole(name, value, 1000),
     "run_at": check_time,
+    "weight": check_weight,
 }
 
 

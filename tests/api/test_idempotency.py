@@ -75,3 +75,27 @@ async def test_a_key_in_a_batch_counts_among_its_own_and_others(api: httpx.Async
     assert one["task_id"] == first["task_id"]
     assert two["error"]["code"] == "idempotency_conflict"
     assert (three["task_id"], three["repeated"], four["repeated"]) == (four["task_id"], False, True)
+
+
+async def test_a_replay_is_answered_although_the_task_is_forgotten(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    body = {"task_type": "draw", "priority": "low", "idempotency_key": "k"}
+    first = good(await api.post(TASKS, json=body), 201)
+    await api.delete(f"{TASKS}/{first['task_id']}")
+    await store.connection.client.delete(store.connection.keys.key("task", first["task_id"]))
+    again = good(await api.post(TASKS, json=body))
+    assert again == {**first, "status": "cancelled", "queue_position": None}
+
+
+async def test_a_replay_of_a_job_is_answered_although_it_is_forgotten(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    pipelines = {"pipelines": {"story": ["draw"]}, "types": {"draw": {}}}
+    good(await api.put("/internal/declarations", json=pipelines))
+    body = {"feature_name": "story", "input_data": {}, "priority": "low", "idempotency_key": "k"}
+    first = good(await api.post("/api/v1/jobs", json=body), 201)
+    good(await api.delete(f"/api/v1/jobs/{first['job_id']}"))
+    await store.connection.client.delete(store.connection.keys.key("job", first["job_id"]))
+    again = good(await api.post("/api/v1/jobs", json=body))
+    assert again == {**first, "status": "CANCELLED", "repeated": True}

@@ -9,6 +9,7 @@ from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import ANYBODY, Gateway
 from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
+from fairlead.api.polls import Polls
 from fairlead.api.problems import Unauthorized
 from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
@@ -19,6 +20,7 @@ def gateway_on(store: Store) -> Gateway:
     return Gateway(
         store=store,
         gatherer=Gatherer(store),
+        polls=Polls(store),
         keys=KeyRing(store.api_keys),
         priorities=None,
         asks_for_keys=False,

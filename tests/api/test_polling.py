@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from fairlead.clock import now_ms
 from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store.store import Store
@@ -22,6 +23,7 @@ from tests.api.asking import (
     task,
 )
 from tests.api.serving import Gateway
+from tests.conftest import Clock
 from tests.store.looking import new
 from tests.waiting import wait_until
 
@@ -124,7 +126,7 @@ async def test_what_was_claimed_for_somebody_who_has_gone_goes_back_unrun(
 
     async def came_back() -> bool:
         found = await store.get(task_id)
-        return found.status is State.QUEUED and found.fence == 1
+        return found.status is State.QUEUED and found.fence > 0
 
     await wait_until(came_back, because="it was claimed and given back")
     back = await task(api, task_id)
@@ -149,6 +151,30 @@ async def test_what_was_claimed_by_a_request_with_an_id_waits_for_who_asks_again
         return (await store.get(task_id)).status == "executing"
 
     await wait_until(is_claimed)
+    fence = (await store.get(task_id)).fence
     (polled,) = await worker.poll(1, request_id="a1")
-    assert (polled["task_id"], polled["fence"]) == (task_id, 1)
+    assert (polled["task_id"], polled["fence"]) == (task_id, fence)
     good(await worker.complete(polled))
+
+
+async def test_what_does_not_fit_into_one_answer_comes_with_the_next(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    await store.submit(*(new() for _ in range(250)))
+    worker = await HttpWorker.register(api, capacity=300)
+    polls = [
+        good(await worker.post("poll", available_capacity=room, wait_seconds=wait))
+        for room, wait in ((300, 10), (100, 0))
+    ]
+    assert [(len(poll["tasks"]), poll["again"]) for poll in polls] == [(200, True), (50, False)]
+
+
+async def test_a_poll_waits_while_better_tasks_that_are_due_are_queued_in_front_of_its_own(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    """The first claims find nothing that may start yet, and say that they were not done."""
+    earlier = Store(store.connection, store.settings, Clock(now_ms() - 60_000))
+    await earlier.submit(*(new(delay_seconds=1, required_capabilities=("gpu",)) for _ in range(400)))
+    low = await store.submit_one(new(priority="low"))
+    worker = await HttpWorker.register(api)
+    assert ids(await worker.poll(1, wait_seconds=10)) == [low.task_id]

@@ -1,16 +1,18 @@
-"""A task that names a user and no priority gets that of the service, which may change its mind."""
+"""Priority and weight of a user's tasks are those of the service, which may change its mind."""
 
 import json
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.api.asking import TASKS, good, refused, submit, task
+from tests.api.asking import TASKS, HttpWorker, good, refused, submit, task
 
 PRIORITIES: dict[str, str] = {}
+MORE: dict[str, dict[str, Any]] = {}  # of the answer for a user
 
 
 class Service(BaseHTTPRequestHandler):
@@ -18,7 +20,8 @@ class Service(BaseHTTPRequestHandler):
         user = self.path.split("/")[2]
         self.send_response(200 if user in PRIORITIES else 404)
         self.end_headers()
-        self.wfile.write(json.dumps({"priority": PRIORITIES.get(user)}).encode())
+        answer = {"priority": PRIORITIES.get(user), **MORE.get(user, {})}
+        self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -39,6 +42,8 @@ def server_env() -> Iterator[Mapping[str, str]]:
                 "FAIRLEAD_PRIORITY_SERVICE__CACHE_SECONDS": "0",
                 "FAIRLEAD_PRIORITY_SERVICE__TIMEOUT_SECONDS": "20",
                 "FAIRLEAD_PRIORITY_SERVICE__FALLBACK": "low",
+                "FAIRLEAD_FAIRNESS__PLANS": "{ free = 1, pro = 3 }",
+                "FAIRLEAD_FAIRNESS__WEIGHTS": "{ bob = 100 }",
             }
         finally:
             service.shutdown()
@@ -50,6 +55,7 @@ def users() -> Iterator[None]:
     PRIORITIES.update(ann="high", bob="low")
     yield
     PRIORITIES.clear()
+    MORE.clear()
 
 
 async def test_the_service_is_asked_for_users_alone(api: httpx.AsyncClient) -> None:
@@ -81,3 +87,53 @@ async def test_a_replay_is_one_although_the_service_changed_its_mind(api: httpx.
     again = good(await api.post(TASKS, json=body))
     assert (again["task_id"], again["priority"]) == (first["task_id"], "high")
     refused(await api.post(TASKS, json={**body, "priority": "low"}), 409, "idempotency_conflict")
+
+
+async def share(api: httpx.AsyncClient, user: str) -> int:
+    """Of the first sixteen tasks, when ann and bob have many waiting."""
+    worker = await HttpWorker.register(api, capacity=100)
+    return [one["user_id"] for one in await worker.poll(16)].count(user)
+
+
+@pytest.mark.parametrize(
+    "ann", [{"weight": 3}, {"plan": "pro"}, {"plan": "free", "weight": 3}], ids=["weight", "plan", "both"]
+)
+@pytest.mark.parametrize(
+    "priority", [{}, {"priority": "low"}], ids=["priority of the service", "own priority"]
+)
+async def test_the_service_says_how_large_the_share_of_a_user_is(
+    api: httpx.AsyncClient, ann: dict[str, Any], priority: dict[str, str]
+) -> None:
+    PRIORITIES.update(ann="low", bob="low")
+    MORE.update(ann=ann, bob={"plan": "gold"})
+    tasks = [{"task_type": "echo", "user_id": user, **priority} for user in ("ann", "bob") for _ in range(20)]
+    good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)
+    assert await share(api, "ann") == pytest.approx(12, abs=1)
+
+
+async def test_without_a_word_of_the_service_the_settings_say_it(api: httpx.AsyncClient) -> None:
+    PRIORITIES.update(ann="low", bob="low")
+    for user in ["ann"] * 20 + ["bob"] * 20:
+        await submit(api, user_id=user)
+    assert await share(api, "bob") >= 15
+
+
+async def test_a_client_cannot_say_it(api: httpx.AsyncClient) -> None:
+    refused(await api.post(TASKS, json={"task_type": "echo", "weight": 3}), 422, "invalid_input", "weight")
+    refused(
+        await api.post("/api/v1/jobs", json={"feature_name": "echo", "weight": 3}),
+        422,
+        "invalid_input",
+        "weight",
+    )
+    batch = {"tasks": [{"task_type": "echo", "weight": 3}]}
+    (answer,) = good(await api.post(f"{TASKS}/batch", json=batch), 201)["tasks"]
+    assert [one["field"] for one in answer["error"]["errors"]] == ["weight"]
+
+
+async def test_a_replay_is_one_although_the_weight_has_changed(api: httpx.AsyncClient) -> None:
+    body = {"task_type": "echo", "user_id": "ann", "idempotency_key": "k"}
+    MORE["ann"] = {"weight": 3}
+    first = good(await api.post(TASKS, json=body), 201)
+    MORE["ann"] = {"weight": 5}
+    assert good(await api.post(TASKS, json=body))["task_id"] == first["task_id"]

@@ -77,14 +77,13 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
     worker = await HttpWorker.register(api)
     given = await submit(api, "draw", parameters={"n": 1}, priority="high", timeout_seconds=30, trace_id="t1")
     polled = await worker.poll_one()
-    times = [polled.pop(name) for name in ("deadline", "created_at", "started_at")]
+    fence, *times = [polled.pop(name) for name in ("fence", "deadline", "created_at", "started_at")]
     assert polled == {
         "task_id": given["task_id"],
         "task_type": "draw",
         "parameters": {"n": 1},
         "timeout_seconds": 30.0,
         "trace_id": "t1",
-        "fence": 1,
         "attempt": 1,
         "priority": "high",
         "job_id": None,
@@ -97,7 +96,8 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
         "step": None,
     }
     shown = await task(api, given["task_id"])
-    assert times == [shown[name] for name in ("deadline", "created_at", "started_at")]
+    assert [fence, *times] == [shown[name] for name in ("fence", "deadline", "created_at", "started_at")]
+    assert 0 < fence < 2**53, "JSON has no larger numbers"
 
 
 async def test_a_poll_gives_no_more_than_there_is_room_for(api: httpx.AsyncClient) -> None:

@@ -10,7 +10,9 @@ from fairlead.api.problems import STATUS, Forbidden, HttpProblem, Unauthorized, 
 from fairlead.client import calling
 from fairlead.client.calling import checked_key, checked_url
 from fairlead.client.client import Client
+from fairlead.client.forms import job_form, task_form
 from fairlead.client.problems import error_of
+from fairlead.job import NewJob
 from fairlead.settings import EngineSettings, Settings, Slots
 from fairlead.store.reports import Failed
 from fairlead.store.store import Store
@@ -174,3 +176,10 @@ def test_only_a_gateway_has_a_client() -> None:
 
 def test_a_name_is_never_a_way_to_another_place() -> None:
     assert calling.path("api", "..", "a/b", "ü ?", ".") == "/api/%2E%2E/a%2Fb/%C3%BC%20%3F/%2E"
+
+
+def test_a_weight_does_not_leave_a_client() -> None:
+    with pytest.raises(errors.InvalidInput, match="weight"):
+        task_form(NewTask(task_type="echo", weight=3))
+    with pytest.raises(errors.InvalidInput, match="weight"):
+        job_form(NewJob(feature_name="echo", weight=3))

@@ -103,6 +103,17 @@ async def complete(scene: Scene) -> object:
     return await scene.store.complete("w", Completed(task.task_id, task.fence, 1, [scene.new[0]]))
 
 
+async def complete_and_drop(scene: Scene) -> object:
+    """Of what has ended the oldest goes, which may be what ends in this very act."""
+    store = scene.store
+    await store.connection.client.hset(store.connection.keys.meta, mapping={"max_finished": 1, "max_dead": 1})
+    done, failed = by_type(scene, "draw"), by_type(scene, "echo")
+    await store.complete(
+        "w", Completed(done.task_id, done.fence, 1), Completed(by_type(scene, "call").task_id)
+    )
+    return await store.fail("w", Failed(failed.task_id, failed.fence, retriable=False))
+
+
 async def fail(scene: Scene) -> object:
     task = by_type(scene, "draw")
     return await scene.store.fail("w", Failed(task.task_id, task.fence, code="timeout", jitter=0))
@@ -225,6 +236,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "submit": submit,
     "claim": claim,
     "complete": complete,
+    "complete and drop": complete_and_drop,
     "fail": fail,
     "release": release,
     "expire": expire,

@@ -3,8 +3,7 @@
 import asyncio
 import random
 import signal
-import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store import listening
-from fairlead.store.connection import Connection, make_client
-from fairlead.store.keys import Keys
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.store.tickets import Holder
@@ -26,18 +23,6 @@ from tests.faults.wire import Wire, wire
 from tests.reading import events_of
 from tests.servers import Server, running
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-async def lossy(live_store: Store, server: Server) -> AsyncIterator[tuple[Wire, Store]]:
-    """A second client of `live_store`'s namespace, behind a wire that can lose replies."""
-    with tempfile.TemporaryDirectory(prefix="fl-wire-") as folder:
-        async with wire(server.url, Path(folder)) as (line, url):
-            store = Store(
-                Connection(make_client(url), Keys(live_store.connection.keys.namespace)), live_store.settings
-            )
-            yield line, store
-            await store.close()
 
 
 async def test_a_lost_reply_never_makes_an_act_happen_twice(

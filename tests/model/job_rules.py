@@ -69,7 +69,7 @@ class Book:
 
     def claimed(self, step: Step, fence: int, now: int) -> None:
         assert step.state is State.QUEUED and fence > step.fence
-        step.state, step.fence, step.until = State.EXECUTING, fence, now + LEASE_MS
+        step.state, step.fence, step.until, step.wait_until = State.EXECUTING, fence, now + LEASE_MS, None
         step.attempts = step.retries + step.crashes + 1
         self.status = JobStatus.RUNNING
 
@@ -88,14 +88,14 @@ class Book:
     def failed(self, step: Step, retriable: bool, now: int) -> None:
         if retriable and step.retries < RETRIES:
             step.retries += 1
-            step.state, step.until, step.wait_until = State.DELAYED, now + RETRY_MS, None
+            step.state, step.until = State.DELAYED, now + RETRY_MS
         else:
             self._lost(step, State.DEAD_LETTER if retriable else State.FAILED, "oops", False)
 
     def crashed(self, step: Step) -> None:
         step.crashes += 1
         if step.crashes < CRASHES:
-            step.state, step.wait_until = State.QUEUED, None  # where it stood
+            step.state = State.QUEUED  # where it stood
         else:
             self._lost(step, State.DEAD_LETTER, "worker_lost", True)
 

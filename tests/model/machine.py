@@ -39,6 +39,7 @@ from tests.reading import events_of
 
 LEASE = 20_000
 WORKERS = ("w0", "w1", "w2")
+HOLDER, NOBODY = "holder", ""  # who reports on a task, besides a worker of this name
 names = itertools.count()
 
 
@@ -248,10 +249,10 @@ class Machine(RuleBasedStateMachine):
             self.now += 700
             for number in range(finished):
                 if (chosen := self.some(number, State.EXECUTING)) is not None:
-                    fence = self.fence_of(chosen, stale=False)
+                    fence, holder = self.fence_of(chosen, stale=False), self.named(chosen, HOLDER)
                     self.both(
-                        partial(self.twin.complete, chosen, fence, self.now),
-                        self.store.complete(worker, Completed(chosen, fence)),
+                        partial(self.twin.complete, chosen, fence, self.now, worker=holder),
+                        self.store.complete(holder, Completed(chosen, fence)),
                     )
 
     def some(self, number: int, *states: State) -> str | None:
@@ -263,23 +264,29 @@ class Machine(RuleBasedStateMachine):
         held = task.fence if task.stopping is None else task.stopping
         return max(0, held - 1) if stale else held
 
+    def named(self, task_id: str, speaker: str) -> str:
+        return self.twin.tasks[task_id].worker or WORKERS[0] if speaker == HOLDER else speaker
+
     running = st.sampled_from(
         [(State.EXECUTING,), (State.EXECUTING,), (State.EXECUTING, State.CANCELLED), ()]
     )
     stale = st.sampled_from([False, False, False, True])
+    speaker = st.sampled_from([HOLDER, HOLDER, HOLDER, HOLDER, NOBODY, "w1"])
 
-    @rule(number=st.integers(0, 99), states=running, stale=stale, follow=st.booleans())
-    def complete(self, number: int, states: tuple[State, ...], stale: bool, follow: bool) -> None:
+    @rule(number=st.integers(0, 99), states=running, stale=stale, follow=st.booleans(), speaker=speaker)
+    def complete(
+        self, number: int, states: tuple[State, ...], stale: bool, follow: bool, speaker: str
+    ) -> None:
         if (chosen := self.some(number, *states)) is None:
             return
-        fence = self.fence_of(chosen, stale)
+        fence, worker = self.fence_of(chosen, stale), self.named(chosen, speaker)
         after = Asked(task_type="render", limits={"one": 1}, priority="low")
         new = NewTask(
             id=after.task_id, type="render", base=2, limits={"one": 1}, timeout=900_000, max_retries=2
         )
         self.both(
-            lambda: self.twin.complete(chosen, fence, self.now, [new] if follow else ()),
-            self.store.complete("w0", Completed(chosen, fence, {"n": number}, [after] if follow else ())),
+            lambda: self.twin.complete(chosen, fence, self.now, [new] if follow else (), worker),
+            self.store.complete(worker, Completed(chosen, fence, {"n": number}, [after] if follow else ())),
         )
         if after.task_id in self.twin.tasks:
             self.ids.append(after.task_id)
@@ -293,6 +300,7 @@ class Machine(RuleBasedStateMachine):
         jitter=st.sampled_from([0, 300, 1000]),
         retry_after=st.sampled_from([0, 0, 4_000]),
         crashed=st.sampled_from([False, False, True]),
+        speaker=speaker,
     )
     def fail(
         self,
@@ -304,25 +312,28 @@ class Machine(RuleBasedStateMachine):
         jitter: int,
         retry_after: int,
         crashed: bool,
+        speaker: str,
     ) -> None:
         if (chosen := self.some(number, *states)) is None:
             return
-        fence = self.fence_of(chosen, stale)
+        fence, worker = self.fence_of(chosen, stale), self.named(chosen, speaker)
         report = Failed(chosen, fence, code, "no", retriable, retry_after, jitter, crashed)
         expected, found = self.both(
-            lambda: self.twin.fail(chosen, fence, code, retriable, jitter, retry_after, self.now, crashed),
-            self.store.fail("w0", report),
+            lambda: self.twin.fail(
+                chosen, fence, code, retriable, jitter, retry_after, self.now, crashed, worker
+            ),
+            self.store.fail(worker, report),
         )
         if not isinstance(expected, type):
             assert found == [expected]
 
-    @rule(number=st.integers(0, 99), states=running, stale=stale)
-    def release(self, number: int, states: tuple[State, ...], stale: bool) -> None:
+    @rule(number=st.integers(0, 99), states=running, stale=stale, speaker=speaker)
+    def release(self, number: int, states: tuple[State, ...], stale: bool, speaker: str) -> None:
         if (chosen := self.some(number, *states)) is not None:
-            fence = self.fence_of(chosen, stale)
+            fence, worker = self.fence_of(chosen, stale), self.named(chosen, speaker)
             self.both(
-                lambda: self.twin.release(chosen, fence, self.now),
-                self.store.release("w0", Grant(chosen, fence)),
+                lambda: self.twin.release(chosen, fence, self.now, worker),
+                self.store.release(worker, Grant(chosen, fence)),
             )
 
     @rule(number=st.integers(0, 99), stale=stale)
@@ -334,13 +345,19 @@ class Machine(RuleBasedStateMachine):
                 self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
             )
 
-    @rule(number=st.integers(0, 99), states=running, stale=stale, ms=st.sampled_from([1, 30_000, 400_000]))
-    def extend(self, number: int, states: tuple[State, ...], stale: bool, ms: int) -> None:
+    @rule(
+        number=st.integers(0, 99),
+        states=running,
+        stale=stale,
+        ms=st.sampled_from([1, 30_000, 400_000]),
+        speaker=speaker,
+    )
+    def extend(self, number: int, states: tuple[State, ...], stale: bool, ms: int, speaker: str) -> None:
         if (chosen := self.some(number, *states)) is not None:
-            fence = self.fence_of(chosen, stale)
+            fence, worker = self.fence_of(chosen, stale), self.named(chosen, speaker)
             expected, found = self.both(
-                lambda: self.twin.extend(chosen, fence, ms, LEASE, self.now),
-                self.store.extend("w0", Grant(chosen, fence), ms),
+                lambda: self.twin.extend(chosen, fence, ms, LEASE, self.now, worker),
+                self.store.extend(worker, Grant(chosen, fence), ms),
             )
             assert found == expected
 

@@ -31,7 +31,7 @@ waves = st.lists(
     min_size=1,
     max_size=5,
 )
-steps = st.lists(st.tuples(st.integers(1, 40), st.sampled_from([0, 0, 500, 1_500])), min_size=1, max_size=12)
+steps = st.lists(st.tuples(st.integers(1, 32), st.sampled_from([0, 0, 500, 1_500])), min_size=1, max_size=12)
 
 
 async def play(store: Store, now: list[int], waves: Any, steps: Any) -> None:

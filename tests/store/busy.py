@@ -10,6 +10,8 @@ from fairlead.store.doctor import Breach, examine
 
 START = 1_000_000_000
 NOW = START + 700_000
+DONE, HIGH = (NOW - 1) * 1000, NOW * 1000  # fences: of `done`, of `high`, and of those that followed
+STOPPED = HIGH + 7
 LEASE = 30_000
 POLICY = {
     "budget": 2,

@@ -254,7 +254,7 @@ async def test_all_is_written_as_by_a_claim(
         await one.submit_one(task)
     call, one_claimed = await handed(store), await claim_one(other)
     assert (call.task, call.now) == (one_claimed, clock.now)
-    assert (one_claimed.assigned_worker_id, one_claimed.fence) == ("w", 1)
+    assert (one_claimed.assigned_worker_id, one_claimed.fence) == ("w", clock.now * 1000)
     here, there = await everything(store), await everything(other)
     for content in (here, there):
         for name in ("worker:w", "events"):  # the one has two fields more, the other is told in two acts

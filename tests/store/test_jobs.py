@@ -46,6 +46,15 @@ async def test_steps_run_one_after_another_and_see_what_came_before(store: Store
     assert not (await store.claim("w")).tasks
 
 
+async def test_the_steps_of_a_job_have_its_weight(store: Store) -> None:
+    await store.workers.register("w", capacity=100)
+    for _ in range(12):
+        await store.jobs.submit(job(ENHANCE, user_id="heavy", weight=2.0))
+        await store.jobs.submit(job(ENHANCE, user_id="plain"))
+    first = [task.user_id for task in (await store.claim("w", 15)).tasks]
+    assert (first.count("heavy"), first.count("plain")) == (10, 5)
+
+
 async def test_what_a_service_answers_is_kept_as_it_is(store: Store) -> None:
     submitted = await store.jobs.submit(job(NewStep("llm", "service:llm")))
     await complete(store, await claim_one(store), {"data": {"a": 1}, "metrics": {"model": "v2"}})

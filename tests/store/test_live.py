@@ -33,7 +33,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
     async with store.live.watch(task.task_id) as watch:
         assert await heard(watch, 1) == [None]
         await store.submit(new(), task, new())
-        await store.claim("w", 2)
+        fence = (await store.claim("w", 2)).tasks[1].fence
         clock.pass_ms(70)
         await store.fail("w", Failed(task.task_id, code="busy", jitter=0))
         assert await heard(watch, 3) == [
@@ -53,7 +53,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 State.QUEUED,
                 State.EXECUTING,
                 clock.now - 70,
-                2,
+                fence,
                 {"worker": "w", "place": "1n", "tag": 100_000, "waited": 0, "looked_at": 2},
                 2,
             ),
@@ -63,7 +63,7 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
                 State.EXECUTING,
                 State.DELAYED,
                 clock.now,
-                2,
+                fence,
                 {"code": "busy", "retries": 1, "delay": 500},
                 3,
             ),

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.store.connection import Connection
-from tests.store.busy import BOTH, NOW, Command, event, look, tamper
+from tests.store.busy import BOTH, DONE, HIGH, NOW, STOPPED, Command, event, look, tamper
 
 TPU, INSIDE = "1n:echo;tpu|", "1n:echo;tpu|inner=1,outer=1"
 NOBODYS, LANE = "1n:1", "1n:2"  # of tasks that need a tpu, which no worker has; of the others
@@ -53,6 +53,13 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     ),
     "a dead task is not listed": ([("ZREM", "dead", "broken")], {"I1"}, ["broken", "dead"]),
     "a completed task is listed as dead": ([("ZADD", "dead", 1, "done")], {"I1"}, ["done", "dead"]),
+    "a completed task is not listed": ([("DEL", "finished")], {"R1"}, ["task:done", "finished_count is 1"]),
+    "a running task is listed as ended": ([("ZADD", "finished", FAR, "1:task:high")], {"R1"}, ["task:high"]),
+    "what has ended is counted wrongly": (
+        [("HINCRBY", "meta", "finished_bytes", 1)],
+        {"R1"},
+        ["finished_bytes is"],
+    ),
     "a running task without lease": ([("ZREM", "leases", "wide")], {"I2"}, ["wide", "leases"]),
     "a lease with another end": ([("ZADD", "leases", FAR, "wide")], {"I2"}, ["wide", "leases"]),
     "a lease of a queued task": ([("ZADD", "leases", FAR, "second")], {"I2"}, ["second is queued"]),
@@ -91,30 +98,37 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["lease:bare", "limit disk"],
     ),
     "a fence from nowhere": (
-        [("HSET", "meta", "fence", 8)],
+        [("HSET", "meta", "fence", HIGH + 5)],
         {"I5"},
-        ["stopped has fence 10", "newest ever given is 8"],
+        [f"stopped has fence {STOPPED}", f"newest ever given is {HIGH + 5}"],
     ),
-    "a fence of two leases": ([("HSET", "lease:bare", "fence", 3)], {"I5"}, ["lease:bare", "fence 3"]),
+    "a fence of two leases": (
+        [("HSET", "lease:bare", "fence", HIGH)],
+        {"I5"},
+        ["lease:bare", f"fence {HIGH}"],
+    ),
     "a fence that falls": (
         [
-            event("high", "release", "executing", "queued", 1),
-            event("high", "claim", "queued", "executing", 3),
+            event("high", "release", "executing", "queued", HIGH - 1),
+            event("high", "claim", "queued", "executing", HIGH),
         ],
         {"I5"},
-        ["high", "fence 1 after 3"],
+        ["high", f"fence {HIGH - 1} after {HIGH}"],
     ),
     "a claim with the fence before": (
         [
-            event("high", "release", "executing", "queued", 3),
-            event("high", "claim", "queued", "executing", 3),
+            event("high", "release", "executing", "queued", HIGH),
+            event("high", "claim", "queued", "executing", HIGH),
         ],
         {"I5"},
-        ["high", "claim", "fence 3 after 3"],
+        ["high", "claim", f"fence {HIGH} after {HIGH}"],
     ),
-    "a task completed twice": ([event("done", "complete", "executing", "completed", 1)], {"I6"}, ["done"]),
+    "a task completed twice": ([event("done", "complete", "executing", "completed", DONE)], {"I6"}, ["done"]),
     "a submit after the end": (
-        [event("stopped", "submit", "", "queued", 0), event("stopped", "cancel", "queued", "cancelled", 10)],
+        [
+            event("stopped", "submit", "", "queued", 0),
+            event("stopped", "cancel", "queued", "cancelled", STOPPED),
+        ],
         {"I6"},
         ["stopped", "submitted again"],
     ),
@@ -122,7 +136,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a result of another fence than its event": (
         [("HSET", "task:done", "reported", 2, "fence", 2)],
         {"I5", "I7"},
-        ["done: its complete event has fence 1"],
+        [f"done: its complete event has fence {DONE}"],
     ),
     "a key for two tasks": ([("SET", "idempotency:k", "d a b", "KEEPTTL")], {"I8"}, ["key k", "'d a b'"]),
     "a key for no task": (
@@ -131,7 +145,11 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["key k names odd"],
     ),
     "a jump": ([event("second", "complete", "queued", "completed", 0)], {"I9"}, ["second", "no transition"]),
-    "a gap": ([event("high", "claim", "queued", "executing", 99)], {"I5", "I9"}, ["high", "from queued"]),
+    "a gap": (
+        [event("high", "claim", "queued", "executing", HIGH + 99)],
+        {"I5", "I9"},
+        ["high", "from queued"],
+    ),
     "another state than told": ([("HSET", "task:broken", "state", "dead_letter")], {"I9"}, ["broken"]),
     "submitted while it waits": ([event("second", "submit", "", "queued", 0)], {"I6", "I9"}, ["second"]),
     "more in use than allowed": ([("HSET", "limit:lone", "limit", 0)], {"S1"}, ["limit lone"]),

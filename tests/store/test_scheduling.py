@@ -1,5 +1,7 @@
 """Who goes next, through the store: shares, ageing, reserve, capabilities, limits, holds and second tries."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from fairlead.settings import Fairness, Promotion, Rate, Settings, Slots
@@ -40,6 +42,24 @@ async def test_a_user_with_half_a_weight_gets_one_of_three_starts(store: Store) 
     await store.submit(*[new(user_id=user) for user in ["half"] * 20 + ["plain"] * 20])
     first = [task.user_id for task in await started(store, want=15)]
     assert (first.count("half"), first.count("plain")) == (5, 10)
+
+
+@pytest.mark.parametrize(("user", "of_a_task"), [("plain", 2.0), ("half", 2), ("double", 2.0)])
+async def test_the_weight_of_a_task_goes_before_that_of_the_settings(
+    store: Store, user: str, of_a_task: float
+) -> None:
+    await big_worker(store)
+    await store.submit(*[new(user_id=user, weight=of_a_task) for _ in range(20)])
+    await store.submit(*[new(user_id="other") for _ in range(20)])
+    first = [task.user_id for task in await started(store, want=15)]
+    assert (first.count(user), first.count("other")) == (10, 5)
+
+
+async def test_a_usual_weight_is_one_too(store: Store) -> None:
+    await big_worker(store)
+    await store.submit(*[new(user_id=user, weight=1) for user in ["double"] * 20 + ["plain"] * 20])
+    first = [task.user_id for task in await started(store, want=10)]
+    assert (first.count("double"), first.count("plain")) == (5, 5)
 
 
 async def test_who_comes_late_takes_turns_and_does_not_catch_up(store: Store) -> None:
@@ -295,17 +315,32 @@ async def test_the_patience_of_a_delayed_task_begins_with_its_time(store: Store,
     assert len(await started(store)) == 1
 
 
-async def test_who_was_started_once_does_not_run_out_of_patience(store: Store, clock: Clock) -> None:
+WAYS_BACK: dict[str, Callable[[Store, Task], Awaitable[object]]] = {
+    "given back": lambda store, t: store.release("w", Grant(t.task_id, t.fence)),
+    "retried": lambda store, t: store.fail("w", Failed(t.task_id, t.fence, retry_after_ms=30_000)),
+    "its process died": lambda store, t: store.fail("w", Failed(t.task_id, t.fence, crashed=True)),
+    "its worker died": lambda store, t: store.expire("w"),
+    "its worker was lost": lambda store, t: store.expire(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_BACK)
+async def test_who_was_started_once_does_not_run_out_of_patience(
+    store: Store, clock: Clock, way: str
+) -> None:
     await big_worker(store)
-    submitted = await store.submit_one(new(max_wait_seconds=10))
+    await store.submit_one(new(max_wait_seconds=60))
     task = await claim_one(store)
-    await store.fail("w", Failed(task.task_id, task.fence, retry_after_ms=30_000))
+    clock.pass_seconds(31)  # so that the lease of a lost worker is over
+    await WAYS_BACK[way](store, task)
+    assert (await store.get(task.task_id)).status in (State.QUEUED, State.DELAYED)
     clock.pass_seconds(100)
     await store.promote()
-    assert (await store.get(submitted.task_id)).status is State.QUEUED
+    await big_worker(store)
+    assert (await claim_one(store)).task_id == task.task_id
 
 
-async def test_a_task_given_back_keeps_its_place_and_its_patience(store: Store, clock: Clock) -> None:
+async def test_a_task_given_back_keeps_its_place(store: Store, clock: Clock) -> None:
     await big_worker(store)
     first, second = [await store.submit_one(new(max_wait_seconds=10)) for _ in range(2)]
     task = await claim_one(store)

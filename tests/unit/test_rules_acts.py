@@ -109,8 +109,30 @@ def test_a_result_from_an_older_fence_is_refused_although_the_task_is_completed(
     fence = run(twin)
     twin.expire(LEASE + 10)
     twin.claim("w", 1, LEASE, 200)
-    twin.complete("a", fence + 1, 210)
+    twin.complete("a", twin.tasks["a"].fence, 210)
     assert changes_nothing(twin, refused(lambda: twin.complete("a", fence, 220)))
+
+
+def test_a_report_under_another_name_is_refused_and_one_without_a_name_is_not(twin: Twin) -> None:
+    fence = run(twin)
+    for report in (
+        lambda: twin.complete("a", fence, 5, worker="v"),
+        lambda: twin.fail("a", fence, "bad", True, 0, 0, 5, worker="v"),
+        lambda: twin.release("a", fence, 5, worker="v"),
+        lambda: twin.extend("a", fence, 9, LEASE, 5, worker="v"),
+    ):
+        assert changes_nothing(twin, refused(report))
+    twin.extend("a", fence, 9, LEASE, 5, worker="w")
+    twin.complete("a", fence, 5)
+
+
+def test_a_fence_is_no_less_than_the_time_and_larger_than_all_before(twin: Twin) -> None:
+    assert run(twin, now=7) == 7_000
+    twin.cancel("a", 7)
+    assert twin.tasks["a"].fence == 7_001
+    twin.set_limit("m", slots=9, now=7)
+    assert twin.acquire("m", "l", 1, LEASE, 8) == 8_000
+    assert twin.acquire("m", "m", 1, LEASE, 3) == 8_001, "the clock was set back"
 
 
 def test_reports_on_unknown_tasks_are_refused(twin: Twin) -> None:
@@ -127,13 +149,15 @@ def test_a_repeated_report_changes_nothing(twin: Twin) -> None:
     assert twin.release("a", fence, 5) is State.QUEUED
     assert changes_nothing(twin, lambda: twin.release("a", fence, 6))
     assert twin.claim("w", 1, LEASE, 6) == ["a"]
-    assert twin.fail("a", 2, "bad", True, 0, 0, 7) is State.DELAYED
-    assert changes_nothing(twin, lambda: twin.fail("a", 2, "bad", True, 0, 0, 8))
+    second = twin.tasks["a"].fence
+    assert twin.fail("a", second, "bad", True, 0, 0, 7) is State.DELAYED
+    assert changes_nothing(twin, lambda: twin.fail("a", second, "bad", True, 0, 0, 8))
     twin.promote(507)
     assert twin.claim("w", 1, LEASE, 507) == ["a"]
-    twin.complete("a", 3, 508)
-    assert changes_nothing(twin, lambda: twin.complete("a", 3, 509, [NewTask("late", "k")]))
-    assert twin.release("a", 3, 509) is State.COMPLETED
+    third = twin.tasks["a"].fence
+    twin.complete("a", third, 508)
+    assert changes_nothing(twin, lambda: twin.complete("a", third, 509, [NewTask("late", "k")]))
+    assert twin.release("a", third, 509) is State.COMPLETED
     assert twin.tasks["a"].error_code is None
 
 
@@ -164,8 +188,7 @@ def test_a_released_task_stands_where_it_stood(twin: Twin) -> None:
     place = twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival
     twin.release("a", fence, 20)
     assert (twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival) == place
-    assert twin.next_instant(20) == 50
-    assert twin.claim("w", 1, LEASE, 49) == ["a"]
+    assert twin.claim("w", 1, LEASE, 60) == ["a"], "it was started once: its wait is over"
 
 
 # Failures
@@ -195,10 +218,10 @@ def test_retries_double_their_delay_keep_the_base_and_end_in_the_dead_letters() 
     twin.register(Worker("w"), 0)
     twin.submit(NewTask("a", "k", Priority.LOW, max_retries=3), 0)
     now, delays = 10, []
-    for fence in range(1, 4):
+    for attempt in range(3):
         assert twin.claim("w", 1, LEASE, now) == ["a"]
-        assert twin.tasks["a"].place is (Place.MEDIUM_BY_AGE if fence == 1 else Place.LOW)
-        twin.fail("a", fence, "bad", True, 1000, 0, now)
+        assert twin.tasks["a"].place is (Place.LOW if attempt else Place.MEDIUM_BY_AGE)
+        twin.fail("a", twin.tasks["a"].fence, "bad", True, 1000, 0, now)
         run_at = twin.tasks["a"].run_at
         assert run_at is not None and twin.next_instant(now) == run_at
         delays.append(run_at - now)
@@ -206,7 +229,7 @@ def test_retries_double_their_delay_keep_the_base_and_end_in_the_dead_letters() 
     assert delays == [1000, 2000, 3000]
     assert twin.claim("w", 1, LEASE, now) == ["a"]
     assert twin.tasks["a"].arrival == now
-    assert twin.fail("a", 4, "bad", True, 0, 0, now) is State.DEAD_LETTER
+    assert twin.fail("a", twin.tasks["a"].fence, "bad", True, 0, 0, now) is State.DEAD_LETTER
 
 
 def test_without_back_off_a_retry_is_queued_at_once() -> None:
@@ -214,7 +237,7 @@ def test_without_back_off_a_retry_is_queued_at_once() -> None:
     twin.register(Worker("w"), 0)
     twin.submit(NewTask("a", "k", max_wait=5), 0)
     twin.claim("w", 1, LEASE, 1)
-    assert twin.fail("a", 1, "bad", True, 1000, 0, 2) is State.QUEUED
+    assert twin.fail("a", twin.tasks["a"].fence, "bad", True, 1000, 0, 2) is State.QUEUED
     assert (twin.tasks["a"].arrival, twin.tasks["a"].wait_until) == (2, None)
 
 
@@ -227,7 +250,7 @@ def test_a_timeout_gets_half_as_much_time_again(twin: Twin) -> None:
     assert (task.state, task.retries, task.crashes, task.timeout) == (State.DELAYED, 1, 0, 165)
     assert task.run_at == LEASE + 10 + 1000 and twin.ledger.used("l") == 0
     assert twin.claim("w", 1, LEASE, task.run_at) == ["a"]
-    twin.fail("a", 2, "bad", False, 0, 0, task.started)
+    twin.fail("a", task.fence, "bad", False, 0, 0, task.started)
     twin.replay("a", task.started)
     assert (task.timeout, task.retries, task.error_code) == (LEASE + 10, 0, None)
 
@@ -339,7 +362,7 @@ def test_waiting_tasks_are_cancelled_at_once_and_finished_ones_not_at_all(twin: 
 def test_a_cancelled_task_keeps_its_units_until_its_worker_has_stopped(twin: Twin, how: str) -> None:
     fence = run(twin)
     assert twin.cancel("a", 1) is State.CANCELLED
-    assert twin.tasks["a"].fence == fence + 1
+    assert twin.tasks["a"].fence > fence
     assert changes_nothing(twin, refused(lambda: twin.renew("a", fence, LEASE, 2)))
     assert changes_nothing(twin, lambda: twin.cancel("a", 2))
     assert twin.ledger.used("l") == 1 and len(twin.running) == 1

@@ -60,7 +60,7 @@ def test_a_rate_gives_nothing_back_and_refills_by_time_alone() -> None:
     for name in "abc":
         twin.submit(NewTask(name, "k", limits={"r": 1}), 0)
     assert claim(twin, 0) == ["a", "b"]
-    twin.complete("a", 1, 0)
+    twin.complete("a", twin.tasks["a"].fence, 0)
     assert claim(twin, 499) == []
     assert twin.next_instant(499) == 500
     assert claim(twin, 500) == ["c"]
@@ -118,10 +118,10 @@ def test_a_limit_lowered_below_its_use_gives_nothing_until_it_is_below_again() -
         twin.submit(NewTask(name, "k", limits={"l": 1}), 0)
     assert claim(twin, 0) == ["a", "b", "c"]
     twin.set_limit("l", slots=1, now=0)
-    twin.complete("a", 1, 0)
-    twin.complete("b", 2, 0)
+    twin.complete("a", twin.tasks["a"].fence, 0)
+    twin.complete("b", twin.tasks["b"].fence, 0)
     assert claim(twin, 0) == []
-    twin.complete("c", 3, 0)
+    twin.complete("c", twin.tasks["c"].fence, 0)
     assert claim(twin, 0) == ["d"]
 
 
@@ -234,11 +234,10 @@ def waiting_for_both(policy: Policy, priority: Priority = Priority.MEDIUM) -> Tw
     twin.submit(NewTask("one", "k", limits={"1": 1}), 0)
     twin.submit(NewTask("two", "k", limits={"2": 1}), 0)
     claim(twin, 0)
-    twin.complete("two", 2, 0)
+    twin.complete("two", twin.tasks["two"].fence, 0)
     twin.submit(NewTask("both", "k", priority, limits={"1": 1, "2": 1}), 0)
     twin.submit(NewTask("other", "k", priority, limits={"2": 1}, fair="x"), 0)
-    twin.settle()
-    twin.ledger.make_holds(twin.queued.values(), twin.is_served, policy, policy.hold_after - 1)
+    twin.make_holds(policy.hold_after - 1)
     assert not twin.ledger.holds
     assert claim(twin, policy.hold_after) == []
     assert [hold.head for hold in twin.ledger.holds.values()] == ["both"]
@@ -255,19 +254,19 @@ def test_a_hold_keeps_units_from_all_but_better_priorities() -> None:
 
 def test_a_hold_ends_with_the_start_of_its_sub_queue() -> None:
     twin = waiting_for_both(Policy(hold_after=100))
-    twin.complete("one", 1, 100)
+    twin.complete("one", twin.tasks["one"].fence, 100)
     assert claim(twin, 100) == ["both"]
     assert not twin.ledger.holds
 
 
 def test_a_hold_ends_even_if_another_of_its_sub_queue_starts() -> None:
     twin = waiting_for_both(Policy(hold_after=100))
-    twin.complete("one", 1, 100)
+    twin.complete("one", twin.tasks["one"].fence, 100)
     twin.claim("w", 1, FOREVER, 100)
     twin.submit(NewTask("next", "k", limits={"1": 1, "2": 1}), 100)
     claim(twin, 200)
     assert [hold.head for hold in twin.ledger.holds.values()] == ["next"]
-    twin.release("both", 3, 200)
+    twin.release("both", twin.tasks["both"].fence, 200)
     assert claim(twin, 200) == ["both"]
     assert not twin.ledger.holds
 
@@ -325,7 +324,7 @@ def test_a_hold_that_brings_no_start_ends_and_comes_again_after_as_long() -> Non
     twin = waiting_for_both(Policy(hold_after=100, hold_for=5000))
     assert claim(twin, 5099) == [] and len(twin.ledger.holds) == 1
     assert claim(twin, 5100) == ["other"] and not twin.ledger.holds
-    twin.complete("other", 3, 5100)
+    twin.complete("other", twin.tasks["other"].fence, 5100)
     twin.submit(NewTask("another", "k", limits={"2": 1}), 10_000)
     assert claim(twin, 10_099) == ["another"]
     assert claim(twin, 10_100) == [] and len(twin.ledger.holds) == 1

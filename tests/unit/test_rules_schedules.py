@@ -122,8 +122,7 @@ class Schedule(RuleBasedStateMachine):
         self.does(Act.EXPIRE, lambda: self.twin.expire(self.now))
         self.does(Act.PROMOTE, lambda: self.twin.promote(self.now))
         for _ in range(want):
-            self.twin.settle()
-            self.twin.ledger.make_holds(self.twin.queued.values(), self.twin.is_served, POLICY, self.now)
+            self.twin.make_holds(self.now)
             expected = best(self.twin, worker, self.now)
             started: list[str] = []
             self.does(Act.CLAIM, lambda: started.extend(self.twin.claim(worker.id, 1, 40, self.now)))  # noqa: B023

@@ -46,6 +46,7 @@ fallback = "medium"
 [fairness]
 by = "tenant"
 weights = { gold = 4, free = 0.5 }
+plans = { pro = 3, free = 0.5 }
 [admission]
 max_queued = 10
 """
@@ -99,6 +100,7 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest() -> None:
     assert settings.tasks["generate_image"].limits == {"image_gen": 1, "gpu_memory_gb": 24}
     assert settings.tasks["generate_image"].required_capabilities == ["gpu"]
     assert settings.fairness.weights == {"gold": 4.0, "free": 0.5}
+    assert settings.fairness.plans == {"pro": 3.0, "free": 0.5}
     assert settings.pipelines == {"full_pipeline": (("prompt_enhancer",), ("image_gen",))}
     assert settings.services == {"prompt_enhancer": ServiceSettings(url="http://127.0.0.1:9000/v1/execute")}
 
@@ -220,6 +222,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, message
         ("[retention]\ndead_seconds = inf", "retention.dead_seconds", "a finite number, not inf"),
         ("[tiers]\nfast = { seconds = nan }", "tiers.fast", "a finite number, not {'seconds': nan}"),
         ('[fairness]\nby = "plan"', "fairness.by", 'one of "user_id", "tenant", not "plan"'),
+        ("[fairness.plans]\npro = 0", "fairness.plans.pro", "a number from 0.01 to 1000.0, not 0"),
         ("[fairness.weights]\ngold = 0", "fairness.weights.gold", "a number greater than 0, not 0"),
         ('[engine]\ndurability = "no"', "engine.durability", 'one of "always", "everysec", not "no"'),
         ("[engine]\nnamespace = 1", "engine.namespace", "a text, not 1"),

@@ -92,6 +92,15 @@ async def test_a_claim_asks_for_no_more_than_there_is_room_for(
     assert gate.most == 4
 
 
+async def test_a_worker_with_much_room_claims_on_until_it_is_full(fl: Fairlead, live_store: Store) -> None:
+    """One act gives at most 200 tasks, or a megabyte of them."""
+    gate = Gate(fl)
+    await live_store.submit(*(NewTask(task_type="gated", parameters={}) for _ in range(500)))
+    async with fl, fl.worker(capacity=500):
+        await wait_until(lambda: len(gate.running) == 500)
+        gate.open.set()
+
+
 async def test_the_reserve_of_a_worker_is_kept_for_high(fl: Fairlead) -> None:
     gate = Gate(fl)
     async with fl, fl.worker(capacity=3, reserve=1):

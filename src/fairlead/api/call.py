@@ -1,6 +1,7 @@
 """One request, read: who asks, what for, with what body. Everything is capped before it is parsed."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -31,6 +32,7 @@ class Call:
     query: Any = None
     status: int | None = None  # of the answer, if not the usual one
     added: dict[str, str] = field(default_factory=dict)  # headers of the answer
+    on_lost: Callable[[], None] | None = None  # called when the answer has certainly not been received
 
     async def gone(self) -> None:
         """Until the caller has gone; its body must have been read."""

@@ -1,6 +1,7 @@
 """One route at work: who asks, may they, what do they bring; then one call, and its answer as JSON."""
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -37,12 +38,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            call = await self._read(scope, receive)
-            said = await self._route.handler(call)
-            if self._route.streams:
-                await said(scope, receive, send)
-                return
-            answer = self._written(said)
+            await self._answer(await self._read(scope, receive), scope, send)
         except ClientGone:
             return
         except Exception as error:
@@ -50,8 +46,19 @@ class Endpoint:
             if problem.status >= 500 and not isinstance(error, StoreUnavailable):
                 log.exception("request_failed method=%s path=%s", self._route.method, self._route.path)
             await send_problem(send, problem)
-            return
-        await send_bytes(send, call.status or self._route.status, answer, self._headers, call.added)
+
+    async def _answer(self, call: Call, scope: Scope, send: Send) -> None:
+        try:
+            said = await self._route.handler(call)
+            if self._route.streams:
+                await said(scope, call.receive, send)
+            else:
+                status, body = call.status or self._route.status, self._written(said)
+                await send_bytes(send, status, body, self._headers, call.added, call.on_lost)
+        except BaseException:
+            if call.on_lost:
+                call.on_lost()
+            raise
 
     async def _read(self, scope: Scope, receive: Receive) -> Call:
         route, headers = self._route, headers_of(scope)
@@ -79,9 +86,22 @@ async def send_problem(send: Send, problem: Problem) -> None:
     await send_bytes(send, problem.status, encode(problem.body), PROBLEM, problem.headers)
 
 
-async def send_bytes(send: Send, status: int, body: bytes, headers: Headers, added: dict[str, str]) -> None:
+async def send_bytes(
+    send: Send,
+    status: int,
+    body: bytes,
+    headers: Headers,
+    added: dict[str, str],
+    on_lost: Callable[[], None] | None = None,
+) -> None:
     extra: list[tuple[bytes, bytes]] = [(b"content-length", b"%d" % len(body))]
     extra += [(name.encode(), value.encode()) for name, value in added.items()]
-    start = {"type": "http.response.start", "status": status, "headers": headers + extra, "whole": True}
+    start = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": headers + extra,
+        "whole": True,
+        "on_lost": on_lost,
+    }
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
+from fairlead.api.polls import Polls
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.clock import monotonic
 from fairlead.errors import UnknownJob, UnknownKey, UnknownTask
@@ -43,6 +44,7 @@ NOBODY = Identity("nobody", frozenset())  # on routes that are open to everybody
 class Gateway:
     store: Store
     gatherer: Gatherer
+    polls: Polls
     keys: KeyRing
     priorities: PriorityService | None
     asks_for_keys: bool

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Self
 
 from fairlead.api.bodies import PollBody
 from fairlead.api.call import Call, ClientGone
+from fairlead.api.polls import grants_of, new_request
 from fairlead.clock import monotonic
-from fairlead.store.reports import Claimed, Grant, Handed
-from fairlead.store.store import Store
+from fairlead.errors import StoreUnavailable
+from fairlead.store.reports import Claimed, Handed
+
+NET_SECONDS = 5.0  # a call may be lost: claim at least this often
 
 
 class Caller:
@@ -34,44 +38,62 @@ class Caller:
     def seconds_left(self) -> float:
         return 0 if self._gone.done() or self._stopping.done() else max(0, self._ends - monotonic())
 
-    async def wait_for(self, something: Awaitable[object]) -> None:
-        """Until it has come, or the time is over for some other reason."""
-        waiting = asyncio.ensure_future(something)
+    async def wait_for(self, *somethings: Awaitable[object]) -> None:
+        """Until one of them has come, or the time is over for some other reason."""
+        waiting = [asyncio.ensure_future(something) for something in somethings]
         try:
-            ends = {waiting, self._gone, self._stopping}
+            ends = {*waiting, self._gone, self._stopping}
             await asyncio.wait(ends, timeout=self.seconds_left, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                waiting.result()  # raises what went wrong
+            for one in waiting:
+                if one.done():
+                    one.result()  # raises what went wrong
         finally:
-            await _cancel(waiting)
+            await _cancel(*waiting)
 
 
 async def poll_tasks(call: Call, worker: str, body: PollBody) -> Claimed:
     """Claims, or waits until it is worth claiming again."""
-    store, room = call.gateway.store, body.available_capacity
-    async with Caller(call, body.wait_seconds if room else 0) as caller:
-        while True:
-            # The last claim is one without waiting: a worker that is not there to be woken must not stand
-            # in the line, or the next task would be announced to nobody.
-            left = caller.seconds_left
-            claimed = await store.claim(
-                worker,
-                room,
-                idle=left > 0 or body.idle,
-                request=body.request_id or "",
-                capabilities=body.capabilities,
-            )
-            # Who has a request id asks again, and is given the same: given back meanwhile, they would be run
-            # by two.
-            if caller.has_gone and not body.request_id:
-                await _give_back(store, worker, claimed)
-                raise ClientGone
-            if claimed.tasks or claimed.draining or not left:
-                return claimed
-            if not claimed.again:
-                await caller.wait_for(store.workers.wait(worker, _until_alarm(claimed, left)))
-            if body.request_id:  # else the store would answer as before: with nothing
-                await store.claim(worker, 0, request=f"{body.request_id}.")
+    polls, seconds = call.gateway.polls, body.wait_seconds if body.available_capacity else 0
+    async with Caller(call, seconds) as caller:
+        with polls.waiting(worker) as claim_again:
+            while True:
+                # The last claim is one without waiting: a worker that is not there to be woken must not stand
+                # in the line, or the next task would be announced to nobody.
+                left = caller.seconds_left
+                if caller.has_gone and polls.has_others(worker):
+                    raise ClientGone  # they claim: this one would take their place in the line away
+                claimed = await _claim(call, worker, body, idle=left > 0 or body.idle)
+                if caller.has_gone and not body.request_id:
+                    raise ClientGone
+                if claimed.tasks or claimed.draining or not left:
+                    return claimed
+                if not claimed.again:
+                    called = call.gateway.store.workers.wait(worker, _until_alarm(claimed, left))
+                    await caller.wait_for(called, claim_again.wait())
+                    claim_again.clear()
+                if body.request_id:  # else the store would answer as before: with nothing
+                    await call.gateway.store.claim(worker, 0, request=f"{body.request_id}.")
+
+
+async def _claim(call: Call, worker: str, body: PollBody, idle: bool) -> Claimed:
+    """What it gets is given back unless it is delivered.
+
+    Not when the client sent a request id: then it asks again and is given the same tasks, which somebody else
+    must not run meanwhile.
+    """
+    store, polls = call.gateway.store, call.gateway.polls
+    request = body.request_id or new_request()
+    try:
+        claimed = await store.claim(
+            worker, body.available_capacity, idle=idle, request=request, capabilities=body.capabilities
+        )
+    except (StoreUnavailable, asyncio.CancelledError):
+        if not body.request_id:
+            polls.recover(worker, request)
+        raise
+    if claimed.tasks and not body.request_id:
+        call.on_lost = partial(polls.give_back, worker, grants_of(claimed))
+    return claimed
 
 
 async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
@@ -85,15 +107,10 @@ async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
 
 
 def _until_alarm(claimed: Claimed, most: float) -> float:
+    most = min(most, NET_SECONDS)
     if claimed.next_alarm is None:
         return most
     return min(most, max(0.0, (claimed.next_alarm - claimed.now) / 1000))
-
-
-async def _give_back(store: Store, worker: str, claimed: Claimed) -> None:
-    """Nobody would run them: they go back at once, unrun, and the next worker in the line is woken."""
-    if claimed.tasks:
-        await store.release(worker, *(Grant(task.task_id, task.fence) for task in claimed.tasks))
 
 
 async def _cancel(*futures: asyncio.Future[Any]) -> None:

@@ -1,6 +1,7 @@
 """HTTP as uvicorn speaks it, with bounds it has not: on the size of a head, and on the time for all of it."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -8,6 +9,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fairlead.api.cycle import Cycle
+from fairlead.api.delivery import has_unacknowledged
 from fairlead.api.problems import BodyTooSlow, HttpProblem, problem_of
 from fairlead.api.slow_readers import GivesUpSlowReaders
 
@@ -35,14 +37,23 @@ class CappedProtocol(GivesUpSlowReaders, HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None  # one for the connection: one for each request would cost more
     _refusal: HttpProblem | None = None
     _answering: RequestResponseCycle | None = None  # others may have come behind it, and wait
+    _hung_up = False  # the client has
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._unconfirmed: list[Callable[[], None]] = []  # for answers that the client may not have received
         self._await_more()
         self._look()
 
+    def eof_received(self) -> None:
+        self._hung_up = True
+        super().eof_received()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._look_no_more()
+        if self._unconfirmed and self._has_lost_something():
+            for on_lost in self._unconfirmed:
+                on_lost()
         super().connection_lost(exc)
         if self._answering:  # uvicorn tells only the one that came last
             self._answering.disconnected = True
@@ -58,7 +69,12 @@ class CappedProtocol(GivesUpSlowReaders, HttpToolsProtocol):
         elif self._since is None and self._is_idle():
             self._await_more()  # an empty line between two requests, which has ended uvicorn's patience
 
+    def _has_lost_something(self) -> bool:
+        """For certain. A reset says nothing: some clients and proxies end every connection with one."""
+        return self.flow.write_paused or (self._hung_up and has_unacknowledged(self.transport))
+
     def on_message_begin(self) -> None:
+        self._unconfirmed.clear()  # who asks for more has read the answer
         self._head = 0
         self._await_more()
         super().on_message_begin()
@@ -81,6 +97,8 @@ class CappedProtocol(GivesUpSlowReaders, HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        if isinstance(self._answering, Cycle) and self._answering.on_lost:
+            self._unconfirmed.append(self._answering.on_lost)
         self._answering = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
 

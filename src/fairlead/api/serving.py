@@ -16,6 +16,7 @@ from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
+from fairlead.api.polls import Polls
 from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
 from fairlead.api.socket_protocol import CappedSocketProtocol
@@ -122,10 +123,12 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
     async with contextlib.AsyncExitStack() as stack:
         priorities = None
         if settings.priority_service.url:
-            priorities = await stack.enter_async_context(PriorityService(settings.priority_service))
+            service = PriorityService(settings.priority_service, settings.fairness.plans)
+            priorities = await stack.enter_async_context(service)
         yield Gateway(
             store=store,
             gatherer=await stack.enter_async_context(Gatherer(store)),
+            polls=await stack.enter_async_context(Polls(store)),
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,
             asks_for_keys=await store.api_keys.any(),

@@ -21,12 +21,13 @@ from fairlead.views import View, rate_text, time_view
 MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much
 MOST_ITEMS = 1000
 
+OF_THE_GATEWAY = "is found by the gateway: leave it out"
 OF_THE_KEY = "is that of the key: leave it out, and use a key of this tenant"
 
 T = TypeVar("T")
 U = TypeVar("U")
 #: Fields of a task that are sent as they are, if they are given.
-PLAIN = set(NewTask.__struct_fields__) - {"parameters", "priority", "priority_asked", "run_at"}
+PLAIN = set(NewTask.__struct_fields__) - {"parameters", "priority", "priority_asked", "weight", "run_at"}
 
 
 def task_form(task: NewTask) -> View:
@@ -34,6 +35,8 @@ def task_form(task: NewTask) -> View:
     check(task)
     if task.tenant is not None:
         raise InvalidInput("tenant", OF_THE_KEY)
+    if task.weight is not None:
+        raise InvalidInput("weight", OF_THE_GATEWAY)
     form = {name: value for name in PLAIN if (value := getattr(task, name))}
     for name in ("delay_seconds", "max_retries"):  # here 0 says something
         if getattr(task, name) is not None:
@@ -50,6 +53,8 @@ def job_form(job: NewJob) -> View:
     """Its stages are left out: the gateway knows its pipeline."""
     if job.tenant is not None:
         raise InvalidInput("tenant", OF_THE_KEY)
+    if job.weight is not None:
+        raise InvalidInput("weight", OF_THE_GATEWAY)
     optional = ("user_id", "max_wait_seconds", "idempotency_key", "trace_id")
     form: View = {name: value for name in optional if (value := getattr(job, name)) is not None}
     form |= {"feature_name": job.feature_name, "job_id": job.job_id}

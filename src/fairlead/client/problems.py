@@ -42,8 +42,8 @@ def error_of(problem: Mapping[str, Any], retry_after: float | None = None) -> er
     if status in ASKS_FOR_KEY:
         return errors.NotAllowed(f"{words} A key is given with --key, FAIRLEAD_KEY or Fairlead(key=...).")
     if code in (errors.QueueFull.code, errors.TooManyTypes.code):
-        kind = errors.QueueFull if code == errors.QueueFull.code else errors.TooManyTypes
-        return kind(words, waiting=int(problem.get("waiting", 0)), retry_after=retry_after)
+        full = errors.QueueFull if code == errors.QueueFull.code else errors.TooManyTypes
+        return full(words, waiting=int(problem.get("waiting", 0)), retry_after=retry_after)
     if code == errors.RateLimited.code:
         return errors.RateLimited(words, retry_after=1.0 if retry_after is None else retry_after)
     if kind := KINDS.get(code):

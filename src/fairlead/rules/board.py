@@ -29,8 +29,9 @@ class Board:
         self.last_seq = 0
         self.last_fence = 0
 
-    def next_fence(self) -> int:
-        self.last_fence += 1
+    def next_fence(self, now: int) -> int:
+        """Larger than all before, and no less than the time in microseconds."""
+        self.last_fence = max(self.last_fence + 1, now * 1000)
         return self.last_fence
 
     def running_on(self, worker: Worker) -> list[Task]:
@@ -88,8 +89,9 @@ class Board:
         self.turns.count(task.place)
         self.shares.ledger(task.place).start(task.tag)
         self.leave(task, started=True)
-        task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(), worker.id
+        task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(now), worker.id
         task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
+        task.wait_until = None
         self.ledger.take(task.fence, task.limits, now)
         self.running[task.id] = task
 
@@ -123,7 +125,7 @@ class Board:
 
     def note(self, task: Task, decision: RetryDecision, code: str) -> None:
         task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
-        task.state, task.error_code, task.wait_until = decision.state, code, None
+        task.state, task.error_code = decision.state, code
 
     def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
         self.note(task, decision, code)

@@ -61,6 +61,10 @@ class Twin(Board):
         (self.paused_types.add if paused else self.paused_types.discard)(type)
         self._review_holds(now)
 
+    def make_holds(self, now: int) -> None:
+        self.settle()
+        self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
+
     def _review_holds(self, now: int) -> None:
         self.ledger.review_holds(heads(self.queued.values()), self.is_served, self.policy, now)
 
@@ -120,8 +124,7 @@ class Twin(Board):
         worker.seen = now
         self.expire(now)
         self.promote(now)
-        self.settle()
-        self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
+        self.make_holds(now)
         started: list[str] = []
         worst = passing.overdue(self, now)
         while len(started) < want:
@@ -145,17 +148,19 @@ class Twin(Board):
         task.lease_until = min(now + lease_ms, task.deadline + lease_ms)
         return task.lease_until
 
-    def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int) -> int:
-        task = self._executing(task_id, fence)
+    def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int, worker: str = "") -> int:
+        task = self._executing(task_id, fence, worker)
         task.deadline = max(task.deadline, now + ms)
         task.lease_until = max(task.lease_until, now + lease_ms)
         return task.deadline
 
-    def complete(self, task_id: str, fence: int, now: int, follow: Sequence[NewTask] = ()) -> None:
-        task = self._reporting(task_id, fence)
+    def complete(
+        self, task_id: str, fence: int, now: int, follow: Sequence[NewTask] = (), worker: str = ""
+    ) -> None:
+        task = self._reporting(task_id, fence, worker)
         if task.state is State.COMPLETED and task.fence == fence:
             return
-        self._executing(task_id, fence)
+        self._executing(task_id, fence, worker)
         for new in follow:
             self.ledger.check(new.limits)
         self.free(task)
@@ -174,10 +179,11 @@ class Twin(Board):
         retry_after_ms: int,
         now: int,
         crashed: bool = False,
+        worker: str = "",
     ) -> State:
-        task = self._reporting(task_id, fence)
+        task = self._reporting(task_id, fence, worker)
         if task.reported != fence:
-            self._executing(task_id, fence)
+            self._executing(task_id, fence, worker)
             task.reported = fence
             if crashed:
                 self.settle_crash(task, code, now, ran=now - task.started)
@@ -185,11 +191,11 @@ class Twin(Board):
                 self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
         return task.state
 
-    def release(self, task_id: str, fence: int, now: int) -> State:
+    def release(self, task_id: str, fence: int, now: int, worker: str = "") -> State:
         """Give it back as if it had never been started."""
-        task = self._reporting(task_id, fence)
+        task = self._reporting(task_id, fence, worker)
         if task.reported != fence:
-            self._executing(task_id, fence)
+            self._executing(task_id, fence, worker)
             self.free(task)
             task.reported = fence
             self.queue(task)
@@ -204,7 +210,7 @@ class Twin(Board):
         elif task.state is State.DELAYED:
             del self.delayed[task.id]
         elif task.state is State.EXECUTING:
-            task.stopping, task.fence = task.fence, self.next_fence()
+            task.stopping, task.fence = task.fence, self.next_fence(now)
         task.state = State.CANCELLED
         return task.state
 
@@ -221,16 +227,17 @@ class Twin(Board):
             raise UnknownTask
         return self.tasks[task_id]
 
-    def _executing(self, task_id: str, fence: int) -> Task:
+    def _executing(self, task_id: str, fence: int, worker: str = "") -> Task:
+        """The fence and, if it is named, the worker must be those of the lease."""
         task = self._known(task_id)
-        if task.state is not State.EXECUTING or task.fence != fence:
+        if task.state is not State.EXECUTING or task.fence != fence or worker not in ("", task.worker):
             raise Fenced
         return task
 
-    def _reporting(self, task_id: str, fence: int) -> Task:
+    def _reporting(self, task_id: str, fence: int, worker: str) -> Task:
         """A worker whose task was cancelled meanwhile has now stopped: only here its units become free."""
         task = self._known(task_id)
-        if task.stopping == fence:
+        if task.stopping == fence and worker in ("", task.worker):
             self.free(task)
             raise Fenced
         return task
@@ -249,7 +256,8 @@ class Twin(Board):
         if self.ledger.room(limit, now) < units:
             raise LimitFull
         self.ledger.companions.see_alone(limit)
-        lease = self.leases[lease_id] = Lease(lease_id, {limit: units}, self.next_fence(), now + lease_ms)
+        fence = self.next_fence(now)
+        lease = self.leases[lease_id] = Lease(lease_id, {limit: units}, fence, now + lease_ms)
         self.ledger.take(lease.fence, lease.limits, now)
         return lease.fence
 

@@ -86,7 +86,7 @@ class Task:
     state: State
     arrival: int  #: when it became eligible
     run_at: int | None = None  #: until then it is delayed
-    wait_until: int | None = None  #: not started by then: failed
+    wait_until: int | None = None  #: not started by then: failed; None once it was started
     tag: int = 0
     seq: int = 0
     reserved: tuple[int, int] | None = None

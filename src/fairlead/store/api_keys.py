@@ -125,11 +125,18 @@ class ApiKeys:
 
     async def all(self) -> list[ApiKey]:
         """Those that end first come first; one that has ended is shown for 90 days, or longer."""
-        _, now, rows = await self._store.run("show_keys", "")
-        return [_api_key(text(key_id), fields(flat), int(now)) for key_id, flat in rows]
+        found: dict[str, tuple[float, ApiKey]] = {}  # a key may be on two pages
+        cursor = ""
+        while cursor != "0":
+            _, now, rows, cursor = await self._store.run("show_keys", "", cursor or 0)
+            for row in rows:
+                key_id = text(row[0])
+                found[key_id] = float(row[2]), _api_key(key_id, fields(row[1]), int(now))
+            cursor = text(cursor)
+        return [key for _, key in sorted(found.values(), key=lambda pair: (pair[0], pair[1].id))]
 
     async def get(self, key_id: str) -> ApiKey:
-        _, now, rows = await self._store.run("show_keys", _known_form(key_id))
+        _, now, rows, _ = await self._store.run("show_keys", _known_form(key_id), 0)
         if not rows:
             raise errors.UnknownKey()
         return _api_key(key_id, fields(rows[0][1]), int(now))
@@ -153,7 +160,7 @@ class ApiKeys:
         if not parts:
             return None
         key_id, secret = parts.groups()
-        _, now, rows = await self._store.run("show_keys", key_id)
+        _, now, rows, _ = await self._store.run("show_keys", key_id, 0)
         facts = fields(rows[0][1]) if rows else {}
         if not hmac.compare_digest(facts.get("digest", NOBODY), digest_of(secret)):
             return None

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from redis.asyncio import Redis
@@ -14,7 +14,7 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import patient
-from fairlead.errors import StoreFault, StoreFull, StoreUnavailable
+from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.wire import Command, Line
@@ -85,11 +85,19 @@ class Connection:
 
         Also says whether one was passed over at first and ran after those behind it.
         """
+        answers, passed_over = await self.run_each(*calls)
+        for answer in answers:
+            if isinstance(answer, FairleadError):
+                raise answer
+        return cast(list[Answer], answers), passed_over
+
+    async def run_each(self, *calls: Sequence[Argument]) -> tuple[list[Answer | FairleadError], bool]:
+        """As `run_together`, but an act that the server refused is answered with its error."""
         if not calls:
             return [], False
         if not self._known.issuperset(str(act) for act, *_ in calls):
             # one the server does not know would be passed over, and run after those that were to follow it
-            return [await self.run(str(act), *arguments) for act, *arguments in calls], False
+            return [await self._run_or_refuse(str(act), arguments) for act, *arguments in calls], False
         commands = [self._command(str(act), arguments) for act, *arguments in calls]
         answers = await self.guard(self.line.call(*commands))
         passed_over = False
@@ -98,8 +106,14 @@ class Connection:
                 answers[i] = await self.run(str(calls[i][0]), *calls[i][1:])
                 passed_over = True
             elif isinstance(answer, RedisError):
-                raise await self.refusal(answer) from answer
+                answers[i] = await self.refusal(answer)
         return answers, passed_over
+
+    async def _run_or_refuse(self, act: str, arguments: Sequence[Argument]) -> Answer | FairleadError:
+        try:
+            return await self.run(act, *arguments)
+        except (StoreFull, StoreFault) as problem:
+            return problem
 
     async def forget_old_functions(self) -> None:
         """Those of other versions. Where one is still in use it is sent again: this must not happen often."""
@@ -163,7 +177,7 @@ class Connection:
         return answer
 
 
-def translated(problem: BaseException) -> Exception:
+def translated(problem: BaseException) -> FairleadError:
     if isinstance(problem, OutOfMemoryError):
         return StoreFull()
     if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):

@@ -9,7 +9,7 @@ from fairlead.store.breach import Breach, Standing, differences, standing
 from fairlead.store.snapshot import Event, Fields, Snapshot, number
 
 ALLOWED = {(before or "", act, to) for (before, act), ends in TRANSITIONS.items() for to in ends}
-REMEMBERED = re.compile(r"\S+ \S+")  # digest, task id
+REMEMBERED = re.compile(r"\S+ \S+( \w+ [0-2] [0-2])?")  # digest, task id, how that ended
 
 
 def sub_of(record: Fields) -> str:

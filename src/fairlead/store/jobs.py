@@ -9,6 +9,7 @@ import msgspec
 from fairlead import errors
 from fairlead.checks import check_name, check_short, to_json
 from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
+from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.settings_pipelines import Stages
 from fairlead.store.api_keys import Connected
@@ -45,8 +46,9 @@ class Jobs:
             assert isinstance(refused, errors.FairleadError)
             raise refused
         repeated = word == "exists"
-        _, job_id, status = answer if repeated else expect_ok(answer)
-        return SubmittedJob(text(job_id), JobStatus(text(status)), repeated)
+        _, job_id, status, *priority = answer if repeated else expect_ok(answer)
+        known = Priority(int(priority[0])) if priority else None
+        return SubmittedJob(text(job_id), JobStatus(text(status)), repeated, known)
 
     async def known(self) -> Known:
         """The pipelines that can be run, and the types of task their steps may be."""
@@ -122,6 +124,7 @@ def _plan(job: NewJob, settings: Settings) -> list[list[dict[str, Any]]]:
                 priority=job.priority,
                 user_id=job.user_id,
                 tenant=job.tenant,
+                weight=job.weight,
                 max_wait_seconds=job.max_wait_seconds,
                 trace_id=job.trace_id,
                 job_id=job.job_id,

@@ -77,6 +77,7 @@ LIVE = (
     Key("patience", "zset", "sub-queues of overlapping limits by the instant they may ask for a hold"),
     Key("nested", "zset", "sub-queues of several limits that do not overlap, by when that was known"),
     Key("holds", "hash", "sub-queue -> since when, and the head its hold was made for"),
+    Key("migrating", "zset", "waiting tasks of an older schema that are not queued again yet", of="place"),
     Key("waiting", "hash", "owner (tenant and user) -> how many tasks of his wait, queued or delayed"),
     Key(
         "delayed",
@@ -105,6 +106,13 @@ PASSING = (
     ),
     Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
+    Key("deadjobs", "zset", "failed jobs by when they ended", ends="with its last member"),
+    Key(
+        "finished",
+        "zset",
+        "completed and cancelled tasks and jobs by when they ended, as <bytes>:<task or job>:<id>",
+        ends="with its last member",
+    ),
     Key("lease", "hash", "a lease without a task", of="id", ends="released or expired"),
     Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),
     Key(
@@ -115,7 +123,13 @@ PASSING = (
         ends="an hour after it was seen",
     ),
     Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
-    Key("idempotency", "string", "digest and task of an idempotency key", of="key", ends="its window"),
+    Key(
+        "idempotency",
+        "string",
+        "digest and task of an idempotency key, and how that ended",
+        of="key",
+        ends="its window",
+    ),
     Key("ticket", "string", "whose ticket has this digest, and what it opens", of="digest", ends="30 s"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),

@@ -1,6 +1,6 @@
 """Limits: defining them, watching them, and taking units of one without a task."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ MOST_SLOTS = 1_000_000_000
 
 class Runs(Protocol):
     """The store, as far as its parts need it."""
+
+    clock: Callable[[], str]
 
     async def run(self, act: str, *arguments: Any) -> Answer: ...
 

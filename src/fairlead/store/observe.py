@@ -38,6 +38,7 @@ class Stats:
     delayed: int
     ended_last_minute: Counter[str]
     lost_events: int
+    missing_records: int = 0  # queued tasks whose records were deleted by somebody else
 
     @property
     def total_capacity(self) -> int:
@@ -104,7 +105,7 @@ def _blocker_words(blocker: Blocker) -> str:
 
 
 def read_stats(answer: Answer) -> Stats:
-    _, now, places, workers, ended, delayed, lost = answer
+    _, now, places, workers, ended, delayed, lost, missing = answer
     depth: Counter[str] = Counter()
     oldest: dict[str, int] = {}
     for place, count, arrival in places:
@@ -123,6 +124,7 @@ def read_stats(answer: Answer) -> Stats:
         delayed=delayed,
         ended_last_minute=counts,
         lost_events=int(lost),
+        missing_records=int(missing),
     )
 
 

@@ -29,6 +29,9 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         "worker_ttl": settings.worker_ttl_ms,
         "max_events": settings.outbox.max_events,
         "max_queued": settings.admission.max_queued,
+        "max_finished": retention.max_finished,
+        "max_finished_bytes": retention.max_finished_bytes,
+        "max_dead": retention.max_dead,
         "max_queued_per_user": settings.admission.max_queued_per_user,
         "max_task_types": settings.admission.max_task_types,
     }

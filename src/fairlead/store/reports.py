@@ -1,23 +1,22 @@
 """What goes between a worker and the store: leases, results, failures, and the words scripts answer in."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from fairlead import errors
 from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
+from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.connection import Answer, pack, text, unpack_handed, unpack_records
+from fairlead.store.connection import Answer, text, unpack_handed, unpack_records
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, Task
 
+MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
 MOST_CHUNKS = 1_000
 MOST_CHUNK_BYTES = 64 * 1024
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 #: The words by which a script refuses, each with the error it becomes.
 REFUSALS: dict[str, type[errors.FairleadError]] = {
@@ -48,6 +47,9 @@ class Submitted:
     repeated: bool = False  # the same id or idempotency key was accepted before
     queue_position: int | None = None
     blocked_by: tuple[str, ...] = ()  # limits that had no room for it when it was queued
+    #: of a task that was accepted before, has ended, and is remembered by its idempotency key alone
+    priority: Priority | None = None
+    effective_priority: Priority | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,10 @@ class Completed:
     def packed(self, settings: Settings) -> dict[str, Any]:
         report = Grant(self.task_id, self.fence).packed()
         report["result"] = to_json("result", self.result)
+        if len(self.follow) > MOST_FOLLOW:
+            raise errors.InvalidInput(
+                "follow", f"are {len(self.follow)} tasks, at most {MOST_FOLLOW} are accepted"
+            )
         if self.follow:
             report["follow"] = [spec_of(task, settings) for task in self.follow]
         return report
@@ -164,35 +170,7 @@ class Claimed:
     now: int = 0  # ms by the store's clock
     next_alarm: int | None = None  # ms: nothing becomes runnable by time alone before
     draining: bool = False
-    again: bool = False  # much was looked at and found waiting: ask again at once
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Things to send at once. What cannot be sent is answered with its error, and does not spoil the rest."""
-
-    accepted: list[dict[str, Any]]
-    problems: list[errors.FairleadError | None]  # one for each thing asked; None: it is among the accepted
-
-    @classmethod
-    def of(cls, things: Iterable[T], form: Callable[[T], dict[str, Any]]) -> "Batch":
-        batch = cls([], [])
-        for thing in things:
-            try:
-                batch.accepted.append(form(thing))
-                batch.problems.append(None)
-            except errors.InvalidInput as problem:
-                batch.problems.append(problem)
-        return batch
-
-    @property
-    def packed(self) -> bytes:
-        return pack(self.accepted)
-
-    def answers(self, replies: Iterable[U]) -> "list[U | errors.FairleadError]":
-        """In the order in which was asked."""
-        waiting = iter(replies)
-        return [next(waiting) if problem is None else problem for problem in self.problems]
+    again: bool = False  # there may be more that did not fit into this act: ask again at once
 
 
 def tasks_of(packed: bytes) -> list[Task]:
@@ -241,9 +219,12 @@ def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
     if word in ("queue_full", "too_many_types"):
         refusal = _queue_full if word == "queue_full" else _too_many_types
         return refusal(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
+    if word == "exists":
+        priorities = [Priority(int(value)) for value in row[3:]]
+        return Submitted(text(row[1]), State(text(row[2])), True, None, (), *priorities)
     position = int(row[3]) if len(row) > 3 else None
     blocked_by = tuple(text(row[4]).split(",")) if len(row) > 4 and row[4] else ()
-    return Submitted(text(row[1]), State(text(row[2])), word == "exists", position, blocked_by)
+    return Submitted(text(row[1]), State(text(row[2])), False, position, blocked_by)
 
 
 def _queue_full(setting: str, waiting: int, retry_after: float | None) -> errors.QueueFull:

@@ -44,7 +44,9 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["group"] = new.concurrency_group or new.task_type
         spec["group_limit"] = new.concurrency_limit
     if new.idempotency_key is not None:
-        spec["digest"] = _digest(spec, new.priority_asked)
+        # the name, not the account: digests of an older version must stay what they are
+        named = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""
+        spec["digest"] = _digest(spec | {"fair": named}, new.priority_asked)
         spec["key"] = write_key(new.tenant or "", new.idempotency_key)
     return spec
 
@@ -58,6 +60,8 @@ def _account(new: NewTask, settings: Settings) -> str:
 
 
 def _weight(new: NewTask, settings: Settings) -> float:
+    if new.weight is not None:
+        return float(new.weight)
     weights, user = settings.fairness.weights, new.user_id
     if settings.fairness.by == "user_id" and user in weights:
         return weights[user]

@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-import msgspec
-
 from fairlead import errors
 from fairlead.checks import MOST_UNITS, check_ms, check_name, check_task_id, check_whole, to_json
 from fairlead.settings import LimitSettings, Settings, TaskSettings
@@ -17,6 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
+from fairlead.store.batches import Batch, run_parts, submit_parts
 from fairlead.store.connection import Answer, Connection, make_client, pack, text, translated
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
@@ -25,11 +24,12 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.listing import TaskPage, Wanted, dead_letters, get_task, list_tasks
 from fairlead.store.live import Live
+from fairlead.store.migration import migrate
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
+from fairlead.store.progress import read_outputs, tell
 from fairlead.store.reports import (
     MOST_CHUNKS,
-    Batch,
     Claimed,
     Completed,
     Failed,
@@ -38,7 +38,6 @@ from fairlead.store.reports import (
     Progress,
     Submitted,
     answer_or_error,
-    error_or_none,
     expect_ok,
     submitted_or_error,
     tasks_of,
@@ -101,6 +100,9 @@ class Store:
         await self.connection.guard(check(self.connection.client))
         policy = pack(stored_policy(self.settings))
         answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
+        if text(answer[0]) == "older":
+            await migrate(self.connection, self.clock)
+            answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
         if text(answer[0]) == "newer":
             raise errors.SchemaTooNew(
                 f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "
@@ -157,8 +159,7 @@ class Store:
         if len(tasks) > MOST_PER_CALL:
             raise errors.InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         batch = Batch.of(tasks, lambda task: spec_of(task, self.settings))
-        replies = (await self.run("submit", batch.packed))[1] if batch.accepted else []
-        return batch.answers(map(submitted_or_error, replies))
+        return batch.answers(await submit_parts(self, batch.accepted))
 
     async def submit_one(self, task: NewTask) -> Submitted:
         _, (row,) = await self.run("submit", pack([spec_of(task, self.settings)]))
@@ -226,8 +227,10 @@ class Store:
             "complete": Batch.of(completed, lambda report: report.packed(self.settings)),
             "fail": Batch.of(failed, lambda report: report.packed()),
         }
-        calls = [
-            (act, worker, batch.packed, self.clock()) for act, batch in batches.items() if batch.accepted
+        calls: list[tuple[Any, ...]] = [
+            (act, worker, pack(part), self.clock())
+            for act, batch in batches.items()
+            for part in batch.parts()
         ]
         if claim:
             calls.append(self._claim_call(worker, claim, None, idle, request, heard))
@@ -235,12 +238,8 @@ class Store:
         claimed = self._claimed(answers.pop()) if claim else Claimed()
         if passed_over:  # it ran before the reports that make room for it
             claimed = replace(claimed, again=True)
-        replies = iter([expect_ok(answer)[1] for answer in answers])
-        reported: list[State | errors.FairleadError] = []
-        for batch in batches.values():
-            rows = next(replies) if batch.accepted else []
-            reported += batch.answers(map(answer_or_error, rows))
-        return reported, claimed
+        replies = (answer_or_error(row) for answer in answers for row in expect_ok(answer)[1])
+        return [answer for batch in batches.values() for answer in batch.answers(replies)], claimed
 
     async def complete(self, worker: str, *reports: Completed) -> list[State | errors.FairleadError]:
         return (await self.report(worker, completed=reports))[0]
@@ -250,8 +249,10 @@ class Store:
 
     async def renew(self, *grants: Grant, lease_ms: int | None = None) -> list[int | errors.FairleadError]:
         """The new ends of the leases; Fenced where one is no longer the caller's."""
-        holders = pack([grant.packed() for grant in grants])
-        _, rows = await self.run("renew", holders, lease_ms or self.settings.lease_ms)
+        lease = lease_ms or self.settings.lease_ms
+        rows = await run_parts(
+            self, [grant.packed() for grant in grants], lambda part: ("renew", part, lease)
+        )
         return [int(row[1]) if row[0] == b"ok" else errors.Fenced() for row in rows]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
@@ -262,9 +263,7 @@ class Store:
 
     async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
-        batch = Batch.of(reports, lambda report: report.packed())
-        rows = (await self.run("progress", worker, batch.packed))[1] if batch.accepted else []
-        return batch.answers(error_or_none(row) for row in rows)
+        return await tell(self, worker, reports)
 
     async def outputs(
         self, task_id: str, after: int = 0, *, after_event: int = 0, most: int = MOST_CHUNKS
@@ -272,12 +271,13 @@ class Store:
         """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
         check_whole("after", after, MOST_UNITS)
         check_whole("after_event", after_event, MOST_UNITS)
-        rows = (await self.run("outputs", check_task_id(task_id), after, after_event, most))[1]
-        return [Output(*msgspec.json.decode(row)) for row in rows]
+        return await read_outputs(self, check_task_id(task_id), after, after_event, most)
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
-        _, rows = await self.run("release", worker, pack([grant.packed() for grant in grants]), 0)
+        rows = await run_parts(
+            self, [grant.packed() for grant in grants], lambda part: ("release", worker, part, 0)
+        )
         return [answer_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
@@ -296,7 +296,11 @@ class Store:
         """Ends the leases that ran out, or all of a worker that is known to be dead; how many."""
         if worker:
             check_name("worker_id", worker)
-        return int((await self.run("expire", worker))[1])
+        ended, more = 0, 1
+        while more:
+            _, count, more = await self.run("expire", worker)
+            ended += count
+        return ended
 
     async def promote(self) -> int:
         return int((await self.run("promote"))[1])

@@ -38,5 +38,5 @@ class Upkeep:
         return [LostWorker(text(worker), int(seen), running) for worker, seen, running in rows]
 
     async def forget(self) -> int:
-        """Drops dead letters from the list when their retention is over, at most 128 at once; how many."""
+        """Forgets what has ended, at most 128 of a kind: over its bounds, or out of time; the most of one."""
         return int((await self._store.run("forget"))[1])

@@ -1,19 +1,21 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from redis.exceptions import RedisError
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
 from fairlead.clock import patient
-from fairlead.store.connection import ANSWER_WITHIN, Connection, pack, text, translated
+from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack, text, translated
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
 from fairlead.store.wire import Waits
 
 TAKE = b"take:"  # so begins a call that brings a task
+MOST_HOLDERS = 256  # that one heartbeat names
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,14 @@ class Beat:
     deadlines: dict[str, int] = field(default_factory=dict)  # task -> ms by which it must end
     stopping: dict[str, int] = field(default_factory=dict)  # cancelled task -> ms until which its units wait
     lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
+
+    def learn(self, task: str, word: str, until: str = "", deadline: str = "") -> None:
+        if word == "ok":
+            self.leases[task], self.deadlines[task] = int(until), int(deadline)
+        elif word == "cancelled":
+            self.stopping[task] = int(until)
+        elif task not in self.lost:
+            self.lost.append(task)
 
     @property
     def cancelled(self) -> list[str]:
@@ -73,20 +83,23 @@ class Workers:
     ) -> Beat:
         """Prolongs the leases of `grants`; without a list, of everything the worker holds."""
         check_ms("lease_ms", lease_ms)
-        holders = None if grants is None else [grant.packed() for grant in grants]
-        answer = await self._store.run(
-            "heartbeat", worker, "draining" if draining else "active", pack(holders), lease_ms
-        )
-        beat = Beat(text(answer[1]), int(answer[3]))
-        for row in answer[2]:
-            task, word = text(row[0]), text(row[1])
-            if word == "ok":
-                beat.leases[task], beat.deadlines[task] = int(row[2]), int(row[3])
-            elif word == "cancelled":
-                beat.stopping[task] = int(row[2])
-            else:
-                beat.lost.append(task)
+        status = "draining" if draining else "active"
+        parts = [None] if grants is None else list(_parts(grants))
+        answers = [
+            answer for part in parts for answer in await self._beat(worker, status, pack(part), lease_ms)
+        ]
+        # by the time of the first: what the worker learns is counted from before that
+        beat = Beat(text(answers[-1][1]), int(answers[0][3]))
+        for row in (row for answer in answers for row in answer[2]):
+            beat.learn(*map(text, row))
         return beat
+
+    async def _beat(self, worker: str, status: str, holders: bytes, lease_ms: int) -> list[Answer]:
+        """An act, or several when the worker holds more than one of them takes."""
+        answers = [await self._store.run("heartbeat", worker, status, holders, 0, lease_ms)]
+        while (cursor := text(answers[-1][4])) != "0":
+            answers.append(await self._store.run("heartbeat", worker, status, holders, cursor, lease_ms))
+        return answers
 
     async def drain(self, worker: str) -> None:
         """It is given nothing more."""
@@ -94,7 +107,7 @@ class Workers:
 
     async def leave(self, worker: str) -> None:
         """It has stopped and holds nothing."""
-        answer = await self._connection.run("drain", worker, 1, "")
+        answer = await self._connection.run("drain", worker, 1, self._store.clock())
         if text(answer[0]) == "busy":
             raise errors.InvalidInput(
                 "worker_id", f"still holds {text(answer[1])} tasks: report or release them first"
@@ -123,6 +136,12 @@ class Workers:
 
     def close(self) -> None:
         self._waits.close()
+
+
+def _parts(grants: Sequence[Grant]) -> Iterator[list[dict[str, Any]]]:
+    """At least one: also a worker that holds nothing is alive."""
+    for start in range(0, len(grants) or 1, MOST_HOLDERS):
+        yield [grant.packed() for grant in grants[start : start + MOST_HOLDERS]]
 
 
 def listed(field: str, names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Drops dead letters from their list when their retention is over."""
+"""Forgets what has ended: what is over its bounds, and the places of what has run out by time."""
 
 from fairlead.store.store import Store
 from fairlead.upkeep.report import Report

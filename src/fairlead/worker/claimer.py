@@ -174,8 +174,7 @@ class Claimer:
             self.close()
 
     def _begin(self, task: Task, now: float, lease_ends: float) -> None:
-        # It came by a call, and again with the answer to a claim. The fence alone does not tell: a store that
-        # lost all its data gives it again.
+        # It came by a call, and again with the answer to a claim.
         if (begun := (task.task_id, task.fence)) in self._begun:
             return
         self._begun[begun] = None

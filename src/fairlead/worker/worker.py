@@ -25,7 +25,7 @@ from fairlead.worker.outcome import Stop, stopped
 from fairlead.worker.runner import Run
 from fairlead.worker.ticker import Ticker
 
-NET_SECONDS = 15.0  # a wake-up call may be lost: look at least so often
+NET_SECONDS = 5.0  # a wake-up call may be lost, or meet a worker that dies: look at least this often
 STOP_SECONDS = 5.0  # between asking a handler to stop and giving it up
 ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been read and learned
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs

@@ -20,7 +20,7 @@ from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import TooManyConnections
 from fairlead.api.routes.live import last_seen
-from fairlead.api.routes.tasks import key_of, trace_of
+from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
 from fairlead.job import ENDED, NewJob
 from fairlead.job_views import job_view, pipelines_view, services_view
@@ -32,7 +32,8 @@ async def submit(call: Call) -> View:
     """Run a pipeline: its first step is queued."""
     body: JobBody = call.body
     await call.gateway.spend(call.who, 1)
-    priority = body.priority or await _priority_of(call, body.user_id)
+    found = (await terms_of(call, [body.user_id])).get(body.user_id)
+    priority: str = body.priority or (found.priority if found else "medium")
     chosen: View = {"job_id": body.job_id} if body.job_id else {}
     new = NewJob(
         feature_name=body.feature_name,
@@ -41,6 +42,7 @@ async def submit(call: Call) -> View:
         priority_asked=body.priority is not None,
         user_id=body.user_id,
         tenant=call.who.tenant,
+        weight=found.weight if found else None,
         max_wait_seconds=body.max_wait_seconds,
         idempotency_key=key_of(call, body.idempotency_key),
         trace_id=body.trace_id or trace_of(call),
@@ -49,6 +51,8 @@ async def submit(call: Call) -> View:
     submitted = await submit_job(call.gateway.store.jobs, new)
     if submitted.repeated:
         call.status = 200
+        if submitted.priority is not None:
+            priority = submitted.priority.word
         with contextlib.suppress(errors.UnknownJob):  # a key may be remembered for longer than its job
             priority = (await call.gateway.store.jobs.get(submitted.job_id)).original_priority.word
     return {
@@ -57,11 +61,6 @@ async def submit(call: Call) -> View:
         "status": submitted.status,
         "repeated": submitted.repeated,
     }
-
-
-async def _priority_of(call: Call, user_id: str | None) -> str:
-    service = call.gateway.priorities
-    return await service.priority_of(user_id) if service and user_id else "medium"
 
 
 async def get(call: Call) -> View:

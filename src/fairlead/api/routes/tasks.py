@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from fairlead.api.bodies import BatchBody, EventsQuery, SubmitBody, TaskQuery
 from fairlead.api.call import BATCH_BODY, Call, where_and_what
 from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.table import Route
+from fairlead.priority_service import Terms
 from fairlead.store.reports import Submitted
 from fairlead.task import NewTask
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
@@ -34,12 +35,12 @@ async def submit(call: Call) -> View:
     """Queue a task."""
     body: SubmitBody = call.body
     await call.gateway.spend(call.who, 1)
-    priorities = await _priorities(call, [body])
-    wanted = new_task(call, body, priorities, key_of(call, body.idempotency_key))
+    terms = await terms_of(call, [body.user_id])
+    wanted = new_task(call, body, terms, key_of(call, body.idempotency_key))
     submitted = await call.gateway.gatherer.submit(wanted)
     if submitted.repeated:
         call.status = 200
-        return await _as_it_is(call, submitted.task_id)
+        return await _as_it_is(call, submitted, wanted)
     return {
         "task_id": submitted.task_id,
         "status": submitted.status,
@@ -51,10 +52,14 @@ async def submit(call: Call) -> View:
     }
 
 
-async def _as_it_is(call: Call, task_id: str) -> View:
+async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> View:
     """The first answer once more: the same as long as nothing has changed."""
-    task = await call.gateway.store.get(task_id)
-    explanation = await call.gateway.store.explain(task_id)
+    task_id = submitted.task_id
+    try:
+        task = await call.gateway.store.get(task_id)
+        explanation = await call.gateway.store.explain(task_id)
+    except errors.UnknownTask:  # its key is remembered for longer
+        return _as_it_was(submitted, wanted)
     return {
         "task_id": task_id,
         "status": task.status,
@@ -66,15 +71,28 @@ async def _as_it_is(call: Call, task_id: str) -> View:
     }
 
 
+def _as_it_was(submitted: Submitted, wanted: NewTask) -> View:
+    priority, effective = submitted.priority, submitted.effective_priority
+    return {
+        "task_id": submitted.task_id,
+        "status": submitted.status,
+        "priority": wanted.priority if priority is None else priority.word,
+        "effective_priority": wanted.priority if effective is None else effective.word,
+        "queue_position": None,
+        "estimate": None,
+        "blocked_by": [],
+    }
+
+
 async def submit_batch(call: Call) -> View:
     """Queue up to 1,000 tasks; each is accepted or refused on its own."""
     await call.gateway.spend(call.who, len(call.body.tasks))
     items = [_read(item) for item in call.body.tasks]
-    priorities = await _priorities(call, [item for item in items if isinstance(item, SubmitBody)])
+    terms = await terms_of(call, [item.user_id for item in items if isinstance(item, SubmitBody)])
     wanted: list[NewTask | errors.FairleadError] = []
     for item in items:
         try:
-            wanted.append(new_task(call, item, priorities) if isinstance(item, SubmitBody) else item)
+            wanted.append(new_task(call, item, terms) if isinstance(item, SubmitBody) else item)
         except errors.FairleadError as problem:
             wanted.append(problem)
     new = [one for one in wanted if isinstance(one, NewTask)]
@@ -102,19 +120,24 @@ def accepted(answer: Submitted | errors.FairleadError) -> View:
     }
 
 
-async def _priorities(call: Call, bodies: Sequence[SubmitBody]) -> dict[str, str]:
-    """Of the users whose tasks do not say; asked for some at once, the service may be slow."""
+async def terms_of(call: Call, user_ids: Iterable[str | None]) -> dict[str | None, Terms]:
+    """Of those who are users, if there is a service that knows; some at once, because it may be slow.
+
+    Also of those whose tasks name a priority: their weight is not theirs to choose.
+    """
     service = call.gateway.priorities
-    found: dict[str, str] = {}
+    found: dict[str | None, Terms] = {}
     if service is None:
         return found
-    users = list({body.user_id for body in bodies if body.user_id and body.priority is None})
+    users = list({user_id for user_id in user_ids if user_id})
     for some in (users[i : i + ASKED_AT_ONCE] for i in range(0, len(users), ASKED_AT_ONCE)):
-        found |= zip(some, await asyncio.gather(*map(service.priority_of, some)), strict=True)
+        found |= zip(some, await asyncio.gather(*map(service.terms_of, some)), strict=True)
     return found
 
 
-def new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: str | None = None) -> NewTask:
+def new_task(
+    call: Call, body: SubmitBody, terms: Mapping[str | None, Terms], key: str | None = None
+) -> NewTask:
     if body.duration is not None:
         raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
     given: dict[str, Any] = {
@@ -122,8 +145,11 @@ def new_task(call: Call, body: SubmitBody, priorities: Mapping[str, str], key: s
     }
     given["required_capabilities"] = tuple(body.required_capabilities)
     given["tenant"] = call.who.tenant
+    found = terms.get(body.user_id)
     if body.priority is None:
-        given |= {"priority": priorities.get(body.user_id or "", "medium"), "priority_asked": False}
+        given |= {"priority": found.priority if found else "medium", "priority_asked": False}
+    if found and found.weight is not None:
+        given["weight"] = found.weight
     if body.run_at is not None:
         given["run_at"] = read_time("run_at", body.run_at)
     if key is not None:

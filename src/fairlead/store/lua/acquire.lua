@@ -5,7 +5,7 @@
 
 local int = unit.int
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local next_number, begin = acts.next_number, acts.begin
+local next_fence, begin = acts.next_fence, acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -30,7 +30,7 @@ end
 
 overlap.remember_company(limit, {}, nil)
 limits.take("lease:" .. id, limits.needs(limit .. "=" .. int(count)))
-local made, fence, instant = hash(keys.lease(id)), next_number("fence"), now + tonumber(lease)
+local made, fence, instant = hash(keys.lease(id)), next_fence(), now + tonumber(lease)
 local fields = {limit = limit, units = count, fence = fence, holder = holder, ["until"] = instant}
 for field, value in pairs(fields) do put(made, field, value) end
 leases.lease_until("lease:" .. id, instant)

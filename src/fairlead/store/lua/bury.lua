@@ -1,4 +1,4 @@
--- Name the workers that have fallen silent, each of them once. Those silent for an hour are forgotten; their records run out by
+-- Name workers that have fallen silent, each of them once. Those silent for an hour are forgotten; their records run out by
 -- themselves. What they hold is freed when its leases end: until then a worker that is only cut off may run it.
 --
 -- ARGV     clock
@@ -9,20 +9,17 @@ local int, write = unit.int, unit.write
 local get, number, put = hashes.get, hashes.number, hashes.put
 local setting, begin = acts.setting, acts.begin
 
-local HOUR, AT_ONCE = 3600000, 200
+local HOUR, AT_ONCE = 3600000, 128
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
--- nil when it was named before.
 local function bury(id, seen)
   local running, record = call("ZCARD", keys.running(id)), workers.record(id)
-  if record and get(record, "buried") == seen then return nil end
   local called = record and get(record, "called") and get(record, "profile")
   if record then
     workers.not_idle(record)
     profiles.unlist(record)
     put(record, "called", nil)
-    put(record, "buried", seen)
   else
     workers.forget_lost(id)
   end
@@ -32,13 +29,21 @@ end
 
 -- A worker's last sign only moves on, so that behind the mark nobody is left who was not named.
 local mark, silent = number(act.meta, "buried") or 0, now - setting("worker_ttl")
+-- Up to AT_ONCE, but all of an instant or none: {worker, seen, ...}, and up to where nobody is left.
+local function fallen_silent()
+  local found = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. int(silent), "WITHSCORES", "LIMIT", 0, AT_ONCE + 1)
+  if #found <= 2 * AT_ONCE then return found, silent end
+  local last = found[#found]
+  local complete = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. last, "WITHSCORES")
+  if #complete > 0 then return complete, tonumber(last) end
+  return call("ZRANGEBYSCORE", keys.workers, last, last, "WITHSCORES"), last + 1 -- so many in one millisecond
+end
+
 local lost = {}
 if mark < silent then
-  -- the last one named may have been seen at the same instant as others that did not fit
-  local most = AT_ONCE + call("ZCOUNT", keys.workers, int(mark), int(mark))
-  local found = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. int(silent), "WITHSCORES", "LIMIT", 0, most)
+  local found, upto = fallen_silent()
   for i = 1, #found, 2 do lost[#lost + 1] = bury(found[i], found[i + 1]) end
-  if #found > 0 then put(act.meta, "buried", #found == 2 * most and tonumber(found[#found]) or silent) end
+  if #found > 0 then put(act.meta, "buried", upto) end
 end
 local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})

@@ -31,7 +31,7 @@ if request ~= "" and get(me, "request" .. letter) == request then
     if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
   end
   if not is_active then return {"draining", now, packed(still)} end
-  return {"ok", get(act.meta, "alarm") or "", packed(still), now, 0}
+  return {"ok", get(act.meta, "alarm") or "", packed(still), now, number(me, "again" .. letter) or 0}
 end
 
 -- Its profile must see all that it serves before it is given anything.
@@ -43,10 +43,11 @@ if is_active and not profiles.has_joined(profile) then
   return {"ok", "", packed({}), now, 1}
 end
 
-local function remember(ids)
+local function remember(ids, again)
   if request == "" then return end
   put(me, "request" .. letter, request)
   put(me, "granted" .. letter, table.concat(ids, " "))
+  put(me, "again" .. letter, again and 1 or nil)
 end
 
 if not is_active then
@@ -55,7 +56,7 @@ if not is_active then
   commit()
   return {"draining", now, packed(ids)}
 end
-time.advance(now)
+local moved = time.advance(now)
 queues.settle()
 local ids = handover.not_heard_of(me, heard, tonumber(lease), now) -- now, when leases that ran out have ended
 holds.make(now)
@@ -63,15 +64,19 @@ local was_called = get(me, "called")
 if was_called then put(me, "called", nil) end
 workers.not_idle(me)
 
-local most = tonumber(want)
+local MOST_TASKS, LEAST_TASKS = 200, 32 -- of one act, which is shorter by what time has moved in it
+local wanted = tonumber(want)
+local most = math.min(wanted, math.max(LEAST_TASKS, MOST_TASKS - moved))
 local offer = grants.offer_of(me, tonumber(lease), 64 + most, now)
 grants.give(offer, most)
 for _, id in ipairs(offer.ids) do ids[#ids + 1] = id end
 
-remember(ids)
+local has_room = #offer.ids < wanted and offer.free > 0
+-- it may find more in the next act
+local unfinished = has_room
+  and (#offer.ids == most or grants.is_large(offer) or offer.steps.left == 0 or act.overdue ~= nil)
+remember(ids, unfinished)
 workers.heard_of(me, now)
-local has_room = #offer.ids < most and offer.free > 0
-local unfinished = has_room and (offer.steps.left == 0 or act.overdue) -- it may find more in the next act
 local waits = has_room and not unfinished and wait ~= "0"
 local watches = waits and workers.watches(me, now)
 if watches then act.tell_time = false end -- this one learns of it

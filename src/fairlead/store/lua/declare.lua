@@ -4,7 +4,7 @@
 -- ARGV     origin types_declared limits_declared pipelines clock
 -- RETURNS  ok | invalid <field> <code> <message> | uninitialised
 
-local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
+local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
 local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
 local commit = acts.commit
 local begin = acts.begin
@@ -54,7 +54,10 @@ local function keep(key, list)
   for _, one in ipairs(list) do
     local field = origin .. ":" .. one.name
     stated[field] = true
-    if get(known, field) ~= one.text then put(known, field, one.text) end
+    if get(known, field) ~= one.text then
+      put(known, field, one.text)
+      put(act.meta, "declared_seq", number(act.meta, "seq") or 0) -- what waits is looked at when its turn comes
+    end
   end
   for field in pairs(origin == "file" and known.known or NONE) do
     if string.sub(field, 1, 5) == "file:" and not stated[field] then put(known, field, nil) end

@@ -1,29 +1,54 @@
 -- End the leases that ran out: a lost worker is a crash, a run past its deadline a timeout. With a worker, which is known to
--- be dead: end what it holds now, and forget it.
+-- be dead: end what it holds now, and forget it when nothing is left.
 --
 -- ARGV     worker clock
--- RETURNS  ok <leases ended> | uninitialised
+-- RETURNS  ok <leases ended> <1: the worker holds more> | uninitialised
 -- FLAGS    allow-oom
 
-local ordered, members = sets.ordered, sets.members
-local get = hashes.get
+local get, put = hashes.get, hashes.put
+local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, sets.up_to
 local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-local function end_leases_of(dead)
-  local held, record = members(ordered(keys.running(dead))), workers.record(dead)
-  for _, id in ipairs(held) do time.end_run(id, now) end -- as many as it had room for
-  local called = record and get(record, "called") and get(record, "profile")
-  if record then workers.forget(record) else workers.forget_lost(dead) end -- before anybody is woken: it would be the wrong one
-  if called then
+-- Before anybody is woken: the dead one would be the wrong one.
+local function take_out(dead, holds_more)
+  local called = get(dead, "called") and get(dead, "profile")
+  if not holds_more then
+    workers.forget(dead)
+  else
+    workers.not_idle(dead)
+    profiles.unlist(dead)
+    put(dead, "called", nil)
+    put(dead, "full", nil)
+    put(dead, "state", "draining")
+  end
+  if called then -- it will not answer the call
     queues.settle()
     waking.pass_on(called)
   end
-  return #held
 end
 
-local count = worker ~= "" and end_leases_of(worker) or time.end_leases(now)
+local MOST_LIMITS = 400 -- that are freed in one act
+
+local function end_leases_of(dead)
+  local running, record = ordered(keys.running(dead)), workers.record(dead)
+  local count, freed = 0, 0
+  for _, id in ipairs(up_to(running, 1, time.AT_ONCE)) do
+    if freed >= MOST_LIMITS then break end
+    local t = leases.task(id)
+    freed = freed + #limits.needs(t and t.known.limits or "")
+    time.end_run(id, now)
+    remove(running, id)
+    count = count + 1
+  end
+  local holds_more = first(running) ~= nil
+  if record then take_out(record, holds_more) else workers.forget_lost(dead) end
+  return count, holds_more
+end
+
+local count, holds_more
+if worker ~= "" then count, holds_more = end_leases_of(worker) else count = time.end_leases(now) end
 waking.settle_and_commit()
-return {"ok", count}
+return {"ok", count, holds_more and 1 or 0}

@@ -1,17 +1,17 @@
--- Forget the dead letters whose retention is over: their records run out by themselves, their places in the list do not.
+-- Forget what has ended: of that which is over its bounds the oldest, and of that whose retention is over the places in the lists, for
+-- only records run out by themselves.
 --
 -- ARGV     clock
--- RETURNS  ok <forgotten> | uninitialised
+-- RETURNS  ok <most of one kind that were forgotten> | uninitialised
 -- FLAGS    allow-oom
 
-local ordered, remove, up_to = sets.ordered, sets.remove, sets.up_to
-local setting, begin = acts.setting, acts.begin
+local begin = acts.begin
 local commit = acts.commit
 
 local AT_ONCE = 128
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local over = up_to(ordered(keys.dead), now - setting("dead_ttl"), AT_ONCE)
-for _, id in ipairs(over) do remove(ordered(keys.dead), id) end
+local dropped = retention.drop(AT_ONCE)
+local passed = retention.pass(now, AT_ONCE)
 commit()
-return {"ok", #over}
+return {"ok", math.max(dropped, passed)}

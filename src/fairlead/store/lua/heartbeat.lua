@@ -1,13 +1,13 @@
--- A worker is alive: prolong the leases it names (all it holds when it names none), and tell it what to stop.
+-- A worker is alive: prolong the leases it names, and tell it what to stop. When it names none: a page of all it holds, from a
+-- cursor on, which is 0 at first and after the last page.
 --
--- ARGV     worker status holders lease clock
--- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled <lease until> | <id> fenced }... <now>
+-- ARGV     worker status holders cursor lease clock
+-- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled <lease until> | <id> fenced }... <now> <next cursor>
 --          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
 local int, commit = unit.int, acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, members = sets.ordered, sets.members
 local setting, begin = acts.setting, acts.begin
 
 local now = begin(clock)
@@ -15,10 +15,14 @@ if not now then return {"uninitialised"} end
 local me = workers.record(worker)
 if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
 
-local named = cmsgpack.unpack(holders)
+local PAGE = 256
+local named, next_cursor = cmsgpack.unpack(holders), "0"
 if not named then
   named = {}
-  for _, id in ipairs(members(ordered(keys.running(worker)))) do named[#named + 1] = {id = id} end
+  -- whatever comes and goes between two pages, what stays is on one of them; a rank would move
+  local page = call("ZSCAN", keys.running(worker), cursor, "COUNT", PAGE)
+  next_cursor = page[1]
+  for i = 1, #page[2], 2 do named[#named + 1] = {id = page[2][i]} end
 end
 
 local function beat(holder)
@@ -36,4 +40,4 @@ for i, holder in ipairs(named) do answers[i] = beat(holder) end
 if status == "draining" then workers.drain(me) end
 workers.heard_of(me, now)
 commit()
-return {"ok", get(me, "state"), answers, int(now)}
+return {"ok", get(me, "state"), answers, int(now), next_cursor}

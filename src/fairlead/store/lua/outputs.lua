@@ -1,7 +1,7 @@
 -- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
 --
 -- ARGV     id known told most clock
--- RETURNS  ok { <json of seq, fence, chunk, seq of the event and time> }... | unknown_task | uninitialised
+-- RETURNS  ok { <json of seq, fence, chunk, seq of the event and time> }... <1: there are more> | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local hash, get, number = hashes.hash, hashes.get, hashes.number
@@ -18,4 +18,15 @@ while tonumber(told) > 0 and from < to do -- both numbers grow from chunk to chu
   local seq = string.match(call("LINDEX", keys.output(id), middle), ",(%d+),%d+%]$")
   if tonumber(seq) > tonumber(told) then to = middle else from = middle + 1 end
 end
-return {"ok", call("LRANGE", keys.output(id), from, from + tonumber(most) - 1)}
+
+local PIECE, MOST_BYTES = 8, 1048576
+local rows, bytes, wanted = {}, 0, tonumber(most)
+while #rows < wanted and from < kept and bytes < MOST_BYTES do
+  local piece = call("LRANGE", keys.output(id), from, from + math.min(PIECE, wanted - #rows) - 1)
+  for _, row in ipairs(piece) do
+    rows[#rows + 1] = row
+    bytes = bytes + #row
+  end
+  from = from + #piece
+end
+return {"ok", rows, from < kept and 1 or 0}

@@ -10,21 +10,21 @@ local begin = acts.begin
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-local MOST_KEPT = 1000 -- chunks of a task; the oldest go
-
 -- `first` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
 local function keep_output(t, chunks, first)
   local seq, kept = number(t, "emitted") or 0, {"RPUSH", keys.output(t.id)}
+  local bytes = number(t, "emitted_bytes") or 0
   local of_this_run = seq - (number(t, "emitted_before") or 0)
   for i = first and math.max(1, of_this_run - first + 2) or 1, #chunks do
-    seq = seq + 1
+    seq, bytes = seq + 1, bytes + #chunks[i]
     local told_as = events.publish(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
     kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")
   end
   if #kept == 2 then return end
   put(t, "emitted", seq)
+  put(t, "emitted_bytes", bytes)
   write_many(kept, 1)
-  write({"LTRIM", keys.output(t.id), -MOST_KEPT, -1})
+  write({"LTRIM", keys.output(t.id), -events.MOST_CHUNKS, -1})
 end
 
 local function keep(report)

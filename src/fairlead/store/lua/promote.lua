@@ -9,6 +9,6 @@ local begin = acts.begin
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 
-local due = time.promote_due(now)
+local most = time.promote_due(now)
 waking.settle_and_commit()
-return {"ok", due}
+return {"ok", most}

@@ -18,9 +18,6 @@ if get(t, "step") then return {"step_of_job"} end
 
 remove(ordered(keys.dead), id)
 write({"UNLINK", keys.task(id), keys.output(id)})
--- Left behind, the key would tell that the task was completed. After its window it may be another task's.
-local key = get(t, "key")
-local named = key and call("GET", keys.idempotency(key))
-if named and string.match(named, "^%S+ (.*)$") == id then write({"UNLINK", keys.idempotency(key)}) end
+idempotency.free(get(t, "key"), id)
 commit()
 return {"ok"}

@@ -4,7 +4,7 @@
 -- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put = hashes.get, hashes.number, hashes.put
+local get, put = hashes.get, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
@@ -14,7 +14,6 @@ local function give_back(t)
   put(t, "reported", get(t, "fence"))
   leases.drop(t)
   endings.put_back(t)
-  if get(t, "wait_until") then leases.wait_at_most_until(t, number(t, "wait_until")) end
   events.add(t, "release", "executing", "queued", now)
 end
 

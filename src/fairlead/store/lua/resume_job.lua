@@ -7,6 +7,7 @@
 -- FLAGS    allow-oom
 
 local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
+local ordered, remove = sets.ordered, sets.remove
 local begin = acts.begin
 
 local now = begin(clock)
@@ -44,5 +45,6 @@ put(job, "effective", number(job, "priority"))
 put(job, "progressed", now)
 put(job, "status", started and "RUNNING" or "PENDING")
 job.persist = true
+remove(ordered(keys.deadjobs), id)
 waking.settle_and_commit()
 return {"ok", done}

@@ -1,10 +1,10 @@
 -- Accept a job: its first stage is queued. All its steps are checked now, not when their turn comes.
 --
 -- ARGV     request clock
--- RETURNS  ok <id> <status> | exists <id> <status> | conflict | invalid <field> <code> <message>
---          | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
+-- RETURNS  ok <id> <status> | exists <id> <status> <priority, when its record is gone> | conflict
+--          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
 
-local int, write = unit.int, unit.write
+local int = unit.int
 local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
 local setting, next_number, begin = acts.setting, acts.next_number, acts.begin
 
@@ -12,13 +12,13 @@ local now = begin(clock)
 if not now then return {"uninitialised"} end
 local asked = cmsgpack.unpack(request)
 
-local known = asked.key and call("GET", keys.idempotency(asked.key))
-local known_digest, known_id = string.match(known or "", "^(%S+) (.*)$")
-local id = known_id or asked.id
+local known = asked.key and idempotency.find(asked.key) or NONE
+local id = known.id or asked.id
 local before = jobs.record(id)
-local digest = known_digest or before and get(before, "digest")
+local digest = known.digest or before and get(before, "digest")
 if digest and digest ~= asked.digest then return {"conflict"} end
-if digest then return {"exists", id, before and get(before, "status") or "COMPLETED"} end
+if before then return {"exists", id, get(before, "status")} end
+if digest then return {"exists", id, known.state or "COMPLETED", known.priority} end
 
 local plan, steps = cmsgpack.pack(asked.stages), {} -- as asked for: what is declared of their types is added at their time
 for _, stage in ipairs(asked.stages) do
@@ -37,11 +37,11 @@ if setting("started_first") == 1 then -- all steps are charged now: later work o
   fields.tag = fair_share.reserve(int(spec.priority) .. "n", spec.fair, fields.stride, #steps)
   fields.seq = next_number("seq", #steps)
 end
+fields.key = asked.key
 local job = new_hash(keys.job(id), fields)
+job.id = id
 change_count(act.meta, "jobs_open", 1)
 stages.queue_steps(job, stages.next_steps(job, 1, now), now)
-if asked.key then
-  write({"SET", keys.idempotency(asked.key), asked.digest .. " " .. id, "PX", setting("idempotency_ttl")})
-end
+if asked.key then idempotency.remember(asked.key, asked.digest, id) end
 waking.settle_and_commit()
 return {"ok", id, "PENDING"}

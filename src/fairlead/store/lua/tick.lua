@@ -1,7 +1,7 @@
 -- Submit the task of a cron's next tick, if nobody has: its last tick is compared and set in the same step.
 --
 -- ARGV     name previous tick task clock
--- RETURNS  ok { ok <id> <state> | exists <id> <state> | passed | conflict | invalid <field> <code> <message>
+-- RETURNS  ok { ok <id> <state> | exists <id> <state> <priorities, when its record is gone> | passed | conflict | invalid <field> <code> <message>
 --          | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
 
 local hash, get, put = hashes.hash, hashes.get, hashes.put

@@ -9,10 +9,11 @@ function acts.new()
     writes = {}, texts = {}, -- commands for the commit; texts of numbers, the same few are written for each task of a batch
     hash_views = {}, changed_hashes = {}, ordered_views = {}, changed_sets = {},
     settings = {}, counters = {}, -- read from and counted on in meta
-    instant = nil, -- of this act, in ms
+    instant = nil, micros = nil, -- of this act: ms, and microseconds as far as they are known
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
     book = nil, changes_book = false, -- profiles and audiences
+    migrates = false,
     limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
     freed = {}, -- limit -> units that got free in this act: as many idle workers are worth waking
     left_limits = {}, -- limits that a task or a lease let go of: some end with it
@@ -21,6 +22,9 @@ function acts.new()
     newly_delayed = 0, delayed_before = nil,
     idlers = {}, idlers_read = {}, -- idle line -> workers found in it
     ledgers = {}, known_types = {}, submitted_keys = {}, new_kinds = {},
+    newly_finished = {}, newly_dead = {}, newly_dead_jobs = {}, -- entries that this act adds to the lists of what has ended
+    finished_totals = nil, -- {count, bytes} of all that have finished, with those of this act
+    unlinked = {}, -- keys of what goes: the last that the act does
     dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
     events = {}, told = {}, ended = {}, ended_key = nil,
     hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
@@ -30,8 +34,13 @@ function acts.new()
   act.leases, act.key_list = ordered(keys.leases), ordered(keys.keys)
 end
 
--- The instant of this act, or nil when the namespace was never opened or its data is gone.
+-- The instant of this act, or nil when the namespace was never opened, its data is gone, or it is being migrated.
 function acts.begin(clock)
+  local instant = acts.begin_migration(clock)
+  return not get(act.meta, "migrating") and instant or nil
+end
+
+function acts.begin_migration(clock)
   if not whole(keys.meta) then return nil end
   local unfinished = get(act.meta, "unfinished")
   if unfinished then
@@ -43,9 +52,11 @@ function acts.begin(clock)
   if not get(act.meta, "schema") then return nil end
   if clock ~= "" then
     act.instant = tonumber(clock)
+    act.micros = act.instant * 1000
   else
     local told = call("TIME")
-    act.instant = told[1] * 1000 + math.floor(told[2] / 1000)
+    act.micros = told[1] * 1000000 + told[2]
+    act.instant = math.floor(act.micros / 1000)
   end
   return act.instant
 end
@@ -67,6 +78,14 @@ function acts.next_number(counter, count)
   return last + 1
 end
 
+-- Larger than all before, and no less than the time: a replica that took over without the latest claims must not give their fences
+-- a second time.
+function acts.next_fence()
+  local last = act.counters.fence or number(act.meta, "fence") or 0
+  act.counters.fence = math.max(last + 1, act.micros)
+  return act.counters.fence
+end
+
 -- Something will change by time alone then: nobody needs to look for it before.
 function acts.alarm_at(instant)
   local alarm = number(act.meta, "alarm")
@@ -83,11 +102,13 @@ end
 -- Hashes and sets come last: what is written before may still change them.
 function acts.commit()
   limits.end_groups()
+  retention.make_room()
   endings.write()
   events.write()
   fair_share.write()
   for counter, value in pairs(act.counters) do put(act.meta, counter, value) end
   sets.write()
   hashes.write()
+  retention.write()
   unit.flush()
 end

@@ -2,7 +2,7 @@
 
 local get, number, put = hashes.get, hashes.number, hashes.put
 local ordered, remove = sets.ordered, sets.remove
-local setting, next_number = acts.setting, acts.next_number
+local setting, next_fence = acts.setting, acts.next_fence
 
 -- The worker that must stop, or "".
 function cancels.cancel(t, now)
@@ -10,7 +10,7 @@ function cancels.cancel(t, now)
   if state == "executing" then
     stopping = get(t, "worker")
     put(t, "stopping", get(t, "fence"))
-    put(t, "fence", next_number("fence")) -- whatever the worker reports from now on is stale
+    put(t, "fence", next_fence()) -- whatever the worker reports from now on is stale
   elseif state == "queued" then
     queues.dequeue(t)
   else

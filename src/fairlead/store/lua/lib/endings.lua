@@ -2,7 +2,7 @@
 
 local int, write = unit.int, unit.write
 local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
+local ordered, remove = sets.ordered, sets.remove
 local setting = acts.setting
 
 function endings.finish(t, verb, state, now, detail)
@@ -11,7 +11,10 @@ function endings.finish(t, verb, state, now, detail)
   put_all(t, {"state", state, "finished", now})
   if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
-  if replayable then add(ordered(keys.dead), t.id, now) end
+  if replayable then retention.keep_dead(t) elseif not known.stopping then retention.keep_task(t) end
+  if known.key then
+    idempotency.note_end(known.key, t.id, state, known.priority, known.place and subs.class(known.place) or known.priority)
+  end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and keys.output(t.id)
   local job = state ~= "completed" and jobs.job_of(t)
@@ -64,7 +67,6 @@ end
 local function retry(t, verb, code, jitter, retry_after, now)
   local retries = (number(t, "retries") or 0) + 1
   put(t, "retries", retries)
-  put(t, "wait_until", nil)
   if code == "timeout" then
     if not get(t, "timeout_given") then put(t, "timeout_given", get(t, "timeout")) end
     put(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
@@ -102,7 +104,6 @@ function endings.crash(t, verb, now, problem)
   local crashes = (number(t, "crashes") or 0) + 1
   local ends = crashes >= setting("crash_limit")
   put(t, "crashes", crashes)
-  put(t, "wait_until", nil)
   local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
   endings.set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
   if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
@@ -111,12 +112,12 @@ function endings.crash(t, verb, now, problem)
   events.add(t, verb, "executing", "queued", now, detail)
 end
 
--- May the caller with this fence (or, without one, this worker) report the end of the run of `t`? A word, or nil for yes.
+-- May the caller report the end of the run of `t`? A word, or nil for yes. A repeated report is known by its fence alone: somebody
+-- else may hold the task by now.
 function endings.refused(t, worker, fence)
   if not t then return "unknown_task" end
   local known = t.known
-  local stopping = known.stopping
-  if stopping and (fence == stopping or (not fence and worker == known.worker)) then
+  if known.stopping and leases.is_named_by(t, worker, fence, known.stopping) then
     leases.drop(t) -- cancelled while it ran: the report shows that it runs no more
     return "fenced"
   end

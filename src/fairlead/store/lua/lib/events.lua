@@ -4,6 +4,8 @@ local int, write = unit.int, unit.write
 local get, number, put = hashes.get, hashes.number, hashes.put
 local setting = acts.setting
 
+events.MOST_CHUNKS = 1000 -- of the output of a task; the oldest go
+
 -- Numbers what is told of a task, without a gap. A record that does not say has told of its submit alone: most of those that
 -- wait are like that, and pay nothing for it.
 local function next_told(t)

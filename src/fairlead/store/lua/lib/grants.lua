@@ -1,8 +1,12 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
 local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, remove, first = sets.ordered, sets.remove, sets.first
-local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
+local ordered, first = sets.ordered, sets.first
+local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
+
+-- Of what one act gives, or one task more.
+local MOST_BYTES = 1048576 -- of parameters
+local MOST_LIMITS = 400 -- named by its tasks
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 function grants.offer_of(me, lease, looks, now)
@@ -11,8 +15,14 @@ function grants.offer_of(me, lease, looks, now)
   return {
     me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
     free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(keys.running(me.id)),
-    looks = looks, steps = {left = looks}, ids = {},
+    looks = looks, steps = {left = looks}, ids = {}, bytes = 0, limits = 0,
   }
+end
+
+-- Of what its worker gets.
+local function size_of(t)
+  local job = jobs.job_of(t)
+  return job and jobs.size_of(job) or #t.known.parameters
 end
 
 -- The run of a task that stands in no queue any more.
@@ -23,11 +33,11 @@ function grants.begin_run(offer, t, sub)
   choice.book_turn(place)
   limits.take(id, subs.needs(sub))
   put_all(t, {
-    "state", "executing", "fence", next_number("fence"), "worker", worker, "started", now,
+    "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
     "deadline", now + known.timeout, "lease_until", offer.leased_until,
   })
   leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
-  if known.wait_until then remove(ordered(keys.waits), id) end
+  if known.wait_until then leases.wait_is_over(t) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end
   jobs.step_started(t, now)
@@ -37,27 +47,38 @@ function grants.begin_run(offer, t, sub)
   offer.free = offer.free - 1
   if not native_high then offer.open = offer.open - 1 end
   offer.ids[#offer.ids + 1] = id
+  offer.bytes = offer.bytes + size_of(t)
+  offer.limits = offer.limits + #subs.needs(sub)
 end
 
+-- The first task of a sub-queue. It does not start when its record is gone, or its type was declared to need more since it came.
 local function start(offer, sub)
-  local id = names.about(first(subs.queue(sub)))
+  local member = first(subs.queue(sub))
+  local id = names.about(member)
   local t = whole(keys.task(id)) -- its content is part of the answer
+  if not t then return queues.drop_missing(sub, member) end
   t.id = id
+  if types.is_outdated(t) and queues.declare_again(t) then return end
   if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
   queues.dequeue(t, sub)
   grants.begin_run(offer, t, sub)
   queues.settle()
+  return true
+end
+
+-- One more task would make the act too long.
+function grants.is_large(offer)
+  return offer.bytes >= MOST_BYTES or offer.limits >= MOST_LIMITS
 end
 
 -- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
 function grants.give(offer, want)
   local last, lanes_served
-  while #offer.ids < want and offer.free > 0 do
+  while #offer.ids < want and offer.free > 0 and not grants.is_large(offer) do
     lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
     local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
-    start(offer, sub)
-    last = sub
+    if start(offer, sub) then last = sub end
   end
   if last then alarm_at(offer.freed_at) end
   return last

@@ -44,7 +44,7 @@ function holds.watch(sub, id)
     add(ordered(keys.nested), sub, overlap_changes())
     return
   end
-  local arrival = number(hash(keys.task(id)), "arrival")
+  local arrival = number(hash(keys.task(id)), "arrival") or act.instant
   ask_at(sub, arrival + (string.sub(sub, 2, 2) == "p" and 0 or setting("hold_after")))
 end
 

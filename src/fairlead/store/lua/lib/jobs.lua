@@ -8,11 +8,22 @@ local setting = acts.setting
 
 function jobs.record(id)
   local job = whole(keys.job(id))
-  return job and get(job, "status") and job or nil
+  if not job or not get(job, "status") then return nil end
+  job.id = id
+  return job
 end
 
 function jobs.job_of(t)
   return t.known.step and jobs.record(t.known.job_id)
+end
+
+-- In bytes, without what the server needs besides.
+function jobs.size_of(job)
+  local size = 0
+  for _, value in pairs(job.known) do
+    if type(value) == "string" then size = size + #value end
+  end
+  return size
 end
 
 function jobs.stages_of(job)
@@ -24,6 +35,8 @@ function jobs.end_job(job, status, now)
   put(job, "status", status)
   put(job, "finished", now)
   job.ttl = setting(status == "FAILED" and "dead_ttl" or "finished_ttl")
+  if status == "FAILED" then retention.keep_dead_job(job) else retention.keep_job(job) end
+  idempotency.note_end(get(job, "key"), job.id, status, number(job, "priority"), number(job, "effective"))
 end
 
 -- One that cannot be mended stands over one that can.

@@ -11,7 +11,7 @@ local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "capabilities", "limits", "place", "fair",
   "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
-  "crashes",
+  "crashes", "key",
 }
 
 function leases.task(id)
@@ -50,12 +50,22 @@ function leases.wait_at_most_until(t, instant)
   alarm_at(instant)
 end
 
--- May the caller with this fence (or, without one, this worker) speak for the run of `t`?
+-- It has been started: whatever becomes of that run, it never again fails because it waited.
+function leases.wait_is_over(t)
+  put(t, "wait_until", nil)
+  remove(ordered(keys.waits), t.id)
+end
+
+-- Does the caller name the lease of `t` that was given this fence? A worker and a fence must both be right; either alone will do.
+function leases.is_named_by(t, worker, fence, given)
+  local is_holder = worker == t.known.worker
+  if not fence then return is_holder end
+  return fence == given and (is_holder or worker == "")
+end
+
+-- May the caller speak for the run of `t`?
 function leases.is_held_by(t, worker, fence)
-  local known = t.known
-  if known.state ~= "executing" then return false end
-  if fence then return fence == known.fence end
-  return worker == known.worker
+  return t.known.state == "executing" and leases.is_named_by(t, worker, fence, t.known.fence)
 end
 
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
@@ -72,7 +82,11 @@ function leases.drop(t)
   remove(gone.running, t.id)
   gone.all = gone.all + 1
   if known.priority ~= "0" then gone.not_high = gone.not_high + 1 end
-  if known.stopping then put(t, "stopping", nil) end
+  if known.stopping then
+    put(t, "stopping", nil)
+    retention.keep_task(t) -- its record was needed until now
+  end
+  if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version began
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.

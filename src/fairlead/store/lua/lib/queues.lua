@@ -1,6 +1,6 @@
 -- Sub-queues: who waits in them, and what follows when a head changes.
 
-local get, number, put = hashes.get, hashes.number, hashes.put
+local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
 local ordered, remove, insert, add, first = sets.ordered, sets.remove, sets.insert, sets.add, sets.first
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
@@ -61,7 +61,42 @@ function queues.next_position(t, place)
   return fair_share.reserve(place, account, fair_share.stride(account, number(t, "weight") or 1), 1), next_number("seq")
 end
 
+local function set_needs(t, needed, capabilities)
+  put(t, "limits", needed ~= "" and needed or nil)
+  put(t, "capabilities", capabilities ~= "" and capabilities or nil)
+end
+
+-- What is declared of its type now holds for a task that waits: it moves, with its place in the order. Did anything change?
+function queues.declare_again(t)
+  local place, tag, seq = get(t, "place"), number(t, "tag"), number(t, "seq")
+  local needed, capabilities = types.needed_now(t)
+  if not needed then return false end
+  queues.dequeue(t)
+  set_needs(t, needed, capabilities)
+  queues.enqueue(t, place, tag, seq)
+  queues.settle()
+  return true
+end
+
+-- The record of a queued task is gone: somebody deleted it, or the server lost it. Nobody else has to wait for that.
+function queues.drop_missing(sub, member)
+  local place = names.place_of(sub)
+  local _, needed = names.cut_sub_queue(sub)
+  remove(subs.queue(sub), member)
+  remove(ordered(keys.order(place)), member)
+  remove(queues.age_of(place), member)
+  change_count(act.meta, "queued_" .. place, -1)
+  limits.count(needed, -1, "waiting")
+  next_number("missing_records")
+  act.touched_subs[sub] = act.touched_subs[sub] or true
+  queues.settle()
+end
+
 function queues.enter(t, place)
+  if types.is_outdated(t) then
+    local needed, capabilities = types.needed_now(t)
+    if needed then set_needs(t, needed, capabilities) end
+  end
   queues.enqueue(t, place, queues.next_position(t, place))
 end
 

@@ -1,9 +1,8 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 
-local int, write = unit.int, unit.write
+local int = unit.int
 local hash, new_hash, get, number, put = hashes.hash, hashes.new_hash, hashes.get, hashes.number, hashes.put
 local ordered, add = sets.ordered, sets.add
-local setting = acts.setting
 
 -- Submit-side definition of a slots limit; one that is there stands as it is.
 local function define_group(spec)
@@ -46,12 +45,12 @@ local function given_before(spec)
     if not same or get(t, "tenant") ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
     return {"exists", spec.id, get(t, "state")}
   end
-  if not spec.key then return nil end
-  local known = act.submitted_keys[spec.key] or call("GET", keys.idempotency(spec.key))
+  local known = spec.key and idempotency.find(spec.key)
   if not known then return nil end
-  local digest, id = string.match(known, "^(%S+) (.*)$")
-  if digest ~= spec.digest then return {"conflict"} end
-  return {"exists", id, get(hash(keys.task(id)), "state") or "completed"}
+  if known.digest ~= spec.digest then return {"conflict"} end
+  local state = get(hash(keys.task(known.id)), "state")
+  if state then return {"exists", known.id, state} end
+  return {"exists", known.id, known.state or "completed", known.priority, known.effective}
 end
 
 -- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
@@ -119,8 +118,7 @@ function submits.submit(spec, now, follows)
   end
   events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then
-    act.submitted_keys[spec.key] = spec.digest .. " " .. spec.id
-    write({"SET", keys.idempotency(spec.key), act.submitted_keys[spec.key], "PX", setting("idempotency_ttl")})
+    idempotency.remember(spec.key, spec.digest, spec.id)
     put(t, "key", spec.key)
   end
   if taker then act.hand_straight(taker, t, place) end

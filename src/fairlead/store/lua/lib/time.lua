@@ -48,13 +48,23 @@ local function first_score(set)
   return score
 end
 
+-- Its record is gone.
+local function drop_missing(delayed, member)
+  remove(delayed, member)
+  act.newly_delayed = act.newly_delayed - 1
+  acts.next_number("missing_records")
+end
+
 -- The best base priority first, at most AT_ONCE of all together.
 local function end_delays(now)
   local count = 0
   for priority = 0, 2 do
     local delayed = ordered(keys.delayed(priority))
     local due = count < time.AT_ONCE and up_to(delayed, now, time.AT_ONCE - count) or NONE
-    for _, ticket in ipairs(due) do end_delay(leases.task(names.about(ticket)), now) end
+    for _, member in ipairs(due) do
+      local t = leases.task(names.about(member))
+      if t then end_delay(t, now) else drop_missing(delayed, member) end
+    end
     count = count + #due
     if count == time.AT_ONCE and (first_score(delayed) or math.huge) <= now then
       act.overdue = priority
@@ -69,9 +79,11 @@ local function end_waits(now)
   for _, id in ipairs(due) do
     local t = leases.task(id)
     remove(ordered(keys.waits), id)
-    queues.dequeue(t)
-    endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
-    endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
+    if t then
+      queues.dequeue(t)
+      endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
+      endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
+    end
   end
   return #due
 end
@@ -83,10 +95,14 @@ local function age_out_of(place, now)
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
   for _, member in ipairs(due) do
     local t = leases.task(names.about(member))
-    queues.dequeue(t)
-    queues.enter(t, to)
-    jobs.step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
-    events.add(t, "promote", "queued", "queued", now, {from = place, to = to})
+    if t then
+      queues.dequeue(t)
+      queues.enter(t, to)
+      jobs.step_promoted(t, tonumber(string.sub(to, 1, 1)), now)
+      events.add(t, "promote", "queued", "queued", now, {from = place, to = to})
+    else
+      remove(queues.age_of(place), member) -- its record is gone: its queue drops it when its turn comes
+    end
   end
   return #due
 end
@@ -116,17 +132,26 @@ local function next_alarm()
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
+-- Answers the most of one kind, and how many there were of all kinds.
 function time.promote_due(now)
-  local most = math.max(end_delays(now), end_waits(now), age_out_of("2n", now), age_out_of("1n", now), age_out_of("1p", now))
-  return math.max(most, show_refilled(now))
+  local most, all = 0, 0
+  local function count(moved)
+    most, all = math.max(most, moved), all + moved
+  end
+  count(end_delays(now))
+  count(end_waits(now))
+  for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
+  count(show_refilled(now))
+  return most, all
 end
 
--- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on.
+-- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on. Answers how much.
 function time.advance(now)
   rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")
-  if not alarm or alarm > now then return end
-  time.end_leases(now)
-  time.promote_due(now)
+  if not alarm or alarm > now then return 0 end
+  local ended = time.end_leases(now)
+  local _, moved = time.promote_due(now)
   put(act.meta, "alarm", next_alarm())
+  return ended + moved
 end

@@ -1,7 +1,7 @@
 -- Declared task types: what every task of a type gets besides what it asks for itself.
 
 local int = unit.int
-local hash, load_fields, get = hashes.hash, hashes.load_fields, hashes.get
+local load_fields, get, number = hashes.load_fields, hashes.get, hashes.number
 
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
 
@@ -76,4 +76,23 @@ function types.add_declared(spec)
   if code.limits or file.limits or code.capabilities or file.capabilities then
     return add_limits(spec, code, file) or add_capabilities(spec, code, file)
   end
+end
+
+-- Was anything declared since this task came? Then its type may need more now.
+function types.is_outdated(t)
+  local seq = number(t, "seq")
+  return seq and seq <= (number(act.meta, "declared_seq") or 0)
+end
+
+-- The limits and capabilities of a waiting task with what is declared of its type now, as texts; nil when they are what it has. It
+-- keeps what it has: a declaration only adds. One that cannot be met leaves the task as it is.
+function types.needed_now(t)
+  local both = types.declared(get(t, "type"))
+  local spec = {limits = get(t, "limits") or "", capabilities = get(t, "capabilities") or ""}
+  if add_limits(spec, both.code, both.file) or add_capabilities(spec, both.code, both.file) then return nil end
+  for _, need in ipairs(limits.needs(spec.limits)) do
+    if not limits.of(need.name) then return nil end
+  end
+  if spec.limits == (get(t, "limits") or "") and spec.capabilities == (get(t, "capabilities") or "") then return nil end
+  return spec.limits, spec.capabilities
 end

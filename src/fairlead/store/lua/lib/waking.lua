@@ -40,22 +40,20 @@ end
 
 -- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room that no other was woken for.
 local function wake_for(sub, count, promised)
-  if limits.blocking(sub) then return 0 end
-  local woken = 0
-  while woken < count do
+  if limits.blocking(sub) then return end
+  while count > 0 do
     for _, need in ipairs(subs.needs(sub)) do
       local limit = limits.of(need.name)
       local left = limits.room(limit, subs.class(sub), get(limit, "hold") == sub) - (promised[need.name] or 0)
-      if left < need.units then return woken end
+      if left < need.units then return end
     end
     local somebody, handed = wake_one(subs.lane(sub))
-    if not somebody then return woken end
+    if not somebody then return end
     if not handed then -- what is handed over has its units already
       for _, need in ipairs(subs.needs(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
     end
-    if not handed or handed == sub then woken = woken + 1 end -- else it was a better one
+    if not handed or handed == sub then count = count - 1 end -- else it was a better one
   end
-  return woken
 end
 
 -- How many tasks wait in a lot, as far as it matters.
@@ -68,7 +66,6 @@ end
 
 -- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
 local function wake_for_freed(name, units, promised)
-  local woken = 0
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
     local _, each, _, lane = names.cut_lot(lot)
     each = tonumber(each)
@@ -76,21 +73,20 @@ local function wake_for_freed(name, units, promised)
     while count > 0 and units - (promised[name] or 0) >= each do
       if not wake_one(lane) then break end
       promised[name] = (promised[name] or 0) + each
-      count, woken = count - 1, woken + 1
+      count = count - 1
     end
   end
-  return woken
 end
 
--- For what entered its sub-queue in this act and can start now, and for units that got free; or one that finds nothing, but learns
--- from its claim until when there is nothing.
+-- For what entered its sub-queue in this act and can start now, and for units that got free. And the one that watches the alarm, or
+-- another one instead, learns from its claim when to look again.
 function waking.wake()
   if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not whole(keys.idle) then return end
-  local promised, woken = {}, 0 -- limit -> units that workers were woken for
-  for sub, count in pairs(act.entered_subs) do woken = woken + wake_for(sub, count, promised) end
-  for name, units in pairs(act.freed) do woken = woken + wake_for_freed(name, units, promised) end
+  local promised = {} -- limit -> units that workers were woken for
+  for sub, count in pairs(act.entered_subs) do wake_for(sub, count, promised) end
+  for name, units in pairs(act.freed) do wake_for_freed(name, units, promised) end
   local alarm = number(act.meta, "alarm")
-  if not act.tell_time or woken > 0 or not alarm or alarm - act.instant > NET then return end
+  if not act.tell_time or not alarm or alarm - act.instant > NET then return end
   local watcher = get(act.meta, "watcher")
   if watcher then workers.call(watcher, "alarm") else wake_one() end
 end

@@ -1,0 +1,119 @@
+"""What polls leave behind: tasks that no client has received, and other polls of the same worker."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Self
+
+from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.store.reports import Claimed, Grant
+from fairlead.store.store import Store
+
+PAUSES = (0.1, 0.5, 2.0)  # seconds between attempts to reach the store
+CLOSE_SECONDS = 2.0  # for what is under way when the gateway ends
+
+log = logging.getLogger("fairlead.api")
+
+
+class Polls:
+    """The polls of one gateway. `async with Polls(store) as polls:`
+
+    Over HTTP nobody confirms a poll. A task that no client has received must not wait for the end of its
+    lease: the worker's heartbeats prolong it, so it would last until the task's own deadline.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[str, list[asyncio.Event]] = {}  # by worker
+        self._unanswered: dict[str, str] = {}  # worker -> its last claim of which nobody saw the answer
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        returning = set(self._returning)
+        if returning:
+            await asyncio.wait(returning, timeout=CLOSE_SECONDS)
+        for task in returning:
+            task.cancel()
+        await asyncio.gather(*returning, return_exceptions=True)
+
+    @contextlib.contextmanager
+    def waiting(self, worker: str) -> Iterator[asyncio.Event]:
+        """A poll; the event is set when it should claim again."""
+        claim_again = asyncio.Event()
+        polls = self._waiting.setdefault(worker, [])
+        polls.append(claim_again)
+        try:
+            yield claim_again
+        finally:
+            polls.remove(claim_again)
+            if not polls:
+                del self._waiting[worker]
+            self._wake(worker)
+
+    def has_others(self, worker: str) -> bool:
+        return len(self._waiting[worker]) > 1
+
+    def _wake(self, worker: str) -> None:
+        """In the store a worker waits once, whichever poll it is for, and each claim ends that."""
+        for claim_again in self._waiting.get(worker, ()):
+            claim_again.set()
+
+    def give_back(self, worker: str, grants: Sequence[Grant]) -> None:
+        """Nobody runs these tasks: they return to their place in the queue, unrun, for the next worker."""
+        self._start(worker, lambda: self._release(worker, grants))
+
+    def recover(self, worker: str, request: str) -> None:
+        """A claim was sent, and nobody saw its answer: what it got is given back."""
+        is_under_way = worker in self._unanswered
+        self._unanswered[worker] = request  # the store remembers no other
+        if not is_under_way:
+            task = self._start(worker, lambda: self._recover(worker))
+            task.add_done_callback(lambda _: self._unanswered.pop(worker, None))
+
+    def _start(self, worker: str, act: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        task = asyncio.create_task(_until_answered(worker, act))
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+        return task
+
+    async def _release(self, worker: str, grants: Sequence[Grant]) -> None:
+        if grants:
+            await self._store.release(worker, *grants)
+        self._wake(worker)
+
+    async def _recover(self, worker: str) -> None:
+        recovered = ""
+        while (request := self._unanswered[worker]) != recovered:
+            # It wants nothing new. If it overtakes the claim, that one gets nothing either.
+            claimed = await self._store.claim(worker, 0, request=request)
+            await self._release(worker, grants_of(claimed))
+            recovered = request
+
+
+def new_request() -> str:
+    """A request id that no client uses: theirs begin with a letter."""
+    return "." + secrets.token_hex(8)
+
+
+def grants_of(claimed: Claimed) -> list[Grant]:
+    return [Grant(task.task_id, task.fence) for task in claimed.tasks]
+
+
+async def _until_answered(worker: str, act: Callable[[], Awaitable[None]]) -> None:
+    """What cannot be given back is left to the end of its leases."""
+    for pause in (0, *PAUSES):
+        await asyncio.sleep(pause)
+        try:
+            await act()
+            return
+        except StoreUnavailable as away:
+            problem: FairleadError = away
+        except FairleadError as refused:
+            problem = refused
+            break
+    log.warning("tasks_not_given_back worker=%s %s", worker, problem)

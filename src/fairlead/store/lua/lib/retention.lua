@@ -1,0 +1,150 @@
+-- What has ended is kept for a time, and no more of it than the policy allows: the oldest goes first.
+--
+-- Completed and cancelled tasks and jobs are in `finished` as "<bytes>:<task or job>:<id>", by when they ended. Failed and dead-lettered
+-- tasks are in `dead`, failed jobs in `deadjobs`, by their ids.
+
+local int, write = unit.int, unit.write
+local hash, number, put = hashes.hash, hashes.number, hashes.put
+local ordered, remove, insert, add, up_to = sets.ordered, sets.remove, sets.insert, sets.add, sets.up_to
+local setting = acts.setting
+
+local RECORD = 700 -- bytes of a record besides its content
+local MORE = 4 -- so many more than have ended in it an act may drop: it makes up for a bound that was lowered
+
+-- What is in `finished`, in all; counted here, and put down once, at the end of the act.
+local function totals()
+  local both = act.finished_totals
+  if not both then
+    both = {count = number(act.meta, "finished_count") or 0, bytes = number(act.meta, "finished_bytes") or 0}
+    act.finished_totals = both
+  end
+  return both
+end
+
+local function count(entries, bytes)
+  local both = totals()
+  both.count, both.bytes = both.count + entries, both.bytes + bytes
+end
+
+local function keep(kind, id, ended, size)
+  local entry = int(RECORD + size) .. ":" .. kind .. ":" .. id
+  if act.migrates and call("ZSCORE", keys.finished, entry) then return end -- another process was faster
+  insert(ordered(keys.finished), entry, ended)
+  act.newly_finished[#act.newly_finished + 1] = entry
+  count(1, RECORD + size)
+end
+
+-- Of the chunks that are kept, by the average of all there were.
+local function output_size(t)
+  local emitted = number(t, "emitted")
+  if not emitted then return 0 end
+  return math.floor((number(t, "emitted_bytes") or 0) * math.min(1, events.MOST_CHUNKS / emitted))
+end
+
+-- A task that has ended and is in nobody's hands.
+function retention.keep_task(t)
+  local result = t.known.result
+  keep("task", t.id, number(t, "finished"), call("HSTRLEN", t.key, "parameters") + #(result or "") + output_size(t))
+end
+
+function retention.keep_job(job)
+  keep("job", job.id, number(job, "finished"), jobs.size_of(job))
+end
+
+function retention.keep_dead(t)
+  add(ordered(keys.dead), t.id, number(t, "finished"))
+  act.newly_dead[#act.newly_dead + 1] = t.id
+end
+
+function retention.keep_dead_job(job)
+  add(ordered(keys.deadjobs), job.id, number(job, "finished"))
+  act.newly_dead_jobs[#act.newly_dead_jobs + 1] = job.id
+end
+
+-- Its record goes, unless it is of another life: the id may have been used again, or the task replayed.
+local function unlink(kind, id, ended)
+  if number(hash(keys[kind](id)), "finished") ~= ended then return end
+  act.unlinked[#act.unlinked + 1] = keys[kind](id)
+  if kind == "task" then act.unlinked[#act.unlinked + 1] = keys.output(id) end
+end
+
+local function leave_index(entry)
+  remove(ordered(keys.finished), entry)
+  count(-1, -tonumber(string.match(entry, "^%d+")))
+end
+
+local function drop_finished(entry, ended)
+  leave_index(entry)
+  local kind, id = string.match(entry, "^%d+:(%a+):(.*)$")
+  unlink(kind, id, ended)
+end
+
+local function bound(name) return setting(name) or math.huge end
+
+local function too_many_finished()
+  local both = totals()
+  return both.count > bound("max_finished") or both.bytes > bound("max_finished_bytes")
+end
+
+-- Up to `most` of the oldest as long as there are too many: those that were stored, then those of this act. How many.
+local function drop_oldest(set, own, most, too_many, drop)
+  local dropped, stored = 0, too_many() and call("ZRANGE", set.key, 0, most - 1, "WITHSCORES") or NONE
+  local function drop_one(member, score)
+    if dropped >= most or set.removed[member] and not set.added[member] or not too_many() then return end
+    drop(member, tonumber(score))
+    dropped = dropped + 1
+  end
+  for i = 1, #stored, 2 do drop_one(stored[i], stored[i + 1]) end
+  for _, member in ipairs(own) do drop_one(member, set.added[member]) end
+  return dropped
+end
+
+local function drop_dead(key, kind, own, most)
+  local set = ordered(key)
+  local left = call("ZCARD", key) + #own
+  local function drop(id, ended)
+    remove(set, id)
+    unlink(kind, id, ended)
+    left = left - 1
+  end
+  return drop_oldest(set, own, most, function() return left > bound("max_dead") end, drop)
+end
+
+-- What there is too much of, at most `most` of each kind. The most of one kind.
+function retention.drop(most)
+  return math.max(
+    drop_oldest(ordered(keys.finished), NONE, most, too_many_finished, drop_finished),
+    drop_dead(keys.dead, "task", NONE, most), drop_dead(keys.deadjobs, "job", NONE, most)
+  )
+end
+
+-- The same, at the end of an act in which something has ended.
+function retention.make_room()
+  local finished, dead, dead_jobs = act.newly_finished, act.newly_dead, act.newly_dead_jobs
+  if #finished > 0 then drop_oldest(ordered(keys.finished), finished, #finished + MORE, too_many_finished, drop_finished) end
+  if #dead > 0 then drop_dead(keys.dead, "task", dead, #dead + MORE) end
+  if #dead_jobs > 0 then drop_dead(keys.deadjobs, "job", dead_jobs, #dead_jobs + MORE) end
+  if act.finished_totals then
+    put(act.meta, "finished_count", act.finished_totals.count)
+    put(act.meta, "finished_bytes", act.finished_totals.bytes)
+  end
+end
+
+-- What has run out by time leaves the lists, up to `most` of each kind. The most of one kind.
+function retention.pass(now, most)
+  local finished = up_to(ordered(keys.finished), now - setting("finished_ttl"), most)
+  for _, entry in ipairs(finished) do leave_index(entry) end
+  local passed = #finished
+  for _, key in ipairs({keys.dead, keys.deadjobs}) do
+    local over = up_to(ordered(key), now - setting("dead_ttl"), most)
+    for _, id in ipairs(over) do remove(ordered(key), id) end
+    passed = math.max(passed, #over)
+  end
+  return passed
+end
+
+-- At the very end of the act, which may have changed what goes.
+function retention.write()
+  local gone = act.unlinked
+  for from = 1, #gone, 200 do write({"UNLINK", unpack(gone, from, math.min(from + 199, #gone))}) end
+end

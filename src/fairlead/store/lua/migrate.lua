@@ -1,0 +1,117 @@
+-- Bring a namespace of schema 2 to schema 3, step by step; whoever opens it may do any of them. No other act runs meanwhile.
+--
+--   begin    set the old indexes aside: {drop = {key...}, jobs_open = count}
+--   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
+--   workers  list these workers: {id...}
+--   ended    list those of these records that have ended: {tasks = {id...}, jobs = {id...}}
+--   end      nothing is left to do
+--
+-- ARGV     step given clock
+-- RETURNS  ok <1: there is more to do> | uninitialised
+
+local write, write_many = unit.write, unit.write_many
+local hash, get, number, put, change_count = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.change_count
+local ordered, remove, add = sets.ordered, sets.remove, sets.add
+local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
+
+local AT_ONCE = 200
+local now = acts.begin_migration(clock)
+if not now then return {"uninitialised"} end
+
+local function set_aside(key, as)
+  if call("EXISTS", key) == 1 then write({"RENAME", key, keys.migrating(as)}) end
+end
+
+local function begin(what)
+  for _, place in ipairs(choice.PLACES) do set_aside(keys.age(place), place) end
+  set_aside(keys.prefix .. "delayed", "delayed")
+  local drop = {"UNLINK", keys.home}
+  for _, key in ipairs(what.drop) do drop[#drop + 1] = keys.prefix .. key end
+  write_many(drop, 1)
+  for _, name in ipairs(call("ZRANGE", keys.limits, 0, -1)) do
+    write({"HDEL", keys.limit(name), "hold", "hold_units"})
+    if call("HEXISTS", keys.limit(name), "declared:file") == 1 then add(ordered(keys.declared), name, 0) end
+  end
+  put(act.meta, "jobs_open", what.jobs_open > 0 and what.jobs_open or nil)
+  put(act.meta, "schema", 3)
+  put(act.meta, "migrating", 1)
+end
+
+local function delay_again(t)
+  local seq, instant = next_number("seq"), number(t, "run_at")
+  put(t, "seq", seq)
+  add(ordered(keys.delayed(t.known.priority)), names.member(seq, t.id), instant)
+  remove(ordered(keys.waits), t.id) -- it begins to wait when it is queued
+  backlog.count(t, 1)
+  alarm_at(instant)
+end
+
+local function queue_again(list, as)
+  for _, id in ipairs(list) do
+    local t = leases.task(id)
+    local state = t and get(t, "state")
+    if state == "queued" then
+      get(t, "arrival")
+      queues.enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
+    elseif state == "delayed" then
+      delay_again(t)
+    end
+    remove(ordered(keys.migrating(as)), id)
+  end
+end
+
+local function tasks()
+  for _, as in ipairs({"0n", "0p", "1n", "1p", "2n", "delayed"}) do
+    local list = call("ZRANGE", keys.migrating(as), 0, AT_ONCE - 1)
+    if #list > 0 then
+      queue_again(list, as)
+      return 1
+    end
+  end
+  return 0
+end
+
+local function list_worker(id)
+  local worker = workers.record(id)
+  if not worker or get(worker, "profile") then return end
+  local waits = get(worker, "idle")
+  put(worker, "idle", nil)
+  if get(worker, "state") ~= "active" or now - number(worker, "seen") > setting("worker_ttl") then return end
+  profiles.list(worker)
+  if waits then workers.set_idle(worker, true, get(worker, "takes"), now) end
+end
+
+local function list_ended(found)
+  act.migrates = true
+  for _, id in ipairs(found.tasks) do
+    local t = leases.task(id)
+    local state = t and get(t, "state")
+    if (state == "completed" or state == "cancelled") and not get(t, "stopping") then retention.keep_task(t) end
+  end
+  for _, id in ipairs(found.jobs) do
+    local job = jobs.record(id)
+    local status = job and get(job, "status")
+    if status == "FAILED" then retention.keep_dead_job(job) end
+    if status == "COMPLETED" or status == "CANCELLED" then retention.keep_job(job) end
+  end
+end
+
+local is_old = number(act.meta, "schema") == 2
+if not is_old and not get(act.meta, "migrating") then return {"ok", 0} end -- somebody else was faster
+local more = 0
+if step == "begin" and is_old then
+  begin(cmsgpack.unpack(given))
+elseif step == "tasks" then
+  more = tasks()
+elseif step == "workers" then
+  for _, id in ipairs(cmsgpack.unpack(given)) do list_worker(id) end
+elseif step == "ended" then
+  list_ended(cmsgpack.unpack(given))
+elseif step == "end" and tasks() == 0 then
+  put(act.meta, "migrating", nil)
+  put(act.meta, "alarm", 0)
+end
+queues.settle()
+act.entered_subs = {} -- nobody is called before everything is there
+waking.settle_and_commit()
+return {"ok", more}

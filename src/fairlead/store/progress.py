@@ -1,0 +1,54 @@
+"""What runs tell while they run: sent in pieces of a bounded size, and read in such."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from fairlead.errors import FairleadError
+from fairlead.store.api_keys import Connected
+from fairlead.store.batches import MOST_BYTES, Batch, run_parts
+from fairlead.store.reports import Output, Progress, error_or_none
+
+PIECE = MOST_BYTES // 2  # bytes of chunks; their packing takes some too
+
+
+async def tell(store: Connected, worker: str, reports: Iterable[Progress]) -> list[FairleadError | None]:
+    batch = Batch.of(reports, lambda report: report.packed())
+    pieces = [in_pieces(report) for report in batch.accepted]
+    every = [piece for some in pieces for piece in some]
+    rows = iter(await run_parts(store, every, lambda part: ("progress", worker, part)))
+    answers = [[error_or_none(next(rows)) for _ in some] for some in pieces]
+    return batch.answers(next(filter(None, of_one), None) for of_one in answers)
+
+
+async def read_outputs(
+    store: Connected, task_id: str, after: int, after_event: int, most: int
+) -> list[Output]:
+    outputs: list[Output] = []
+    more = 1
+    while more and len(outputs) < most:
+        known = outputs[-1].seq if outputs else after
+        _, rows, more = await store.run("outputs", task_id, known, after_event, most - len(outputs))
+        outputs += [Output(*msgspec.json.decode(row)) for row in rows]
+    return outputs
+
+
+def in_pieces(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """A report of progress, as several when it brings more output than fits into an act."""
+    if "chunks" not in report:
+        return [report]
+    pieces: list[dict[str, Any]] = []
+    room = 0
+    for i, chunk in enumerate(report["chunks"]):
+        room -= (size := len(chunk.encode()))
+        if not pieces or room < 0:
+            first = {"first": report["first"] + i} if "first" in report else {}
+            pieces.append((report if not pieces else _holder(report)) | {"chunks": []} | first)
+            room = PIECE - size
+        pieces[-1]["chunks"].append(chunk)
+    return pieces
+
+
+def _holder(report: dict[str, Any]) -> dict[str, Any]:
+    return {name: report[name] for name in ("id", "fence") if name in report}
