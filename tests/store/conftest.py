@@ -1,12 +1,18 @@
 """The store's tests run on every kind of server it supports."""
 
-from collections.abc import Callable
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from fairlead.store import workers
-from tests.connections import PATIENCE
+from fairlead.store.connection import Connection, pack
+from tests.connections import PATIENCE, connected
 from tests.servers import KINDS, Server
+from tests.store.busy import POLICY, fill
+
+namespaces = itertools.count()
 
 
 @pytest.fixture(params=KINDS)
@@ -17,3 +23,22 @@ def server(request: pytest.FixtureRequest, start_server: Callable[[str], Server]
 @pytest.fixture(autouse=True)
 def the_end_of_a_wait_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "ANSWER_WITHIN", PATIENCE)
+
+
+@pytest.fixture
+async def fresh(server: Server) -> AsyncIterator[Connection]:
+    """An open namespace without work."""
+    connection = connected(server.url, f"doctor-{os.getpid()}-{next(namespaces)}")
+    client = connection.client
+    await connection.run("configure", 1, pack(POLICY), 1)
+    yield connection
+    async for key in client.scan_iter(match=connection.keys.prefix + "*", count=1000):
+        await client.delete(key)
+    await connection.close()
+
+
+@pytest.fixture
+async def busy(fresh: Connection) -> Connection:
+    """A namespace in which everything waits, runs or ended."""
+    await fill(fresh)
+    return fresh

@@ -195,27 +195,6 @@ async def test_more_than_a_thousand_tasks_at_once_are_refused_as_a_whole(store: 
     assert (refused.value.field, await everything(store)) == ("tasks", before)
 
 
-async def test_the_1025th_combination_is_refused_and_the_known_ones_are_still_accepted(store: Store) -> None:
-    tasks = [NewTask(task_type=f"t{i}") for i in range(1025)]
-    answers = await store.submit(*tasks[:1000]) + await store.submit(*tasks[1000:])
-    assert all(isinstance(answer, Submitted) for answer in answers[:1024])
-    refused = answers[1024]
-    assert isinstance(refused, errors.InvalidInput)
-    assert (refused.field, refused.code) == ("limits", "too_many_signatures")
-    with pytest.raises(errors.UnknownTask):
-        await store.get(tasks[1024].task_id)
-    assert (await store.submit_one(NewTask(task_type="t7"))).status == "queued"
-
-
-async def test_one_combination_in_all_priorities_counts_once(store: Store) -> None:
-    def batch(first: int) -> list[NewTask]:
-        kinds = [f"t{i}" for i in range(first, first + 300)]
-        return [NewTask(task_type=kind, priority=p) for kind in kinds for p in ("high", "medium", "low")]
-
-    answers = [answer for first in (0, 300, 600) for answer in await store.submit(*batch(first))]
-    assert [answer for answer in answers if isinstance(answer, errors.FairleadError)] == []
-
-
 WORKERS: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"worker": ""}, "worker_id"),
     "a name with a space": ({"worker": "a b"}, "worker_id"),

@@ -9,7 +9,7 @@ from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from fairlead.task import Task, TaskError
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything, key_names, new, run_for, woken
+from tests.store.looking import claim_one, events, everything, key_names, new, raw, run_for, woken
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ async def test_a_dead_worker_is_ended_once(store: Store, running: Task) -> None:
 async def test_the_leases_of_a_worker_whose_record_has_run_out_are_ended_too(
     store: Store, running: Task, clock: Clock
 ) -> None:
-    await store.connection.client.delete(store.connection.keys.key("worker", "w"))
+    await raw(store).delete(store.connection.keys.key("worker", "w"))
     assert await store.expire("w") == 1
     assert (await store.get(running.task_id)).status is State.QUEUED
 

@@ -25,8 +25,9 @@ WISHES: dict[str, dict[str, Any]] = {
     "a key": {"idempotency_key": "only"},
     "retries and a timeout": {"max_retries": 7, "timeout_seconds": 5.0},
 }
-# of the worker: how it came by the task; of the namespace: it was never worth an alarm for ageing
-DIFFERENT = {"worker:w": {b"takes", b"handed", b"idle"}, "meta": {b"alarm"}}
+# of the worker: how it came by the task; of the namespace: it was never worth an alarm for ageing, and two
+# namespaces learn of their workers at different instants
+DIFFERENT = {"worker:w": {b"takes", b"handed", b"idle"}, "meta": {b"alarm", b"audience_version"}}
 
 
 async def left(store: Store) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.settings import Settings, Slots
+from fairlead.settings import Rate, Settings, Slots
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
@@ -148,6 +148,103 @@ async def test_a_hold_is_all_or_none(shop: Shop) -> None:
     assert await shop.holds() == {"a": sub, "b": sub, "c": None}
     assert [await shop.end("c0"), await shop.end("a0"), await shop.end("b0")] == [[], [], ["first"]]
     assert await shop.end("first") == ["second"]
+
+
+async def test_for_what_nobody_serves_nothing_is_held(shop: Shop) -> None:
+    await shop.submit("a0", {"a": 1})
+    await shop.submit("b0", {"b": 1})
+    await shop.claim()
+    await shop.store.submit_one(new("both", limits=BOTH, required_capabilities=("gpu",)))
+    shop.clock.pass_seconds(30)
+    await shop.claim()
+    assert await shop.holds() == {"a": None, "b": None}
+    await shop.store.workers.register("able", capabilities=["gpu"])
+    shop.clock.pass_seconds(30)
+    await shop.claim()
+    sub = "1n:both;gpu|a=1,b=1"
+    assert await shop.holds() == {"a": sub, "b": sub}
+
+
+@pytest.mark.parametrize("way", ["drain", "leave", "silence"])
+async def test_a_hold_ends_when_nobody_is_left_who_serves_its_task(shop: Shop, way: str) -> None:
+    await shop.submit("a0", {"a": 1})
+    await shop.submit("b0", {"b": 1})
+    await shop.claim()
+    await shop.store.submit_one(new("both", limits=BOTH, required_capabilities=("gpu",)))
+    shop.clock.pass_seconds(30)
+    await shop.store.workers.register("able", capabilities=["gpu"])
+    await shop.claim()
+    assert all((await shop.holds()).values())
+    match way:
+        case "drain":
+            await shop.store.workers.drain("able")
+        case "leave":
+            await shop.store.workers.leave("able")
+        case "silence":
+            shop.clock.pass_seconds(31)
+            await shop.store.upkeep.bury()
+    await shop.submit("next", {"a": 1})
+    assert await shop.end("a0") == ["next"]
+    assert await shop.holds() == {"a": None, "b": None}
+
+
+async def test_for_a_task_that_lacks_something_else_nothing_is_held(shop: Shop) -> None:
+    """A rate is not held: with its limits held back the task would still not start."""
+    await shop.store.limits.set("rate", Rate(count=1, period_seconds=100, burst=1))
+    await shop.submit("a0", {"a": 1})
+    await shop.submit("b0", {"b": 1})
+    await shop.submit("called", {"rate": 1})
+    await shop.claim()
+    await shop.submit("all", BOTH | {"rate": 1})
+    shop.clock.pass_seconds(60)
+    await shop.claim()
+    assert not any((await shop.holds()).values())
+    shop.clock.pass_seconds(60)
+    await shop.claim()
+    sub = "1n:all;|a=1,b=1,rate=1"
+    assert await shop.holds() == {"a": sub, "b": sub, "rate": None}
+
+
+async def test_a_hold_ends_with_a_pause_of_its_type(shop: Shop) -> None:
+    await both_busy(shop)
+    shop.clock.pass_seconds(30)
+    await shop.claim()
+    await shop.store.pause_type("both")
+    assert await shop.holds() == {"a": None, "b": None}
+
+
+async def test_a_hold_that_brings_no_start_ends_after_hold_seconds_and_may_come_again(shop: Shop) -> None:
+    await both_busy(shop)
+    shop.clock.pass_seconds(30)
+    await shop.claim()
+    await shop.submit("next", {"a": 1})
+    assert await shop.end("a0") == []
+    shop.clock.pass_ms(299_999)
+    assert await shop.claim() == []
+    shop.clock.pass_ms(1)
+    assert await shop.claim() == ["next"], "b is taken for longer than a may be held"
+    assert await shop.holds() == {"a": None, "b": None}
+    shop.clock.pass_ms(299_999)  # others have their turn for as long as it lasted
+    await shop.claim()
+    assert not any((await shop.holds()).values())
+    shop.clock.pass_ms(1)
+    await shop.claim()
+    assert all((await shop.holds()).values())
+
+
+async def test_limits_that_begin_to_overlap_make_a_hold_for_who_waits_already(shop: Shop) -> None:
+    await shop.store.limits.set("c", Slots(limit=1))
+    await shop.submit("pair0", {"a": 1, "c": 1})
+    await shop.claim()
+    await shop.submit("pair1", {"a": 1, "c": 1})
+    shop.clock.pass_seconds(60)
+    await shop.claim()
+    assert not any((await shop.holds()).values()), "c was always named with a: they are nested"
+    await shop.submit("c0", {"c": 1})
+    await shop.submit("a0", {"a": 1})
+    await shop.claim()
+    sub = "1n:pair1;|a=1,c=1"
+    assert await shop.holds() == {"a": sub, "b": None, "c": sub}
 
 
 # Limits that lie in each other

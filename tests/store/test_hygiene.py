@@ -236,6 +236,26 @@ async def test_workers_that_never_come_back_are_forgotten(store: Store, clock: C
     assert 0 < left <= 3_600_000 + store.settings.worker_ttl_ms
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_workers_whose_records_ran_out_while_nobody_looked_are_counted_no_more(
+    store: Store, clock: Clock, comes_back: bool
+) -> None:
+    """A power cut for hours: more of them than one act names."""
+    workers = [f"w{i}" for i in range(450)]
+    for worker in workers:
+        await store.workers.register(worker)
+        await store.claim(worker, idle=True)
+    clock.pass_seconds(7_200)
+    await raw(store).delete(*[store.connection.keys.key("worker", worker) for worker in workers])
+    if comes_back:
+        await store.workers.register("w7")
+        workers.remove("w7")
+    lost = [one.worker_id for _ in range(3) for one in await store.upkeep.bury()]
+    assert sorted(lost) == sorted(workers)
+    left = {name for name in await key_names(store) if name.startswith(("worker", "listed", "idle"))}
+    assert left == ({"worker:w7", "workers", "listed"} if comes_back else set())
+
+
 async def test_a_worker_that_only_claims_is_remembered_as_long_as_one_that_beats(store: Store) -> None:
     await store.workers.register("w")
     key = store.connection.keys.key("worker", "w")

@@ -24,6 +24,16 @@ async def calls(store: Store, *workers: str) -> int:
     return sum((await woken(store, *workers)).values())
 
 
+async def words(store: Store, *workers: str) -> list[str]:
+    """What they are called for."""
+    keys = [store.connection.keys.key("wake", worker) for worker in workers]
+    return sorted([word.decode() for key in keys for word in await raw(store).lrange(key, 0, -1)])
+
+
+# who watched the time is called for the task, so that the other one has to watch now
+ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME = ["1n:1", "alarm"]
+
+
 async def fill(store: Store, limit: str, units: int = 1) -> NewTask:
     """A limit of so many units, all taken by a task of the worker `busy`."""
     await store.limits.set(limit, Slots(limit=units))
@@ -226,10 +236,41 @@ async def test_nobody_is_woken_for_a_paused_type(live_store: Store) -> None:
 
 async def test_one_learns_of_a_delay_that_ends_before_anything_else_does(live_store: Store) -> None:
     await idle(live_store, "w1", "w2")
-    await live_store.submit_one(new(delay_seconds=60))
+    await live_store.submit_one(new(delay_seconds=4))
     assert await calls(live_store, "w1", "w2") == 1
-    await live_store.submit_one(new(delay_seconds=90))
+    await live_store.submit_one(new(delay_seconds=4.5))
     assert await calls(live_store, "w1", "w2") == 1, "who waits for the first looks for the next then"
+
+
+async def test_nobody_is_called_for_what_is_far_away_and_one_learns_of_it_by_itself(
+    store: Store, clock: Clock
+) -> None:
+    """Who waits claims every few seconds: of all of them one has to look when the time comes."""
+    await idle(store, "w1", "w2")
+    await store.submit_one(new(delay_seconds=60))
+    assert await calls(store, "w1", "w2") == 0
+    clock.pass_seconds(4)
+    alarms = [(await store.claim(worker, idle=True)).next_alarm for worker in ("w2", "w1", "w2")]
+    assert alarms == [None, clock.now + 56_000, None], "w1 was the first to wait"
+
+
+@pytest.mark.parametrize("way", ["a task", "leave", "drain", "silence"])
+async def test_when_the_one_that_watches_the_time_waits_no_more_another_learns_of_it(
+    store: Store, clock: Clock, way: str
+) -> None:
+    await store.submit_one(new(delay_seconds=60))
+    await idle(store, "w1", "w2")
+    match way:
+        case "a task":
+            await store.submit_one(new())
+            await claim_one(store, "w1")
+        case "leave":
+            await store.workers.leave("w1")
+        case "drain":
+            await store.workers.drain("w1")
+        case "silence":
+            clock.pass_seconds(16)
+    assert (await store.claim("w2", idle=True)).next_alarm is not None
 
 
 async def test_one_learns_of_a_retry(live_store: Store) -> None:
@@ -240,7 +281,7 @@ async def test_one_learns_of_a_retry(live_store: Store) -> None:
 
 
 async def test_one_learns_when_a_rate_refills(live_store: Store) -> None:
-    await live_store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    await live_store.limits.set("api", Rate(count=1, period_seconds=4, burst=1))
     await live_store.limits.acquire("api")
     await idle(live_store, "w1", "w2")
     await live_store.submit_one(new(limits={"api": 1}))
@@ -248,7 +289,7 @@ async def test_one_learns_when_a_rate_refills(live_store: Store) -> None:
 
 
 async def test_a_claim_that_leaves_room_tells_nobody_else_of_the_time(live_store: Store) -> None:
-    await live_store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
+    await live_store.limits.set("api", Rate(count=1, period_seconds=4, burst=1))
     await idle(live_store, "w1", "w2", capacity=3)
     await live_store.submit(new(limits={"api": 1}), new(limits={"api": 1}))
     assert await calls(live_store, "w1", "w2") == 1
@@ -367,7 +408,7 @@ async def test_a_hold_that_ends_wakes_one_who_was_held_back(store: Store, clock:
     await store.limits.set("b", Slots(limit=1))
     await store.workers.register("busy", capacity=9)
     await store.submit(new(limits={"a": 1}), new(limits={"b": 1}))
-    one, _ = (await store.claim("busy", 9)).tasks
+    one, _ = (await store.claim("busy", 9, lease_ms=600_000)).tasks  # no lease ends soon: that wakes one too
     both = await store.submit_one(new(limits={"a": 1, "b": 1}))
     clock.pass_seconds(30)
     await store.workers.register("busy", capacity=9)
@@ -407,10 +448,16 @@ async def test_an_idle_worker_that_goes_is_not_woken(live_store: Store, way: str
     assert await calls(live_store, "w") == told_to_go
 
 
-async def test_an_idle_worker_whose_record_has_run_out_does_not_stop_a_submit(live_store: Store) -> None:
-    await idle(live_store, "w")
-    await raw(live_store).delete(live_store.connection.keys.key("worker", "w"))
-    await live_store.submit_one(new())
+async def test_an_idle_worker_whose_record_has_run_out_does_not_stop_a_submit(
+    store: Store, clock: Clock
+) -> None:
+    await idle(store, "w")
+    await raw(store).delete(store.connection.keys.key("worker", "w"))
+    await store.submit_one(new())
+    clock.pass_seconds(3_700)  # as long as a record is kept, nobody has looked
+    await store.submit_one(new())
+    await store.upkeep.bury()
+    assert [key for key in await key_names(store) if key in ("listed", "idle", "idlers:1o")] == []
 
 
 async def test_a_dead_idle_worker_is_not_woken_in_place_of_a_live_one(store: Store, clock: Clock) -> None:
@@ -456,7 +503,7 @@ async def test_a_delay_that_ends_wakes_the_one_who_slept_before(store: Store, cl
     await idle(store, "w1", "w2")
     clock.pass_seconds(10)
     await store.promote()
-    assert await calls(store, "w1", "w2") == 1
+    assert await words(store, "w1", "w2") == ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME
 
 
 async def test_a_lease_that_ends_wakes_the_one_who_slept_before(store: Store, clock: Clock) -> None:
@@ -468,4 +515,53 @@ async def test_a_lease_that_ends_wakes_the_one_who_slept_before(store: Store, cl
         for worker in ("w1", "w2"):
             await store.workers.heartbeat(worker)
     await store.expire()
-    assert await calls(store, "w1", "w2") == 1
+    assert await words(store, "w1", "w2") == ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME
+
+
+# Whoever is called and leaves something behind that can start calls the next one
+
+
+async def test_a_called_worker_that_does_something_better_calls_the_next_one(store: Store) -> None:
+    await idle(store, "w1", task_types=["echo", "only1"])
+    await idle(store, "w2", task_types=["echo", "only2"])
+    await store.submit_one(new())
+    (called,) = [worker for worker, count in (await woken(store, "w1", "w2")).items() if count]
+    other = {"w1": "w2", "w2": "w1"}[called]
+    better = new(called.replace("w", "only"), priority="high")
+    await store.submit_one(better)
+    assert await woken(store, other) == {other: 0}
+    assert (await claim_one(store, called)).task_id == better.task_id
+    assert await woken(store, other) == {other: 1}
+
+
+@pytest.mark.parametrize("way", ["drain", "die", "be silent"])
+async def test_a_called_worker_that_goes_calls_the_next_one(store: Store, clock: Clock, way: str) -> None:
+    await idle(store, "w1", "w2")
+    await store.submit_one(new())
+    assert await woken(store, "w1", "w2") == {"w1": 1, "w2": 0}
+    match way:
+        case "drain":
+            await store.workers.drain("w1")
+        case "die":
+            await store.expire("w1")
+        case "be silent":
+            clock.pass_seconds(20)
+            await store.workers.heartbeat("w2")
+            clock.pass_seconds(20)
+            await store.upkeep.bury()
+    assert await woken(store, "w2") == {"w2": 1}
+
+
+async def test_a_called_worker_that_leaves_calls_the_next_one(live_store: Store) -> None:
+    await idle(live_store, "w1", "w2")
+    await live_store.submit_one(new())
+    (called,) = [worker for worker, count in (await woken(live_store, "w1", "w2")).items() if count]
+    await live_store.workers.leave(called)
+    assert await calls(live_store, "w1", "w2") == 2
+
+
+async def test_a_called_worker_that_leaves_nothing_behind_calls_nobody(store: Store) -> None:
+    await idle(store, "w1", "w2")
+    await store.submit_one(new())
+    await claim_one(store, "w1")
+    assert await woken(store, "w2") == {"w2": 0}

@@ -285,11 +285,49 @@ def test_a_promoted_task_has_been_patient_enough() -> None:
 
 def test_who_can_start_needs_no_hold_even_if_this_worker_cannot_serve_it() -> None:
     twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0))
+    twin.register(Worker("able", frozenset({"gpu"})), 0)
     twin.submit(NewTask("both", "k", capabilities=frozenset({"gpu"}), limits={"1": 1, "2": 1}), 0)
     for limit in "12":
         twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
     assert claim(twin, 0) == ["1", "2"]
-    assert claim(twin, 0) == [] and len(twin.ledger.holds) == 1
+    assert claim(twin, 999) == [] and not twin.ledger.holds, "it was looked at a moment ago"
+    assert claim(twin, 1000) == [] and len(twin.ledger.holds) == 1
+
+
+def test_who_is_served_by_nobody_holds_nothing() -> None:
+    twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0, worker_ttl=10_000))
+    for limit in "12":
+        twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
+    claim(twin, 0)
+    twin.submit(NewTask("both", "k", capabilities=frozenset({"gpu"}), limits={"1": 1, "2": 1}), 0)
+    assert claim(twin, 0) == [] and not twin.ledger.holds
+    twin.register(Worker("able", frozenset({"gpu"})), 1000)
+    assert claim(twin, 1000) == [] and len(twin.ledger.holds) == 1
+    twin.heartbeat("w", 9000)
+    assert claim(twin, 11_001) == [] and len(twin.ledger.holds) == 1, "nobody has noticed yet that it is gone"
+    twin.bury(11_001)
+    assert claim(twin, 11_001) == [] and not twin.ledger.holds
+
+
+def test_who_lacks_what_it_would_not_hold_holds_nothing() -> None:
+    twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0))
+    twin.set_limit("rate", count=1, period_ms=5000, burst=1, now=0)
+    for limit in ("1", "2", "rate"):
+        twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
+    claim(twin, 0)
+    twin.submit(NewTask("all", "k", limits={"1": 1, "2": 1, "rate": 1}), 0)
+    assert claim(twin, 4999) == [] and not twin.ledger.holds
+    assert claim(twin, 5999) == [] and len(twin.ledger.holds) == 1
+
+
+def test_a_hold_that_brings_no_start_ends_and_comes_again_after_as_long() -> None:
+    twin = waiting_for_both(Policy(hold_after=100, hold_for=5000))
+    assert claim(twin, 5099) == [] and len(twin.ledger.holds) == 1
+    assert claim(twin, 5100) == ["other"] and not twin.ledger.holds
+    twin.complete("other", twin.tasks["other"].fence, 5100)
+    twin.submit(NewTask("another", "k", limits={"2": 1}), 10_000)
+    assert claim(twin, 10_099) == ["another"]
+    assert claim(twin, 10_100) == [] and len(twin.ledger.holds) == 1
 
 
 @pytest.mark.parametrize("looks", [1, 2])

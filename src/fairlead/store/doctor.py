@@ -27,7 +27,7 @@ from fairlead.store.snapshot import Snapshot, number, split, take
 __all__ = ["Breach", "diagnose", "examine"]
 
 LOOK_WITHIN = 120.0  # seconds; a large namespace is read in pieces
-GONE_AT_REST = frozenset(key.name for key in LIVE) - {"idle", "idlers"}
+GONE_AT_REST = frozenset(key.name for key in LIVE) - {"listed", "idle", "idlers"}
 
 
 async def examine(
@@ -107,9 +107,8 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_workers.nobody_idles,
     doctor_limits.within_capacity,
     doctor_counts.places,
-    doctor_counts.owners,
-    doctor_counts.kinds,
-    doctor_counts.limits,
+    doctor_counts.what_waits,
+    doctor_counts.groups,
     doctor_places.patience,
     doctor_places.holds,
     doctor_tasks.records_run_out,

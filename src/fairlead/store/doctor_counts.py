@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from fairlead.store import names
 from fairlead.store.breach import Breach
-from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.store.snapshot import Fields, Scores, Snapshot, number
 
 PLACES = ("0n", "0p", "1n", "1p", "2n")
 
@@ -13,20 +13,16 @@ PLACES = ("0n", "0p", "1n", "1p", "2n")
 def _compare(
     counted: Mapping[str, int], right: Mapping[str, int], what: str, slack: int = 0
 ) -> Iterator[Breach]:
-    """`slack`: records that were deleted by somebody else; what they were counted for is not known."""
+    """`slack`: by so many it may count too many."""
     for key in sorted(counted.keys() | right.keys()):
         have, should = counted.get(key, 0), right.get(key, 0)
-        wrong = have != should or (key in counted and not should)
-        if wrong and not 0 <= have - should <= slack:
+        never_goes = key in counted and not have  # at 0 it should have been deleted
+        if never_goes or (have != should and not 0 < have - should <= slack):
             yield Breach("C1", f"{what} counts {have} tasks of {key!r}, there are {should}", f"{what} {key}")
 
 
 def _numbers(fields: Fields) -> dict[str, int]:
     return {name: number(fields, name) for name in fields}
-
-
-def _waiting(s: Snapshot) -> list[Fields]:
-    return [t for t in s.tasks.values() if t.get("state") in ("queued", "delayed")]
 
 
 def places(s: Snapshot) -> Iterator[Breach]:
@@ -45,11 +41,33 @@ def places(s: Snapshot) -> Iterator[Breach]:
             yield Breach("C1", f"age:{place} is not what the queues of {place} hold", f"age {place}")
 
 
-def owners(s: Snapshot) -> Iterator[Breach]:
-    """C1: what waits is counted for its owner."""
-    right = Counter(_owner(t) for t in _waiting(s))
+def what_waits(s: Snapshot) -> Iterator[Breach]:
+    """C1: what waits is counted for its owner, for the kinds of its tenant, and for each limit it needs."""
+    queued, delayed = _records(s, s.queues), _records(s, s.sets.get("delayed", {}))
+    if queued is not None and delayed is not None:
+        yield from _owners(s, [*queued, *delayed])
+        yield from _kinds(s, [*queued, *delayed])
+        yield from _limits(s, "waiting", queued)
+        yield from _limits(s, "delayed", delayed)
+
+
+def _records(s: Snapshot, tickets: Mapping[str, Scores]) -> list[Fields] | None:
+    """Of those that stand there; None when the picture was taken in pieces and lacks some of them."""
+    tasks = [names.cut_member(ticket)[1] for members in tickets.values() for ticket in members]
+    if s.torn and not s.tasks.keys() >= set(tasks):
+        return None
+    return [s.tasks[task] for task in tasks if task in s.tasks]
+
+
+def _slack(s: Snapshot) -> int:
+    """Records that were deleted by somebody else: what they were counted for is not known."""
+    return number(s.meta, "missing_records")
+
+
+def _owners(s: Snapshot, waiting: list[Fields]) -> Iterator[Breach]:
+    right = Counter(_owner(t) for t in waiting)
     del right[""]
-    yield from _compare(_numbers(s.hash("waiting")), right, "waiting", number(s.meta, "missing_records"))
+    yield from _compare(_numbers(s.hash("waiting")), right, "waiting", _slack(s))
 
 
 def _owner(record: Fields) -> str:
@@ -58,27 +76,25 @@ def _owner(record: Fields) -> str:
     return f"{size}:{tenant}:{user}" if tenant or user else ""
 
 
-def kinds(s: Snapshot) -> Iterator[Breach]:
-    """C1: what waits is counted for its route, tenant by tenant."""
-    right: dict[str, Counter[str]] = {key: Counter() for key in s.hashes.get("kinds", {})}
-    for t in _waiting(s):
+def _kinds(s: Snapshot, waiting: list[Fields]) -> Iterator[Breach]:
+    counted = s.hashes.get("kinds", {})
+    right: dict[str, Counter[str]] = {tenant: Counter() for tenant in counted}
+    for t in waiting:
         route = names.route(t.get("type", ""), t.get("capabilities", ""))
         right.setdefault("=" + t.get("tenant", ""), Counter())[route] += 1
-    for key, routes in right.items():
-        counted = _numbers(s.hashes.get("kinds", {}).get(key, {}))
-        yield from _compare(counted, routes, f"kinds:{key}", number(s.meta, "missing_records"))
+    for tenant, routes in right.items():
+        yield from _compare(_numbers(counted.get(tenant, {})), routes, f"kinds:{tenant}", _slack(s))
 
 
-def limits(s: Snapshot) -> Iterator[Breach]:
-    """C1: what waits is counted for each limit it needs; a limit made by a submit ends by itself."""
-    right = {"waiting": Counter[str](), "delayed": Counter[str]()}
-    for t in _waiting(s):
-        field = "waiting" if t["state"] == "queued" else "delayed"
-        right[field].update(names.needs(t.get("limits", "")).keys())
-    for field, counts in right.items():
-        counted = {name: number(limit, field) for name, limit in s.limits.items() if field in limit}
-        known = {name: count for name, count in counts.items() if name in s.limits}
-        yield from _compare(counted, known, f"{field} of limits", number(s.meta, "missing_records"))
+def _limits(s: Snapshot, field: str, tasks: list[Fields]) -> Iterator[Breach]:
+    needed = Counter(name for t in tasks for name in names.needs(t.get("limits", "")))
+    counted = {name: number(limit, field) for name, limit in s.limits.items() if field in limit}
+    right = {name: count for name, count in needed.items() if name in s.limits}
+    yield from _compare(counted, right, f"{field} of limits", _slack(s))
+
+
+def groups(s: Snapshot) -> Iterator[Breach]:
+    """C1: a limit made by a submit ends when nothing holds it or waits for it."""
     for name, limit in s.limits.items():
         if "group" in limit and not (number(limit, "used") or "waiting" in limit or "delayed" in limit):
             yield Breach("C1", f"limit {name} was made by a submit, and nothing needs it any more", name)

@@ -156,10 +156,20 @@ def _free(limit: Fields, lot: Lot) -> int:
 def patience(s: Snapshot) -> Iterator[Breach]:
     """S10: each sub-queue of several limits is watched once: it may ask for a hold, or they are nested."""
     asking, nested = s.zset("patience"), s.zset("nested")
-    for sub in s.queues:
-        if len(needs_of(sub)) >= 2 and (sub in asking) == (sub in nested):
+    for sub, members in s.queues.items():
+        if len(needs_of(sub)) < 2:
+            continue
+        if (sub in asking) == (sub in nested):
             where = "twice" if sub in asking else "nowhere"
             yield Breach("S10", f"sub-queue {sub} needs several limits, but is watched {where}", sub)
+        arrival = number(s.tasks.get(_first(members)[1], {}), "arrival")
+        if sub in asking and asking[sub] < arrival:
+            sentence = (
+                f"sub-queue {sub} may ask for a hold at {asking[sub]:.0f}, before its head came at {arrival}"
+            )
+            yield Breach("S10", sentence, sub)
+        if nested.get(sub, 0) > number(s.meta, "overlap_changes"):
+            yield Breach("S10", f"sub-queue {sub} is nested after a change of limits that never was", sub)
     for sub in [*asking, *nested]:
         if sub not in s.queues or len(needs_of(sub)) < 2:
             yield Breach("S10", f"{sub} is watched for a hold, but is no sub-queue of several limits", sub)

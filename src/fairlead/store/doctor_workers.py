@@ -33,15 +33,16 @@ def profiles(s: Snapshot) -> Iterator[Breach]:
     """S10: profiles count their workers, and each route is seen by exactly the profiles that serve it."""
     known = s.hash("profiles")
     texts = {field[2:]: text for field, text in known.items() if field.startswith("t:")}
-    listed = Counter(
-        record["profile"] for record in s.hashes.get("worker", {}).values() if "profile" in record
-    )
-    for profile in texts:
-        if number(known, f"n:{profile}") != listed[profile]:
-            counted = number(known, f"n:{profile}")
+    listed = s.hash("listed")
+    counts = Counter(listed.values())
+    for profile in sorted(texts.keys() | counts.keys()):
+        if (counted := number(known, f"n:{profile}")) != counts[profile]:
             yield Breach(
-                "S10", f"profile {profile} counts {counted} workers, it has {listed[profile]}", profile
+                "S10", f"profile {profile} counts {counted} workers, it has {counts[profile]}", profile
             )
+    for worker, record in s.hashes.get("worker", {}).items():
+        if (have := listed.get(worker)) != (right := record.get("profile")):
+            yield Breach("S10", f"worker {worker} has profile {right}, but is listed with {have}", worker)
     joining = {field[2:] for field in known if field.startswith("j:")}
     for route, audience in s.hash("routes").items():
         members = set(filter(None, s.hash("audiences").get(audience, "").split(",")))
@@ -69,7 +70,7 @@ def nobody_idles(s: Snapshot) -> Iterator[Breach]:
         for w in workers
         if "idle" in w and s.now - number(w, "seen") <= number(s.meta, "worker_ttl")
     }
-    if not idle & live or number(s.meta, "alarm") <= s.now:  # time itself has something to do first
+    if not idle & live or 0 < number(s.meta, "alarm") <= s.now:  # time itself has something to do first
         return
     for sub in s.queues:
         audience = s.hash("audiences").get(s.hash("routes").get(names.route_of(sub), ""), "").split(",")

@@ -89,8 +89,9 @@ LIVE = (
     Key("leases", "zset", "tasks (and lease:<id> without a task) by the instant their units are freed"),
     Key("refills", "zset", "lots of rate limits by the instant they have room again"),
     Key("running", "zset", "tasks a worker holds; score 0: base high, 1: not", of="worker"),
+    Key("listed", "hash", "worker -> its profile, of those that may be given something"),
     Key("idle", "hash", "idle line -> how many workers wait in it"),
-    Key("idlers", "zset", "idle workers of one line, by their last claim", of="line"),
+    Key("idlers", "zset", "idle workers of one line, by their last sign", of="line"),
 )
 
 #: Gone by themselves.

@@ -218,7 +218,10 @@ def _places(before: Snapshot | None) -> set[str]:
     for sub, home in before.hash("home").items():
         names |= {f"queue:{sub}", f"subs:{route_of(sub)}"}
         if stands := cut_home(home):
-            names.add(f"parked:{stands.where}" if stands.is_parked else f"heads:{stands.where}")
+            lot, _, lane = stands.where.rpartition("@")
+            names.add(f"heads:{lane}")  # of a lot, for its marker
+            if lot:
+                names.add(f"parked:{stands.where}")
     names |= {f"lots:{name}" for name in before.limits}
     names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
     return names.union(key for key in before.present if split(key)[0] not in TIMED)

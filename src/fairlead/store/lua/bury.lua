@@ -20,6 +20,8 @@ local function bury(id, seen)
     workers.not_idle(record)
     profiles.unlist(record)
     put(record, "called", nil)
+  else
+    workers.forget_lost(id)
   end
   if called then waking.pass_on(called) end -- it will not answer the call
   return {id, seen, running}
@@ -43,7 +45,8 @@ if mark < silent then
   for i = 1, #found, 2 do lost[#lost + 1] = bury(found[i], found[i + 1]) end
   if #found > 0 then put(act.meta, "buried", upto) end
 end
-write({"ZREMRANGEBYSCORE", keys.workers, "-inf", now - HOUR})
+local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
+write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
 audiences.tidy(now)
 waking.settle_and_commit()
 return {"ok", lost}

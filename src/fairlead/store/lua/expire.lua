@@ -44,7 +44,7 @@ local function end_leases_of(dead)
     count = count + 1
   end
   local holds_more = first(running) ~= nil
-  if record then take_out(record, holds_more) end
+  if record then take_out(record, holds_more) else workers.forget_lost(dead) end
   return count, holds_more
 end
 

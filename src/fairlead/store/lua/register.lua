@@ -9,7 +9,11 @@ local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local me = workers.record(worker) or hash(keys.worker(worker))
+local me = workers.record(worker)
+if not me then
+  me = hash(keys.worker(worker))
+  workers.forget_lost(worker)
+end
 me.id = worker
 workers.not_idle(me)
 for field, value in pairs(cmsgpack.unpack(facts)) do put(me, field, value) end

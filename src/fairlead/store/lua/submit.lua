@@ -2,7 +2,7 @@
 --
 -- ARGV     tasks clock
 -- RETURNS  ok { ok <id> <state> <position and limits without room, when queued> | exists <id> <state> <priorities, when its record is gone> | conflict
---          | invalid <field> <code> <message> | queue_full <setting> <waiting> <ms in which a task ends or ""> }... | uninitialised
+--          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> }... | uninitialised
 
 local begin = acts.begin
 

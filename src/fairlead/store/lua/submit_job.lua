@@ -2,7 +2,7 @@
 --
 -- ARGV     request clock
 -- RETURNS  ok <id> <status> | exists <id> <status> <priority, when its record is gone> | conflict
---          | invalid <field> <code> <message> | queue_full <setting> <waiting> <ms in which a task ends or ""> | uninitialised
+--          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
 
 local int = unit.int
 local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count

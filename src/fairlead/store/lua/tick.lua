@@ -2,7 +2,7 @@
 --
 -- ARGV     name previous tick task clock
 -- RETURNS  ok { ok <id> <state> | exists <id> <state> <priorities, when its record is gone> | passed | conflict | invalid <field> <code> <message>
---          | queue_full <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
+--          | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
 
 local hash, get, put = hashes.hash, hashes.get, hashes.put
 local begin = acts.begin

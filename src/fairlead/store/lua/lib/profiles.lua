@@ -94,6 +94,7 @@ function profiles.list(worker)
   if before == id then return id end
   if before then profiles.unlist(worker) end
   put(worker, "profile", id)
+  put(hash(keys.listed), worker.id, id)
   audiences.count_workers(id, 1)
   put(hash(keys.profiles), "z:" .. id, nil)
   if is_new then
@@ -104,12 +105,19 @@ function profiles.list(worker)
   return id
 end
 
--- It is given nothing more: it drains, is dead, or has left. Its profile stays for the next one.
-function profiles.unlist(worker)
-  local id = get(worker, "profile")
+-- Worker `name` has no profile any more. That stays for the next one.
+function profiles.uncount(name)
+  local listed = hash(keys.listed)
+  local id = get(listed, name)
   if not id then return end
-  put(worker, "profile", nil)
+  put(listed, name, nil)
   if audiences.count_workers(id, -1) <= 0 then put(hash(keys.profiles), "z:" .. id, act.instant) end
+end
+
+-- It is given nothing more: it drains, is dead, or has left.
+function profiles.unlist(worker)
+  put(worker, "profile", nil)
+  profiles.uncount(worker.id)
 end
 
 -- Forgets a profile that nobody has had since `instant`, one at a time.

@@ -1,6 +1,6 @@
 -- Workers: their records, and the lines of those that wait for work.
 --
--- An idle worker stands in the line of its profile, by the instant of its last claim. Each comes back within seconds, so those that
+-- An idle worker stands in the line of its profile, by the instant of its last sign. Each gives one within seconds, so those that
 -- died in the line are simply too old to be found.
 
 local int, write = unit.int, unit.write
@@ -24,6 +24,8 @@ function workers.heard_of(worker, now)
   put(worker, "seen", now)
   worker.ttl = HOUR + setting("worker_ttl")
   add(ordered(keys.workers), worker.id, now)
+  local line = get(worker, "idle")
+  if line then add(ordered(keys.idlers(line)), worker.id, now) end
 end
 
 -- It waits no more. If it watched the alarm, another one has to.
@@ -44,6 +46,19 @@ function workers.forget(worker)
   profiles.unlist(worker)
   for field in pairs(worker.known) do put(worker, field, nil) end
   remove(ordered(keys.workers), worker.id)
+end
+
+-- Its record has run out while nobody looked: it waits in no line, is counted nowhere, and was named for the last time.
+function workers.forget_lost(id)
+  local idle = whole(keys.idle)
+  for line in pairs(idle and idle.known or NONE) do
+    if call("ZSCORE", keys.idlers(line), id) then
+      remove(ordered(keys.idlers(line)), id)
+      change_count(idle, line, -1)
+    end
+  end
+  profiles.uncount(id)
+  remove(ordered(keys.workers), id)
 end
 
 -- `takes`: the lease (ms) under which it takes what it is handed; nil: it wants to be called, and claims by itself.
