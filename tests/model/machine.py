@@ -34,7 +34,7 @@ from fairlead.store.workers import TAKE
 from fairlead.task import NewTask as Asked
 from fairlead.task import Task
 from tests.connections import connected
-from tests.model.wishes import LIMITS, TYPES, WEIGHTS, Wish, wish
+from tests.model.wishes import CUSTOMERS, LIMITS, TYPES, WEIGHTS, Wish, wish
 from tests.reading import events_of
 
 LEASE = 20_000
@@ -111,9 +111,11 @@ class Machine(RuleBasedStateMachine):
             lambda: self.twin.set_limit("api", count=10, period_ms=10_000, burst=burst, now=self.now),
             self.store.limits.set("api", Rate(count=10, period_seconds=10, burst=burst)),
         )
-        self.register("w0", frozenset({"gpu", "big"}), None, 4, 1)
+        for name in CUSTOMERS:
+            self.set_slots(name, 1)
+        self.register("w0", frozenset({"gpu", "big"}), frozenset(TYPES), 4, 1)
         self.register("w1", frozenset({"gpu"}), frozenset({"render"}), 2, 0)
-        self.register("w2", frozenset(), None, 2, 1)
+        self.register("w2", frozenset(), frozenset(TYPES), 2, 1)
 
     def set_slots(self, name: str, count: int) -> None:
         self.both(
@@ -250,10 +252,12 @@ class Machine(RuleBasedStateMachine):
             for number in range(finished):
                 if (chosen := self.some(number, State.EXECUTING)) is not None:
                     fence, holder = self.fence_of(chosen, stale=False), self.named(chosen, HOLDER)
+                    following = self.following(chosen)
                     self.both(
-                        partial(self.twin.complete, chosen, fence, self.now, worker=holder),
+                        partial(self.twin.complete, chosen, fence, self.now, following, holder),
                         self.store.complete(holder, Completed(chosen, fence)),
                     )
+                    self.note_following(following)
 
     def some(self, number: int, *states: State) -> str | None:
         chosen = [i for i in self.ids if not states or self.twin.tasks[i].state in states]
@@ -284,12 +288,23 @@ class Machine(RuleBasedStateMachine):
         new = NewTask(
             id=after.task_id, type="render", base=2, limits={"one": 1}, timeout=900_000, max_retries=2
         )
+        following = self.following(chosen)
         self.both(
-            lambda: self.twin.complete(chosen, fence, self.now, [new] if follow else (), worker),
+            lambda: self.twin.complete(
+                chosen, fence, self.now, [*([new] if follow else ()), *following], worker
+            ),
             self.store.complete(worker, Completed(chosen, fence, {"n": number}, [after] if follow else ())),
         )
         if after.task_id in self.twin.tasks:
             self.ids.append(after.task_id)
+        self.note_following(following)
+
+    def following(self, task_id: str) -> list[NewTask]:
+        """What the store queues by itself when this task is completed: the next step of its job."""
+        return []
+
+    def note_following(self, following: list[NewTask]) -> None:
+        self.ids += [new.id for new in following if new.id in self.twin.tasks and new.id not in self.ids]
 
     @rule(
         number=st.integers(0, 99),
@@ -368,7 +383,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 99))
     def replay(self, number: int) -> None:
-        if (chosen := self.some(number, State.FAILED, State.DEAD_LETTER, State.COMPLETED)) is not None:
+        chosen = self.some(number, State.FAILED, State.DEAD_LETTER, State.COMPLETED)
+        if chosen is not None and self.twin.tasks[chosen].job is None:
             self.both(lambda: self.twin.replay(chosen, self.now), self.store.replay(chosen))
 
     @rule(name=st.sampled_from(LIMITS[:3]), count=st.integers(0, 5))

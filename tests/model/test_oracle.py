@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.model.fleet import Fleet
 from tests.model.machine import Machine
 from tests.servers import running
 
@@ -13,7 +14,7 @@ def test_the_store_chooses_and_remembers_exactly_as_the_rules_say() -> None:
     with running("valkey") as server, asyncio.Runner() as runner:
         Machine.url, Machine.loop, Machine.claims = server.url, runner.get_loop(), 0
         run_state_machine_as_test(
-            Machine,
+            Fleet,
             settings=settings(
                 max_examples=120,
                 stateful_step_count=60,

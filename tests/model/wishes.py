@@ -8,7 +8,9 @@ from fairlead.rules import NewTask
 from fairlead.task import NewTask as Asked
 
 LIMITS = ("one", "two", "gpu", "api")
+CUSTOMERS = tuple(f"customer{number}" for number in range(9))  # each a limit of one slot
 TYPES = ("render", "chat")
+UNSERVED = "unserved"  # a type that only a worker that may come serves
 CAPABILITIES = (frozenset[str](), frozenset({"gpu"}), frozenset({"gpu", "big"}))
 WORDS = ("high", "medium", "low")
 WEIGHTS = {"bob": 2.0, "eve": 0.3}
@@ -25,7 +27,14 @@ NEEDS: tuple[dict[str, int], ...] = (
     {"api": 1},
     {"api": 2, "one": 1},
     {"one": 1, "two": 1, "gpu": 1, "api": 1},
+    {"gpu": 1, "api": 1},
+    *({"gpu": 1, customer: 1} for customer in CUSTOMERS),
+    {"one": 1, "two": 1, "customer0": 1},
 )
+
+
+def account(tenant: str, user: str) -> str:
+    return f"{len(tenant)}:{tenant}:{user}" if tenant or user else ""
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,8 @@ class Wish:
 
     kind: str
     priority: int
-    fair: str
+    fair: str  #: a user
+    tenant: str
     needs: dict[str, int]
     capabilities: frozenset[str]
     delay: int | None
@@ -47,6 +57,7 @@ class Wish:
             task_type=self.kind,
             priority=WORDS[self.priority],
             user_id=self.fair or None,
+            tenant=self.tenant or None,
             limits=self.needs,
             required_capabilities=tuple(self.capabilities),
             delay_seconds=self.delay and self.delay / 1000,
@@ -58,7 +69,7 @@ class Wish:
             id=asked.task_id,
             type=self.kind,
             base=self.priority,
-            fair=self.fair,
+            fair=account(self.tenant, self.fair),
             weight=WEIGHTS.get(self.fair, 1.0),
             limits=self.needs,
             capabilities=self.capabilities,
@@ -72,9 +83,10 @@ class Wish:
 
 wish = st.builds(
     Wish,
-    kind=st.sampled_from(TYPES),
+    kind=st.sampled_from([*TYPES, *TYPES, UNSERVED]),
     priority=st.integers(0, 2),
     fair=st.sampled_from(["", "ann", "bob", "eve"]),
+    tenant=st.sampled_from(["", "", "acme"]),
     needs=st.sampled_from(NEEDS),
     capabilities=st.sampled_from(CAPABILITIES),
     delay=st.sampled_from([None, None, None, 500, 5_000]),

@@ -181,7 +181,7 @@ def test_what_was_learnt_changes_the_spacing_of_later_submits_only() -> None:
 
 def test_a_job_is_charged_for_all_its_steps_when_it_is_submitted() -> None:
     twin = twin_with_one_worker(Policy())
-    job = twin.begin_job("a", 1.0, Priority.MEDIUM, 3)
+    job = twin.begin_job("j", "a", 1.0, Priority.MEDIUM, 3)
     assert job == [(0, 1), (100_000, 2), (200_000, 3)]
     twin.submit(NewTask("step0", "k", fair="a", reserved=job[0]), 0)
     twin.submit(NewTask("later", "k", fair="a"), 0)
@@ -196,14 +196,14 @@ def test_a_job_is_charged_for_all_its_steps_when_it_is_submitted() -> None:
 
 def test_the_end_of_a_busy_period_forgives_nothing_while_a_job_has_steps_to_come() -> None:
     twin = twin_with_one_worker(Policy())
-    job = twin.begin_job("a", 1.0, Priority.MEDIUM, 9)
+    job = twin.begin_job("j", "a", 1.0, Priority.MEDIUM, 9)
     twin.submit(NewTask("step0", "k", fair="a", reserved=job[0]), 0)
     start(twin, 0)
     for number in range(3):
         twin.submit(NewTask(f"b{number}", "k", fair="b"), 0)
     twin.submit(NewTask("step1", "k", fair="a", reserved=job[1]), 0)
     assert [start(twin, 0) for _ in range(2)] == ["b0", "step1"]
-    twin.end_job()
+    twin.jobs.clear()  # it has ended
     assert [start(twin, 0) for _ in range(2)] == ["b1", "b2"]
     assert twin.shares.ledger(Place.MEDIUM).fin == {}
 

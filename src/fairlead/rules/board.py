@@ -8,7 +8,7 @@ from fairlead.rules.holds import heads
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.retry import RetryDecision, after_crash, after_failure
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
-from fairlead.states import State
+from fairlead.states import TERMINAL, State
 
 
 class Board:
@@ -25,7 +25,7 @@ class Board:
         self.delayed: dict[str, Task] = {}
         self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
         self.touched: set[str] = set()  #: sub-queues whose head may have changed
-        self.jobs_open = 0  #: those that have not ended: their later steps have tags reserved
+        self.jobs: dict[str, int] = {}  #: those that have not ended, and how many of their steps have not
         self.last_seq = 0
         self.last_fence = 0
 
@@ -77,7 +77,7 @@ class Board:
         self.touched.add(task.sub_queue)
         self.ledger.end_hold(task, started)
         ledger = self.shares.name(task.place)
-        if not self.jobs_open and not any(self.shares.name(t.place) == ledger for t in self.queued.values()):
+        if not self.jobs and not any(self.shares.name(t.place) == ledger for t in self.queued.values()):
             self.shares.ledger(task.place).run_dry()
 
     def delay(self, task: Task, run_at: int) -> None:
@@ -126,6 +126,13 @@ class Board:
     def note(self, task: Task, decision: RetryDecision, code: str) -> None:
         task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
         task.state, task.error_code = decision.state, code
+        if task.state in TERMINAL:
+            self.end_job(task)
+
+    def end_job(self, task: Task) -> None:
+        """A step failed for good, or was cancelled."""
+        if task.job is not None:
+            self.jobs.pop(task.job, None)
 
     def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
         self.note(task, decision, code)

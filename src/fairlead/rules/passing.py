@@ -50,6 +50,7 @@ def promote(board: Board, now: int) -> None:
     for _, task in _due(_patience_ends(board), now, batch):
         board.leave(task)
         task.state, task.error_code = State.FAILED, "RESOURCE_EXHAUSTED"
+        board.end_job(task)
     for place, better_place in STEPS.items():
         due = [(at, task) for at, task in _promotions(board, place) if at <= now]
         due.sort(key=lambda pair: (pair[0], pair[1].seq))  # those that came together, in the order they came

@@ -106,16 +106,13 @@ class Twin(Board):
             self.delay(task, task.run_at)
         return task
 
-    def begin_job(self, fair: str, weight: float, base: int, steps: int) -> list[tuple[int, int]]:
+    def begin_job(self, job: str, fair: str, weight: float, base: int, steps: int) -> list[tuple[int, int]]:
         """A job is charged for all its steps when it is submitted: tag and seq of each."""
-        self.jobs_open += 1
+        self.jobs[job] = steps
         stride = self.shares.stride(fair, weight)
         tag = self.shares.ledger(Place.native(Priority(base))).reserve(fair, stride, steps)
         seq = self.next_seq(steps)
         return [(tag + step * stride, seq + step) for step in range(steps)]
-
-    def end_job(self) -> None:
-        self.jobs_open -= 1
 
     def claim(self, worker_id: str, want: int, lease_ms: int, now: int) -> list[str]:
         worker = self._alive(worker_id, now)
@@ -166,6 +163,10 @@ class Twin(Board):
         self.free(task)
         self.shares.learn(task.fair, now - task.started)
         task.state, task.reported, task.error_code = State.COMPLETED, fence, None
+        if task.job in self.jobs:
+            self.jobs[task.job] -= 1
+            if not self.jobs[task.job]:
+                self.end_job(task)
         for new in follow:
             self.submit(new, now)
 
@@ -212,6 +213,7 @@ class Twin(Board):
         elif task.state is State.EXECUTING:
             task.stopping, task.fence = task.fence, self.next_fence(now)
         task.state = State.CANCELLED
+        self.end_job(task)
         return task.state
 
     def replay(self, task_id: str, now: int) -> None:

@@ -68,6 +68,7 @@ class NewTask:
     max_wait: int | None = None
     arrival: int | None = None  #: of a later step: when its job was submitted
     reserved: tuple[int, int] | None = None  #: of a step: tag and seq, reserved when its job was submitted
+    job: str | None = None
 
 
 @dataclass
@@ -90,6 +91,7 @@ class Task:
     tag: int = 0
     seq: int = 0
     reserved: tuple[int, int] | None = None
+    job: str | None = None
     fence: int = 0  #: of the newest lease; nobody else may report
     worker: str | None = None
     started: int = 0
@@ -119,6 +121,7 @@ class Task:
             state=State.DELAYED if eligible > now else State.QUEUED,
             arrival=eligible if new.arrival is None else new.arrival,
             reserved=new.reserved,
+            job=new.job,
             run_at=eligible if eligible > now else None,
             wait_until=None if new.max_wait is None else eligible + new.max_wait,
         )

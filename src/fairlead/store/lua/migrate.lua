@@ -1,4 +1,4 @@
--- Bring a namespace of schema 2 to schema 3, step by step; whoever opens it may do any of them. No other act runs meanwhile.
+-- Bring a namespace of schema 1 or 2 to schema 3, step by step; whoever opens it may do any of them. No other act runs meanwhile.
 --
 --   begin    set the old indexes aside: {drop = {key...}, jobs_open = count}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
@@ -23,6 +23,7 @@ local function set_aside(key, as)
 end
 
 local function begin(what)
+  if number(act.meta, "schema") == 1 then write({"UNLINK", keys.events}) end -- its entries had another form
   for _, place in ipairs(choice.PLACES) do set_aside(keys.age(place), place) end
   set_aside(keys.prefix .. "delayed", "delayed")
   local drop = {"UNLINK", keys.home}
@@ -96,7 +97,7 @@ local function list_ended(found)
   end
 end
 
-local is_old = number(act.meta, "schema") == 2
+local is_old = number(act.meta, "schema") < 3
 if not is_old and not get(act.meta, "migrating") then return {"ok", 0} end -- somebody else was faster
 local more = 0
 if step == "begin" and is_old then

@@ -70,13 +70,15 @@ local function units_of(needed, name)
   end
 end
 
--- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
+-- A limit has more room: for each of its lots that is shown as many workers as tasks fit into the units that got free, but one at
+-- least: what lay free before may be enough only together with them.
 local function wake_for_freed(name, units, promised)
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
-    local needed, _, lane = names.cut_lot(lot)
+    local needed, own, lane = names.cut_lot(lot)
     local each = units_of(needed, name)
-    local count = get(hash(keys.markers), lot) and waiting_in(lot) or 0
-    while count > 0 and units - (promised[name] or 0) >= each do
+    local count = get(hash(keys.markers), lot) and math.min(waiting_in(lot), math.max(1, math.floor(units / each))) or 0
+    local room = limits.room(limits.of(name), subs.class(lane), own == "!")
+    while count > 0 and room - (promised[name] or 0) >= each do
       if not wake_one(lane) then break end
       promised[name] = (promised[name] or 0) + each
       count = count - 1
