@@ -107,6 +107,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_workers.nobody_idles,
     doctor_limits.within_capacity,
     doctor_counts.places,
+    doctor_counts.others,
     doctor_counts.what_waits,
     doctor_counts.groups,
     doctor_places.patience,

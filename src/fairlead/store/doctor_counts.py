@@ -41,6 +41,18 @@ def places(s: Snapshot) -> Iterator[Breach]:
             yield Breach("C1", f"age:{place} is not what the queues of {place} hold", f"age {place}")
 
 
+def others(s: Snapshot) -> Iterator[Breach]:
+    """C1: the other counts of meta, by which acts know what they need not look for."""
+    right = {
+        "delayed": sum(map(len, s.sets.get("delayed", {}).values())),
+        "wide_sub_queues": sum(len(names.needs_of(sub)) > 1 for sub in s.queues),
+        "idle_workers": sum(map(len, s.sets.get("idlers", {}).values())),
+    }
+    for name, count in right.items():
+        if number(s.meta, name) != count:
+            yield Breach("C1", f"meta counts {number(s.meta, name)} {name}, there are {count}", name)
+
+
 def what_waits(s: Snapshot) -> Iterator[Breach]:
     """C1: what waits is counted for its owner, for the kinds of its tenant, and for each limit it needs."""
     queued, delayed = _records(s, s.queues), _records(s, s.sets.get("delayed", {}))

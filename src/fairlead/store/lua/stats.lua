@@ -31,4 +31,4 @@ for bucket = math.floor(now / 10000) - 5, math.floor(now / 10000) do
   local counts = call("HGETALL", keys.recent(int(bucket)))
   for i = 1, #counts, 2 do ended[#ended + 1] = {counts[i], counts[i + 1]} end
 end
-return {"ok", int(now), places, list, ended, backlog.stored_delayed(), get(act.meta, "lost") or "0", get(act.meta, "missing_records") or "0"}
+return {"ok", int(now), places, list, ended, backlog.delayed(), get(act.meta, "lost") or "0", get(act.meta, "missing_records") or "0"}

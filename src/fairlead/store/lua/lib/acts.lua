@@ -19,7 +19,6 @@ function acts.new()
     left_limits = {}, -- limits that a task or a lease let go of: some end with it
     touched_subs = {}, ages = {},
     entered_subs = {}, -- sub-queue -> tasks that entered it in this act
-    newly_delayed = 0, delayed_before = nil,
     idlers = {}, idlers_read = {}, -- idle line -> workers found in it
     ledgers = {}, known_types = {}, submitted_keys = {}, new_kinds = {},
     newly_finished = {}, newly_dead = {}, newly_dead_jobs = {}, -- entries that this act adds to the lists of what has ended

@@ -6,8 +6,7 @@ local setting = acts.setting
 
 -- Queued or delayed, with those of this act.
 local function waiting_in_all()
-  act.delayed_before = act.delayed_before or backlog.stored_delayed()
-  return act.delayed_before + act.newly_delayed + positions.standing_in_all()
+  return backlog.delayed() + positions.standing_in_all()
 end
 
 -- The ms in which one task ends, by those of the last minute: so soon there may be a place. "" when none ended.

@@ -18,18 +18,15 @@ end
 -- Counted for its place (without one it is delayed), its owner, its tenant's kinds of tasks, and the limits it needs.
 function backlog.count(t, by, place)
   local known = t.known
-  if place then change_count(act.meta, "queued_" .. place, by) end
+  change_count(act.meta, place and "queued_" .. place or "delayed", by)
   local owner = backlog.owner_of(known.tenant, known.user_id)
   if owner then change_count(hash(keys.waiting), owner, by) end
   change_count(hash(keys.kinds("=" .. (known.tenant or ""))), names.route(known.type, known.capabilities or ""), by)
   if known.limits then limits.count(known.limits, by, place and "waiting" or "delayed") end
 end
 
--- How many were delayed before this act.
-function backlog.stored_delayed()
-  local count = 0
-  for priority = 0, 2 do count = count + call("ZCARD", keys.delayed(priority)) end
-  return count
+function backlog.delayed()
+  return number(act.meta, "delayed") or 0
 end
 
 -- Its number keeps the order of those that are due at the same instant.
@@ -39,13 +36,11 @@ function backlog.delay_until(t, instant)
   put(t, "run_at", instant)
   put(t, "seq", seq)
   add(ordered(keys.delayed(t.known.priority)), names.member(seq, t.id), instant)
-  act.newly_delayed = act.newly_delayed + 1
   backlog.count(t, 1)
   start_at(instant)
 end
 
 function backlog.end_delay(t)
   remove(ordered(keys.delayed(t.known.priority)), names.member(number(t, "seq"), t.id))
-  act.newly_delayed = act.newly_delayed - 1
   backlog.count(t, -1)
 end

@@ -3,7 +3,7 @@
 -- The word may be lost, so the worker says with each claim of what it was handed it has heard, and is given the rest again.
 
 local int = unit.int
-local hash, whole, get, number, put, put_all = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
+local hash, get, number, put, put_all = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.put_all
 local ordered, first = sets.ordered, sets.first
 local setting, alarm_at = acts.setting, acts.alarm_at
 
@@ -33,7 +33,7 @@ end
 -- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
 -- It would be chosen, so it need not be put in line and taken out again.
 function handover.offer_straight(t, place)
-  if positions.standing_in_all() > 0 or not whole(keys.idle) then return nil end
+  if positions.standing_in_all() > 0 or not workers.anybody_idle() then return nil end
   local sub = subs.of(place, t)
   if limits.blocking(sub) then return nil end
   local me = waking.idler_for(subs.lane(sub))

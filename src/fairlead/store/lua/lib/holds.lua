@@ -105,6 +105,7 @@ end
 
 -- Ends what no longer helps anybody, or has lasted long enough: it may ask again after as long as it lasted.
 function holds.review(now)
+  if not get(act.meta, "wide_sub_queues") then return end
   local known = whole(keys.holds)
   for _, sub in ipairs(known and types.sorted_keys(known.known) or NONE) do
     local since = hold_of(sub)
@@ -155,12 +156,14 @@ end
 
 -- Is there anything to do for a claim before it chooses?
 function holds.are_due(now)
+  if not get(act.meta, "wide_sub_queues") then return false end
   local _, asks = first(ordered(keys.patience))
   local _, checked = first(ordered(keys.nested))
   return asks and asks <= now or checked and checked < overlap_changes() or whole(keys.holds) ~= nil
 end
 
 function holds.make(now)
+  if not get(act.meta, "wide_sub_queues") then return end -- nobody needs several limits
   holds.review(now)
   check_nested()
   for _, sub in ipairs(up_to(ordered(keys.patience), now, ASK_AT_ONCE)) do

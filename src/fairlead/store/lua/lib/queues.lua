@@ -103,7 +103,9 @@ end
 -- Of those that need several limits: a limit that many of them need is waited for in common.
 local function count_sub_queue(sub, by)
   local list = subs.needs(sub)
-  for _, need in ipairs(#list > 1 and list or NONE) do change_count(limits.of(need.name), "sub_queues", by) end
+  if #list < 2 then return end
+  for _, need in ipairs(list) do change_count(limits.of(need.name), "sub_queues", by) end
+  change_count(act.meta, "wide_sub_queues", by)
 end
 
 -- One that cannot start now is parked at once: a claim need not look at it, and a rate knows when it is worth coming back.

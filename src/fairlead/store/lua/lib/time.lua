@@ -51,7 +51,7 @@ end
 -- Its record is gone.
 local function drop_missing(delayed, member)
   remove(delayed, member)
-  act.newly_delayed = act.newly_delayed - 1
+  hashes.change_count(act.meta, "delayed", -1)
   acts.next_number("missing_records")
 end
 

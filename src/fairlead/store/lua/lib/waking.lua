@@ -1,7 +1,7 @@
 -- Waking idle workers for new work: for as many tasks as came or got room in this act. A worker that is called and leaves
 -- something startable behind calls the next one (the baton), so none is forgotten when a call meets a worker that does something else.
 
-local get, number, put, whole = hashes.get, hashes.number, hashes.put, hashes.whole
+local get, number, put = hashes.get, hashes.number, hashes.put
 local load_fields, hash = hashes.load_fields, hashes.hash
 local ordered, members = sets.ordered, sets.members
 
@@ -89,7 +89,7 @@ end
 -- For what entered its sub-queue in this act and can start now, and for units that got free. And the one that watches the alarm, or
 -- another one instead, learns from its claim when to look again.
 function waking.wake()
-  if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not whole(keys.idle) then return end
+  if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not workers.anybody_idle() then return end
   local promised = {} -- limit -> units that workers were woken for
   for sub, count in pairs(act.entered_subs) do wake_for(sub, count, promised) end
   for name, units in pairs(act.freed) do wake_for_freed(name, units, promised) end
@@ -101,7 +101,7 @@ end
 
 -- Workers of `profile` may have been called for something that they leave behind: calls one idle worker for the best of it.
 function waking.pass_on(profile)
-  if not whole(keys.idle) then return end
+  if not workers.anybody_idle() then return end
   local lanes = {}
   for _, lane in ipairs(choice.lanes_of(profile)) do
     for line, count in pairs(act.idle.known) do

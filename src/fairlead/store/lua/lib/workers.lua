@@ -35,6 +35,7 @@ function workers.not_idle(worker)
   remove(ordered(keys.idlers(line)), worker.id)
   put(worker, "idle", nil)
   change_count(act.idle, line, -1)
+  change_count(act.meta, "idle_workers", -1)
   if get(act.meta, "watcher") == worker.id then
     put(act.meta, "watcher", nil)
     act.tell_time = true
@@ -66,8 +67,14 @@ function workers.set_idle(worker, open, takes, now)
   local line = names.idle_line(get(worker, "profile"), open)
   add(ordered(keys.idlers(line)), worker.id, now)
   change_count(act.idle, line, 1)
+  change_count(act.meta, "idle_workers", 1)
   put(worker, "idle", line)
   put(worker, "takes", takes or nil)
+end
+
+-- Does anybody wait? Then the lines are known.
+function workers.anybody_idle()
+  return get(act.meta, "idle_workers") and whole(keys.idle) ~= nil
 end
 
 -- One idle worker of all learns when to look again. Is it this one?
