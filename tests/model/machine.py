@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
 
     def hear(self) -> None:
         """A worker that waits may have been handed a task: the very one that it would have claimed."""
-        for worker in WORKERS:
+        for worker in list(self.twin.workers):
             while word := self.wait(self.next_word(worker)):
                 if word.startswith(TAKE):
                     task = handed_by(word.removeprefix(TAKE)).task
