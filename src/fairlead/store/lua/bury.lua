@@ -15,7 +15,7 @@ if not now then return {"uninitialised"} end
 
 local function bury(id, seen)
   local running, record = call("ZCARD", keys.running(id)), workers.record(id)
-  local called = record and get(record, "called") and get(record, "profile")
+  local called = record and get(record, "called")
   if record then
     workers.not_idle(record)
     profiles.unlist(record)
@@ -23,7 +23,7 @@ local function bury(id, seen)
   else
     workers.forget_lost(id)
   end
-  if called then waking.pass_on(called) end -- it will not answer the call
+  if called then waking.pass_on() end -- it will not answer the call
   return {id, seen, running}
 end
 

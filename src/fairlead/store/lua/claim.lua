@@ -84,7 +84,7 @@ local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks befo
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 queues.settle()
 waking.wake()
-if #offer.ids > 0 or was_called then waking.pass_on(profile) end
+if #offer.ids > 0 or was_called then waking.pass_on() end
 if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
 commit()
 local alarm = (watches or wait == "0") and get(act.meta, "alarm") or ""

@@ -13,13 +13,13 @@ if not now then return {"uninitialised"} end
 local me = workers.record(worker)
 if not me then return {"unknown_worker"} end
 local busy = call("ZCARD", keys.running(worker))
-local was_called = get(me, "called") and get(me, "profile")
+local was_called = get(me, "called")
 if gone == "1" then
   if busy > 0 then return {"busy", int(busy)} end
   workers.forget(me)
 else
   workers.drain(me)
 end
-if was_called then waking.pass_on(was_called) end -- it will not answer the call
+if was_called then waking.pass_on() end -- it will not answer the call
 commit()
 return {"ok"}

@@ -14,7 +14,7 @@ if not now then return {"uninitialised"} end
 
 -- Before anybody is woken: the dead one would be the wrong one.
 local function take_out(dead, holds_more)
-  local called = get(dead, "called") and get(dead, "profile")
+  local called = get(dead, "called")
   if not holds_more then
     workers.forget(dead)
   else
@@ -26,7 +26,7 @@ local function take_out(dead, holds_more)
   end
   if called then -- it will not answer the call
     queues.settle()
-    waking.pass_on(called)
+    waking.pass_on()
   end
 end
 

@@ -7,6 +7,7 @@ local ordered, members = sets.ordered, sets.members
 
 local MOST_LOOKS = 16 -- at heads, to find one for the baton
 local MOST_COUNTED = 8 -- sub-queues of a lot
+local MOST_LINES = 16 -- of idle workers
 local NET = 5000 -- ms within which an idle worker claims by itself, and learns of an alarm
 
 -- May a worker of this line run something of this lane?
@@ -99,20 +100,28 @@ function waking.wake()
   if watcher then workers.call(watcher, "alarm") else wake_one() end
 end
 
--- Workers of `profile` may have been called for something that they leave behind: calls one idle worker for the best of it.
-function waking.pass_on(profile)
-  if not workers.anybody_idle() then return end
-  local lanes = {}
-  for _, lane in ipairs(choice.lanes_of(profile)) do
-    for line, count in pairs(act.idle.known) do
-      if count and tonumber(count) > 0 and line_serves(line, lane.name) then
-        lanes[#lanes + 1] = lane
-        break
+-- The lanes that those who wait can serve; of many lines some.
+local function lanes_of_idlers()
+  local lanes, seen, lines = {}, {}, 0
+  for line, count in pairs(act.idle.known) do
+    if count and tonumber(count) > 0 and lines < MOST_LINES then
+      lines = lines + 1
+      for _, lane in ipairs(choice.lanes_of((names.cut_idle_line(line)))) do
+        if not seen[lane.name] and line_serves(line, lane.name) then
+          seen[lane.name] = true
+          lanes[#lanes + 1] = lane
+        end
       end
     end
   end
-  if #lanes == 0 then return end
-  local steps = {left = MOST_LOOKS}
+  return lanes
+end
+
+-- A called worker may leave behind what it was called for, or something else that can start by now: the best of it is announced to
+-- one of those who wait for it.
+function waking.pass_on()
+  if not workers.anybody_idle() then return end
+  local lanes, steps = lanes_of_idlers(), {left = MOST_LOOKS}
   local sub, head = choice.best(lanes, true, steps)
   if sub then
     wake_one(head.lane)
