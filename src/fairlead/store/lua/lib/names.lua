@@ -5,6 +5,7 @@
 --   lane       place:audience                                where the heads of sub-queues stand that the same profiles serve
 --   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner
 --   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
+--   waiter     seq, its place, units ":" lease id              an acquire that waits, in the line of its limit
 --   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
 
@@ -73,6 +74,16 @@ end
 -- The seq of the head, "h" (heads) or "p" (parked), and the lane or the lot.
 function names.cut_home(home)
   return string.sub(home, 1, 13), string.sub(home, 14, 14), string.sub(home, 15)
+end
+
+function names.waiter(seq, place, units, id)
+  return names.member(seq, place .. int(units) .. ":" .. id)
+end
+
+-- Its place, units and lease id.
+function names.cut_waiter(member)
+  local units, id = string.match(member, "^(%d+):(.*)$", 16)
+  return string.sub(member, 14, 15), tonumber(units), id
 end
 
 -- The limit that a pause of a task type is: it has room for everybody, or for nobody.
