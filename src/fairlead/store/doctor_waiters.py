@@ -51,7 +51,8 @@ def turns(s: Snapshot) -> Iterator[Breach]:
         return
     for name, line in s.sets.get("waiters", {}).items():
         limit = s.limits.get(name, {})
-        if "deferred" in limit and s.now - number(limit, "deferred") <= CALL_MS:
+        since = limit.get("deferred", "").partition(" ")[0]
+        if since and s.now - int(since) <= CALL_MS:
             continue
         for member in islice(line, MOST_SEARCHED):
             place, units, lease = names.cut_waiter(member)

@@ -171,26 +171,25 @@ local function needs(sub, name)
   return false
 end
 
--- The first of a lot, as it would be chosen.
-local function is_better_lot(lot, lane, waiter)
+-- The first of a lot as a head, if it can start.
+local function head_of(lot, lane)
   local member, tag = first(ordered(keys.parked(lot)))
-  if not member or limits.blocking(names.about(member)) then return false end
-  local turn = choice.turn_of(lane.class, lane.promoted)
-  return choice.is_better({class = lane.class, turn = turn, tag = tag, seq = names.seq_of(member)}, waiter)
+  if not member or limits.blocking(names.about(member)) then return nil end
+  return {class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(member), lane = lane.name}
 end
 
--- Is there a task that needs this limit, ranks before the waiter and can start now on a worker that is ready?
-local function task_goes_first(limit, waiter)
+-- The head of a task that needs this limit, ranks before the waiter and can start now on a worker that is ready; nil: none.
+local function better_task(limit, waiter)
   local lanes, by_name = ready_lanes()
-  if #lanes == 0 then return false end
+  if #lanes == 0 then return nil end
   local sub, head = choice.best(lanes, true, {left = MOST_LOOKS})
-  if not sub or not choice.is_better(head, waiter) then return false end
-  if needs(sub, limit.name) then return true end
+  if not sub or not choice.is_better(head, waiter) then return nil end
+  if needs(sub, limit.name) then return head end
   for _, lot in ipairs(members(ordered(keys.lots(limit.name)))) do
     local _, _, _, lane = names.cut_lot(lot)
-    if by_name[lane] and is_better_lot(lot, by_name[lane], waiter) then return true end
+    local other = by_name[lane] and head_of(lot, by_name[lane])
+    if other and choice.is_better(other, waiter) then return other end
   end
-  return false
 end
 
 -- By time alone the limit is worth a look then. `record` is the waiter that asks again by itself: nobody else may be there.
@@ -204,13 +203,39 @@ local function revisit(limit, instant, record)
   if record.id ~= act.asker then wake(record.id) end
 end
 
+-- For which task the waiters of a limit wait, and since when; nil when they do not. It ends when units are taken.
+local function deferral(limit)
+  local since, class, turn, tag, seq, lane = string.match(get(limit, "deferred") or "", "^(%d+) (%d) (%d) (%d+) (%d+) (.*)$")
+  since = tonumber(since)
+  if not since or since > act.instant then return nil end -- none, or the clock was set back
+  return {since = since, class = tonumber(class), turn = tonumber(turn), tag = tonumber(tag), seq = seq, lane = lane}
+end
+
 local function defers(limit, record)
-  local since = number(limit, "deferred")
-  if since and since > act.instant then since = nil end -- the clock was set back
-  if since and act.instant - since >= DEFERS_FOR or not task_goes_first(limit, rank(record)) then return false end
-  put(limit, "deferred", since or act.instant)
-  revisit(limit, (since or act.instant) + DEFERS_FOR, record)
+  local own, known = rank(record), deferral(limit)
+  if known and (act.instant - known.since >= DEFERS_FOR or choice.is_better(own, known)) then return false end
+  local since = known and known.since or act.instant
+  if not known then
+    local task = better_task(limit, own)
+    if not task then return false end
+    local parts = {int(since), int(task.class), int(task.turn), int(task.tag), task.seq, task.lane}
+    put(limit, "deferred", table.concat(parts, " "))
+  end
+  revisit(limit, since + DEFERS_FOR, record)
   return true
+end
+
+-- A worker of this profile has claimed: what it left behind, it does not start.
+function acquiring.claimed_by(profile)
+  if not acquiring.anybody() then return end
+  for _, name in ipairs(up_to(ordered(keys.revisits), math.huge, MOST_LOOKS)) do
+    local limit = limits.of(name)
+    local known = deferral(limit)
+    if known and audiences.book().has[names.audience_of(known.lane)][profile] then
+      put(limit, "deferred", nil)
+      acquiring.look_at(name)
+    end
+  end
 end
 
 -- None fits: a rate has room again by time alone, first for the one that needs least.
