@@ -64,13 +64,14 @@ local function waiting_in(lot)
   return count
 end
 
--- The lots of a limit are shown again: as many workers as tasks fit into the units that got free.
+-- The lots of a limit are shown again: as many workers as tasks fit into its room, of which the units that got free may be a part.
 local function wake_for_freed(name, units, promised)
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
-    local _, each, _, lane = names.cut_lot(lot)
+    local _, each, own, lane = names.cut_lot(lot)
     each = tonumber(each)
+    local room = limits.room(limits.of(name), subs.class(lane), own == "!")
     local count = get(hash(keys.markers), lot) and waiting_in(lot) or 0
-    while count > 0 and units - (promised[name] or 0) >= each do
+    while count > 0 and room - (promised[name] or 0) >= each do
       if not wake_one(lane) then break end
       promised[name] = (promised[name] or 0) + each
       count = count - 1
