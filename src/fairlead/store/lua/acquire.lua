@@ -18,7 +18,7 @@ local is_rate = get(wanted, "kind") == "rate"
 
 -- The reply to this very request was lost: the lease is there.
 local known = leases.bare(id)
-local asked = known or acquiring.waiter(id)
+local asked = known or waiters.record(id)
 if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {"conflict"} end
 if known then return {"ok", get(known, "fence"), get(known, "until")} end
 
@@ -40,24 +40,24 @@ local function new_record()
   return record
 end
 
-local waiter = acquiring.waiter(id)
+local waiter = waiters.record(id)
 if not waiter and acquiring.may_take(wanted, class, count, waits) then
   waiter = new_record()
   acquiring.begin_lease(id, waiter, tonumber(lease))
 elseif not waiter then
-  if not waits or (number(wanted, "waiters") or 0) >= acquiring.MOST_WAITERS then return full() end
+  if not waits or (number(wanted, "waiters") or 0) >= waiters.MOST then return full() end
   waiter = new_record()
-  acquiring.enter(waiter, int(class) .. "n", account, tonumber(weight), tonumber(lease))
+  waiters.enter(waiter, int(class) .. "n", account, tonumber(weight), tonumber(lease))
 end
 
 local function is_waiting() return get(waiter, "state") == "waiting" end
 
 if is_waiting() then
   acquiring.look_at(limit)
-  if waits then acquiring.stay(waiter, tonumber(wait)) end
+  if waits then waiters.stay(waiter, tonumber(wait)) end
   acquiring.settle()
   if is_waiting() and not waits then
-    acquiring.withdraw(waiter)
+    waiters.withdraw(waiter)
     return full()
   end
 end

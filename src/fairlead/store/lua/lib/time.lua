@@ -79,9 +79,9 @@ local function end_waits(now)
   for _, id in ipairs(due) do
     remove(ordered(keys.waits), id)
     local bare = string.match(id, "^lease:(.*)$")
-    local waiter, t = bare and acquiring.waiter(bare), not bare and leases.task(id)
+    local waiter, t = bare and waiters.record(bare), not bare and leases.task(id)
     if waiter then
-      acquiring.withdraw(waiter)
+      waiters.withdraw(waiter)
     elseif t then
       queues.dequeue(t)
       endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
@@ -121,15 +121,6 @@ local function show_refilled(now)
   return #due
 end
 
-local function revisit(now)
-  local due = up_to(ordered(keys.revisits), now, time.AT_ONCE)
-  for _, name in ipairs(due) do
-    remove(ordered(keys.revisits), name)
-    acquiring.look_at(name)
-  end
-  return #due
-end
-
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
@@ -154,7 +145,7 @@ function time.promote_due(now)
   count(end_waits(now))
   for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
   count(show_refilled(now))
-  count(revisit(now))
+  count(acquiring.revisit_due(now, time.AT_ONCE))
   return most, all
 end
 
