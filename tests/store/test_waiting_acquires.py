@@ -20,7 +20,7 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, waits
-from tests.store.looking import claim_one, new
+from tests.store.looking import claim_one, new, raw
 from tests.waiting import wait_until
 
 
@@ -324,6 +324,40 @@ async def test_the_line_is_bounded(store: Store, line: Line) -> None:
     with pytest.raises(errors.LimitFull):
         await asyncio.wait_for(store.limits.acquire("gpu", wait_seconds=600), 10)
     await store.connection.client.hdel(key, "waiters")
+
+
+# The doctor
+
+FAULTS: dict[str, tuple[str, list[str]]] = {
+    "it is not in line": ("I1", ["ZREM", "waiters:gpu", "{member}"]),
+    "it has another rank": ("I1", ["ZADD", "waiters:gpu", "7", "{member}"]),
+    "a stranger is in line": ("I1", ["ZADD", "waiters:gpu", "7", "00000000000071n1:nobody"]),
+    "its end is unknown": ("I1", ["ZREM", "waits", "lease:me"]),
+    "its limit counts others": ("C1", ["HSET", "limit:gpu", "waiters", "3"]),
+    "its place counts others": ("C1", ["HSET", "meta", "waiters_1n", "3"]),
+    "its units are free": ("S4", ["HSET", "limit:gpu", "limit", "9"]),
+    "a limit is looked at for nobody": ("S10", ["ZADD", "revisits", "9999999999999", "disk"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_doctor_names_what_is_wrong_with_a_line(
+    store: Store, line: Line, clock: Clock, fault: str
+) -> None:
+    await store.limits.acquire("gpu", lease_ms=60_000)
+    await line.join("me")
+    client, keys = raw(store), store.connection.keys
+    (member,) = await client.zrange(keys.key("waiters", "gpu"), 0, -1)
+    invariant, (command, key, *arguments) = FAULTS[fault]
+    healthy = await client.dump(keys.key(key))
+    values = [argument.replace("{member}", member.decode()) for argument in arguments]
+    await client.execute_command(command, keys.key(key), *values)
+    found = await examine(store.connection, now_ms=clock.now, twice=False)
+    assert invariant in {breach.invariant for breach in found}
+    if healthy is None:
+        await client.delete(keys.key(key))
+    else:
+        await client.restore(keys.key(key), 0, healthy, replace=True)
 
 
 # Many
