@@ -14,7 +14,7 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
 from fairlead.handle import TaskHandle
-from fairlead.holding import Holding
+from fairlead.holding import Holding, Wish
 from fairlead.job_door import jobs_of
 from fairlead.job_handle import JobHandle
 from fairlead.pipeline.pipelines import Pipeline, Step
@@ -252,12 +252,32 @@ class Fairlead:
         return await JobHandle.of(jobs_of(self.door), job_id)
 
     def acquire(
-        self, limit: str, *, units: int = 1, wait: float = 0, lease_seconds: float = 30, holder: str = ""
+        self,
+        limit: str,
+        *,
+        units: int = 1,
+        wait: float = 0,
+        lease_seconds: float = 30,
+        holder: str = "",
+        priority: str = "medium",
+        user_id: str | None = None,
     ) -> Holding:
-        """Units of a limit without a task; LimitFull when there are none within `wait` seconds."""
+        """Units of a limit without a task; LimitFull when there are none within `wait` seconds.
+
+        Who waits stands in line with the tasks that need the limit, by priority and fair share.
+        """
         check_seconds("wait", wait, zero=True)
         check_seconds("lease_seconds", lease_seconds)
-        return Holding(self.door, limit, units, wait, round(lease_seconds * 1000), holder)
+        wish = Wish(
+            limit=limit,
+            units=units,
+            wait=wait,
+            lease_ms=round(lease_seconds * 1000),
+            holder=holder,
+            priority=priority,
+            user_id=user_id,
+        )
+        return Holding(self.door, wish)
 
     @asynccontextmanager
     async def worker(self, **options: Any) -> AsyncIterator[Worker]:

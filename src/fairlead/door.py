@@ -38,6 +38,9 @@ class LimitsDoor(Protocol):
         lease_ms: int = 30_000,
         holder: str = "",
         lease_id: str | None = None,
+        wait_seconds: float = 0,
+        priority: str = "medium",
+        user_id: str | None = None,
     ) -> Lease: ...
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease: ...

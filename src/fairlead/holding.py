@@ -1,16 +1,26 @@
 """A limit without a task: hold some of its units while a block of code runs."""
 
 import asyncio
-import contextlib
-import random
+from dataclasses import dataclass
 from types import TracebackType
 
 from fairlead.clock import monotonic
 from fairlead.door import Door
-from fairlead.errors import FairleadError, Fenced, LeaseLost, LimitFull, StoreUnavailable
+from fairlead.errors import FairleadError, Fenced, LeaseLost, StoreUnavailable
 from fairlead.store.limits import Lease
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts to get units
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What to hold, for whom, and how to stand in line for it."""
+
+    limit: str
+    units: int
+    wait: float  # seconds
+    lease_ms: int
+    holder: str
+    priority: str
+    user_id: str | None
 
 
 class Holding:
@@ -19,13 +29,10 @@ class Holding:
     If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
     """
 
-    def __init__(self, door: Door, limit: str, units: int, wait: float, lease_ms: int, holder: str) -> None:
+    def __init__(self, door: Door, wish: Wish) -> None:
         self._door = door
-        self._limit = limit
-        self._units = units
-        self._wait = wait
-        self._lease_ms = lease_ms
-        self._holder = holder
+        self._wish = wish
+        self._lease_ms = wish.lease_ms
         self._lost = False
 
     async def __aenter__(self) -> Lease:
@@ -57,32 +64,20 @@ class Holding:
                 raise LeaseLost() from None
 
     async def _acquire(self) -> tuple[Lease, float]:
-        give_up, pause = monotonic() + self._wait, FIRST_PAUSE
-        while True:
-            sent = monotonic()
-            try:
-                lease = await self._ask()
-            except LimitFull:
-                if sent >= give_up:
-                    raise
-            else:
-                return lease, sent + self._lease_ms / 1000
-            # uneven, so that those who wait do not ask all at once
-            await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), max(0.0, give_up - monotonic())))
-            pause = min(LONGEST_PAUSE, pause * 1.5)
-
-    async def _ask(self) -> Lease:
-        asking = asyncio.create_task(
-            self._door.limits.acquire(
-                self._limit, units=self._units, lease_ms=self._lease_ms, holder=self._holder
-            )
+        sent, wish = monotonic(), self._wish
+        lease = await self._door.limits.acquire(
+            wish.limit,
+            units=wish.units,
+            lease_ms=wish.lease_ms,
+            holder=wish.holder,
+            wait_seconds=wish.wait,
+            priority=wish.priority,
+            user_id=wish.user_id,
         )
-        try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            with contextlib.suppress(FairleadError):  # it may have them already: nobody would give them back
-                await self._door.limits.release(await asking)
-            raise
+        if monotonic() - sent > self._lease_ms / 6000:  # nobody knows for how long it has been ours
+            sent = monotonic()
+            lease = await self._door.limits.renew(lease, self._lease_ms)
+        return lease, sent + self._lease_ms / 1000
 
     async def _renew(self) -> None:
         pause = self._lease_ms / 3000

@@ -1,6 +1,7 @@
 """Limits over HTTP: see them, set them, and hold units of one without a task."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import httpx
@@ -177,6 +178,49 @@ async def test_who_waits_gets_it_when_it_is_free(api: httpx.AsyncClient, store: 
     good(await api.delete(f"{LIMITS}/gpu/leases/{first['lease_id']}"))
     second = good(await waiting, 201)
     assert second["fence"] > first["fence"]
+
+
+async def test_who_waits_stands_in_line_by_priority(api: httpx.AsyncClient, store: Store) -> None:
+    await put(api, "gpu", limit=1)
+    first = good(await acquire(api, "gpu"), 201)
+    calls: list[asyncio.Task[httpx.Response]] = []
+    for count, priority in enumerate(("low", "high"), start=1):
+        calls.append(asyncio.create_task(acquire(api, "gpu", wait_seconds=30, priority=priority)))
+        await wait_until(partial(stand_in_line, store, count))
+    low, high = calls
+    good(await api.delete(f"{LIMITS}/gpu/leases/{first['lease_id']}"))
+    lease = good(await high, 201)
+    assert not low.done()
+    good(await api.delete(f"{LIMITS}/gpu/leases/{lease['lease_id']}"))
+    good(await low, 201)
+
+
+async def stand_in_line(store: Store, count: int) -> bool:
+    return (await store.limits.get("gpu")).waiting == count
+
+
+async def test_a_place_is_kept_from_one_call_to_the_next(api: httpx.AsyncClient, store: Store) -> None:
+    await put(api, "gpu", limit=1)
+    first = good(await acquire(api, "gpu"), 201)
+    mine = {"lease_id": "mine", "wait_seconds": 0.05, "keep_place": True}
+    refused(await acquire(api, "gpu", **mine), 409, "limit_full")
+    later = asyncio.create_task(acquire(api, "gpu", wait_seconds=30))
+    await wait_until(lambda: stand_in_line(store, 2))
+    good(await api.delete(f"{LIMITS}/gpu/leases/{first['lease_id']}"))
+    good(await acquire(api, "gpu", **mine), 201)
+    assert not later.done()
+    good(await api.delete(f"{LIMITS}/gpu/leases/mine"))
+    good(await later, 201)
+
+
+async def test_who_hangs_up_leaves_the_line(api: httpx.AsyncClient, store: Store, gateway: Gateway) -> None:
+    await put(api, "gpu", limit=1)
+    good(await acquire(api, "gpu"), 201)
+    body = b'{"lease_seconds": 600, "wait_seconds": 30}'
+    line = await post(gateway.port, f"{LIMITS}/gpu/leases", body)
+    await wait_until(lambda: stand_in_line(store, 1))
+    await hang_up(line)
+    await wait_until(lambda: stand_in_line(store, 0), timeout=8)
 
 
 async def test_a_lost_answer_is_asked_for_again_with_the_same_id(api: httpx.AsyncClient) -> None:

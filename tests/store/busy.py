@@ -75,7 +75,7 @@ async def fill(fresh: Connection) -> None:
     assert set(await claim(fresh, NOW)) == {spec["id"] for spec in starting}
     await run("release", "w", pack([{"id": "back"}]), 0, NOW)
     await run("cancel", "stopped", NOW)
-    await run("acquire", "disk", 1, LEASE, "bare", "me", NOW)
+    await run("acquire", "disk", 1, LEASE, "bare", "me", 0, 1, "", 1, NOW)
     for name in ("keyright", "keyended"):
         await run("create_key", name, "d", pack({"name": "web", "scopes": "read", "lifetime": 60_000}), NOW)
     await run("revoke_key", "keyended", NOW + 1)

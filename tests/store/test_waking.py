@@ -355,6 +355,17 @@ async def test_a_lease_without_a_task_that_is_given_back_wakes_one(live_store: S
     assert await calls(live_store, "w1", "w2") == 1
 
 
+async def test_units_that_got_free_wake_one_though_its_task_also_needs_some_that_were_free(
+    live_store: Store,
+) -> None:
+    await live_store.limits.set("gpu", Slots(limit=3))
+    leases = [await live_store.limits.acquire("gpu") for _ in range(2)]
+    await live_store.submit_one(new(limits={"gpu": 2}))
+    await idle(live_store, "w1", "w2")
+    await live_store.limits.release(leases[0])
+    assert await calls(live_store, "w1", "w2") == 1
+
+
 async def test_a_replayed_task_wakes_one(live_store: Store) -> None:
     await live_store.workers.register("busy")
     await live_store.submit_one(new())

@@ -167,6 +167,9 @@ class LeaseBody(Body, frozen=True):
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
     holder: Short | None = None
     lease_id: Name | None = None
+    priority: PriorityName = "medium"
+    user_id: Short | None = None
+    keep_place: bool = False
 
 
 class RenewBody(Body, frozen=True):

@@ -1,22 +1,26 @@
 """Limits, workers and periodic tasks of a gateway, as the store has them."""
 
+import asyncio
+import contextlib
 from collections.abc import Iterable
 
 import uuid_utils
 
-from fairlead.checks import check_ms, check_name, check_short, check_units
+from fairlead.checks import check_ms, check_name
 from fairlead.client.calling import ANSWER_WITHIN, Caller, path
 from fairlead.client.forms import limit_form, task_form
 from fairlead.client.problems import error_of
-from fairlead.errors import FairleadError
+from fairlead.clock import monotonic
+from fairlead.errors import FairleadError, LimitFull
 from fairlead.readings import read_beat, read_lease, read_limit, read_submitted
 from fairlead.settings import Rate, Slots
-from fairlead.store.limits import Lease, Limit
+from fairlead.store.limits import Lease, Limit, check_wish
 from fairlead.store.reports import Submitted
 from fairlead.store.workers import Beat
 from fairlead.task import NewTask
 from fairlead.views import View, read_time, time_view
 
+MOST_WAIT = 30.0  # seconds that one call waits
 BEAT_WITHIN = 5.0  # seconds; a beat that is late is better made anew, while the lease lasts
 
 
@@ -43,22 +47,46 @@ class Limits:
         lease_ms: int = 30_000,
         holder: str = "",
         lease_id: str | None = None,
+        wait_seconds: float = 0,
+        priority: str = "medium",
+        user_id: str | None = None,
     ) -> Lease:
-        """Units without a task, if they are free now. The lease has an id of its own: a lost answer is
-        asked for again."""
-        check_units("units", units)
-        check_ms("lease_ms", lease_ms)
-        check_short("holder", holder or None)
-        if lease_id is not None:
-            check_name("lease_id", lease_id)
+        """Units without a task; raises LimitFull when there are none within `wait_seconds`.
+
+        The lease has an id of its own: a lost answer is asked for again.
+        """
+        check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
+        lease_id = lease_id or str(uuid_utils.uuid7())
         body: View = {
             "units": units,
             "lease_seconds": lease_ms / 1000,
-            "lease_id": lease_id or str(uuid_utils.uuid7()),
+            "lease_id": lease_id,
+            "priority": priority,
         }
-        if holder:
-            body["holder"] = holder
-        return read_lease(name, await self._caller.post(_limit(name, "leases"), body, repeat=True))
+        body |= {field: words for field, words in (("holder", holder), ("user_id", user_id)) if words}
+        try:
+            return read_lease(name, await self._wait_in_line(_limit(name, "leases"), body, wait_seconds))
+        except asyncio.CancelledError:
+            # the units may be there already, and nobody would give them back
+            await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
+            raise
+
+    async def _wait_in_line(self, address: str, body: View, seconds: float) -> View:
+        """In several calls, because none waits for long; the place in the line is kept between them."""
+        ends = monotonic() + seconds
+        while True:
+            left = max(0.0, ends - monotonic())
+            wait, is_last = min(left, MOST_WAIT), left <= MOST_WAIT
+            asked = body | {"wait_seconds": wait, "keep_place": not is_last}
+            try:
+                return await self._caller.post(address, asked, repeat=True, within=wait + ANSWER_WITHIN)
+            except LimitFull:
+                if is_last:
+                    raise
+
+    async def _withdraw(self, name: str, lease_id: str) -> None:
+        with contextlib.suppress(FairleadError):
+            await self._caller.ask("DELETE", _limit(name, "leases", lease_id))
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""

@@ -255,7 +255,7 @@ class Twin(Board):
         self.ledger.check({limit: units})
         self.expire(now)
         self.promote(now)
-        if self.ledger.room(limit, now) < units:
+        if self.ledger.room(limit, now, priority=Priority.MEDIUM) < units:
             raise LimitFull
         self.ledger.companions.see_alone(limit)
         fence = self.next_fence(now)

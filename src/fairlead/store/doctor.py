@@ -17,6 +17,7 @@ from fairlead.store import (
     doctor_places,
     doctor_retention,
     doctor_tasks,
+    doctor_waiters,
     doctor_workers,
 )
 from fairlead.store.breach import Breach
@@ -73,7 +74,8 @@ def nothing_left_at_rest(s: Snapshot) -> Iterator[Breach]:
     """I10: without work nothing is used and no index is left."""
     if s.torn:  # work may be in what was read at another instant
         return
-    if s.leased or s.bare_leases or any(t.get("state") in ("queued", "delayed") for t in s.tasks.values()):
+    waits = any(t.get("state") in ("queued", "delayed") for t in s.tasks.values())
+    if waits or s.leased or s.bare_leases or s.waiters:
         return
     for name, limit in s.limits.items():
         if used := number(limit, "used"):
@@ -105,6 +107,10 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_workers.idle_workers,
     doctor_workers.profiles,
     doctor_workers.nobody_idles,
+    doctor_waiters.lines,
+    doctor_waiters.counts,
+    doctor_waiters.turns,
+    doctor_waiters.revisits,
     doctor_limits.within_capacity,
     doctor_counts.places,
     doctor_counts.others,

@@ -108,5 +108,7 @@ def _limits(s: Snapshot, field: str, tasks: list[Fields]) -> Iterator[Breach]:
 def groups(s: Snapshot) -> Iterator[Breach]:
     """C1: a limit made by a submit ends when nothing holds it or waits for it."""
     for name, limit in s.limits.items():
-        if "group" in limit and not (number(limit, "used") or "waiting" in limit or "delayed" in limit):
+        if "group" in limit and not (
+            number(limit, "used") or limit.keys() & {"waiting", "delayed", "waiters"}
+        ):
             yield Breach("C1", f"limit {name} was made by a submit, and nothing needs it any more", name)

@@ -39,6 +39,8 @@ def one_place(s: Snapshot) -> Iterator[Breach]:
             expected[delayed, ticket_of(task, record)] = number(record, "run_at")
         if state == State.QUEUED and "wait_until" in record:
             expected["waits", task] = number(record, "wait_until")
+    for lease, record in s.waiters.items():
+        expected["waits", f"lease:{lease}"] = number(record, "wait_until")
     yield from _misplaced(s, "I1", expected, standing(s, "queue", "age", "delayed", "waits"))
 
 

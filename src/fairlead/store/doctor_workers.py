@@ -83,10 +83,13 @@ def nobody_idles(s: Snapshot) -> Iterator[Breach]:
 def _can_start(s: Snapshot, sub: str) -> bool:
     if names.cut_route(names.route_of(sub))[0] in s.hash("paused"):
         return False
-    return all(_room(s, s.limits.get(name, {}), sub) >= units for name, units in names.needs_of(sub).items())
+    return all(
+        room_for(s, s.limits.get(name, {}), sub) >= units for name, units in names.needs_of(sub).items()
+    )
 
 
-def _room(s: Snapshot, limit: Fields, sub: str) -> int:
+def room_for(s: Snapshot, limit: Fields, sub: str) -> int:
+    """What a limit has now for a sub-queue, or for an acquire of a place."""
     if limit.get("kind") != "rate":
         return room(limit, int(sub[0]), limit.get("hold") == sub)
     if limit.get("paused"):

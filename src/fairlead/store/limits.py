@@ -1,5 +1,7 @@
 """Limits: defining them, watching them, and taking units of one without a task."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -8,11 +10,17 @@ import uuid_utils
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_seconds, check_short, check_units, check_whole
-from fairlead.settings import Rate, Slots
-from fairlead.store.connection import Answer, fields, pack, text
-from fairlead.store.reports import Grant
+from fairlead.clock import monotonic
+from fairlead.settings import Rate, Settings, Slots
+from fairlead.store.calls import Calls
+from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, fields, pack, text
+from fairlead.store.reports import Grant, expect_ok
+from fairlead.store.specs import account_of, weight_of
+from fairlead.task import priority_named
 
 MOST_SLOTS = 1_000_000_000
+NET_SECONDS = 5.0  # a call may be lost: ask at least this often
+LEAST_PAUSE = 0.02  # seconds between two questions that nobody called for
 
 
 class Runs(Protocol):
@@ -21,6 +29,13 @@ class Runs(Protocol):
     clock: Callable[[], str]
 
     async def run(self, act: str, *arguments: Any) -> Answer: ...
+
+
+class Waitable(Runs, Protocol):
+    """The store, as far as limits need it."""
+
+    connection: Connection
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +55,7 @@ class Limit:
     kind: str
     limit: int  # slots, or the burst of a rate
     active: int
-    waiting: int  # queued tasks that need it
+    waiting: int  # queued tasks that need it, and acquires that wait for it
     room: int
     paused: bool
     interval_us: int | None
@@ -61,8 +76,9 @@ class Lease:
 
 
 class Limits:
-    def __init__(self, store: Runs) -> None:
+    def __init__(self, store: Waitable) -> None:
         self._store = store
+        self._calls = Calls(store.connection)
 
     async def set(self, name: str, wanted: Slots | Rate) -> None:
         """Defines or changes it; takes effect at once. 0 slots pauses."""
@@ -96,17 +112,60 @@ class Limits:
         lease_ms: int = 30_000,
         holder: str = "",
         lease_id: str | None = None,
+        wait_seconds: float = 0,
+        priority: str = "medium",
+        user_id: str | None = None,
+        tenant: str | None = None,
+        keep_place: bool = False,
     ) -> Lease:
-        """Units without a task, if they are free now. Lost the answer? Repeat with the same `lease_id`."""
+        """Units without a task; raises LimitFull when there are none within `wait_seconds`.
+
+        Who waits stands in line with the tasks that need the limit: by priority, then by fair share.
+        Lost the answer? Repeat with the same `lease_id`. With `keep_place` whoever repeats it within some
+        seconds after LimitFull has kept its place.
+        """
+        check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         check_name("name", name)
-        check_units("units", units)
-        check_ms("lease_ms", lease_ms)
-        check_short("holder", holder or None)
-        if lease_id is not None:
-            check_name("lease_id", lease_id)
-        lease_id = lease_id or str(uuid_utils.uuid7())
-        answer = await self._store.run("acquire", name, units, lease_ms, lease_id, holder)
+        check_short("tenant", tenant)
+        lease_id, settings = lease_id or str(uuid_utils.uuid7()), self._store.settings
+        wish = (name, units, lease_ms, lease_id, holder)
+        account = account_of(tenant, user_id, settings)
+        line = (int(priority_named(priority)), account, repr(weight_of(tenant, user_id, settings)))
+        try:
+            answer = await self._wait_in_line(wish, line, wait_seconds, keep_place)
+        except asyncio.CancelledError:
+            # it may stand in line, or have its units already: nobody would give them back
+            await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
+            raise
         return Lease(lease_id, name, int(answer[1]), int(answer[2]))
+
+    async def _wait_in_line(
+        self,
+        wish: tuple[str, int, int, str, str],
+        line: tuple[int, str, str],
+        seconds: float,
+        keep_place: bool,
+    ) -> Answer:
+        store, ends = self._store, monotonic() + seconds
+        while True:
+            left = max(0.0, ends - monotonic())
+            stays = int(NET_SECONDS * 1000) if keep_place else 0
+            wait_ms = max(stays, round(left * 1000))
+            answer = await store.connection.run("acquire", *wish, wait_ms, *line, store.clock())
+            if text(answer[0]) != "waiting":
+                return expect_ok(answer)
+            if not left:
+                raise errors.LimitFull()
+            look = int(answer[1]) / 1000 if answer[1] else NET_SECONDS
+            pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
+            await self._calls.next("granted", wish[3], pause, ANSWER_WITHIN)
+
+    async def _withdraw(self, name: str, lease_id: str) -> None:
+        with contextlib.suppress(errors.FairleadError):
+            await self.release_known(name, lease_id)
+
+    def close(self) -> None:
+        self._calls.close()
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
@@ -145,6 +204,26 @@ class Limits:
         _, rows = await self._store.run("release", "", pack([grant.packed() | condition]), 1)
         if rows[0][:2] != [b"ok", b"released"]:
             raise errors.Fenced()
+
+
+def check_wish(
+    units: int,
+    lease_ms: int,
+    holder: str,
+    lease_id: str | None,
+    wait_seconds: float,
+    priority: str,
+    user_id: str | None,
+) -> None:
+    """Of an acquire; raises InvalidInput."""
+    check_units("units", units)
+    check_ms("lease_ms", lease_ms)
+    check_short("holder", holder or None)
+    if lease_id is not None:
+        check_name("lease_id", lease_id)
+    check_seconds("wait_seconds", wait_seconds, zero=True)
+    priority_named(priority)
+    check_short("user_id", user_id)
 
 
 def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, int | str, int | str]:

@@ -2,7 +2,8 @@
 
 A route is `type;capability,capability`, a sub-queue `place:route|limit=units,...`, a lane `place:audience`, a
 lot `limit=units,...@lane` (`limit=units!@lane` of the owner of a hold). Members of queues, heads and lots
-begin with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot.
+begin with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot. A waiter
+is a seq, a place, units, `:` and a lease.
 """
 
 import re
@@ -31,6 +32,16 @@ def member(seq: int, about: str) -> str:
 def cut_member(text: str) -> tuple[str, str]:
     """Its seq, and what it is about: a task, a sub-queue or a lot."""
     return text[:SEQ_DIGITS], text[SEQ_DIGITS:]
+
+
+def waiter(seq: int, place: str, units: int, lease: str) -> str:
+    return member(seq, f"{place}{units}:{lease}")
+
+
+def cut_waiter(text: str) -> tuple[str, int, str]:
+    """Its place, units and lease."""
+    units, _, lease = text[SEQ_DIGITS + 2 :].partition(":")
+    return text[SEQ_DIGITS : SEQ_DIGITS + 2], int(units), lease
 
 
 def route(task_type: str, capabilities: str) -> str:

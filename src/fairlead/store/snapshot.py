@@ -33,7 +33,7 @@ TASK_FIELDS = (
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
 #: Run out by themselves, now or later. They grow with traffic, the other keys with what waits and runs.
-TIMED = frozenset({"task", "job", "output", "worker", "wake", "idempotency", "ticket", "recent"})
+TIMED = frozenset({"task", "job", "output", "worker", "wake", "granted", "idempotency", "ticket", "recent"})
 
 READ = """#!lua flags=no-writes
 local prefix, most, fields, keys, call = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), {}, redis.call
@@ -120,7 +120,12 @@ class Snapshot:
 
     @property
     def bare_leases(self) -> dict[str, Fields]:
-        return self.hashes.get("lease", {})
+        return {i: lease for i, lease in self.hashes.get("lease", {}).items() if i not in self.waiters}
+
+    @cached_property
+    def waiters(self) -> dict[str, Fields]:
+        """Acquires that wait, by the lease they wait for."""
+        return {i: t for i, t in self.hashes.get("lease", {}).items() if t.get("state") == "waiting"}
 
     @property
     def queues(self) -> dict[str, Scores]:
@@ -222,7 +227,7 @@ def _places(before: Snapshot | None) -> set[str]:
             names.add(f"heads:{lane}")  # of a lot, for its marker
             if lot:
                 names.add(f"parked:{stands.where}")
-    names |= {f"lots:{name}" for name in before.limits}
+    names |= {f"{kind}:{name}" for kind in ("lots", "waiters") for name in before.limits}
     names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
     return names.union(key for key in before.present if split(key)[0] not in TIMED)
 

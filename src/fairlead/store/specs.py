@@ -18,7 +18,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     """Raises InvalidInput, which names the field. What is declared of its type is added by the script."""
     check(new)
     defaults = getattr(settings.priorities, new.priority)
-    fair = _account(new, settings)
+    fair = account_of(new.tenant, new.user_id, settings)
     spec: dict[str, Any] = {
         "id": new.task_id,
         "type": new.task_type,
@@ -34,7 +34,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["timeout"] = _ms(new.timeout_seconds)
     if new.max_retries is not None:
         spec["max_retries"] = new.max_retries
-    weight = _weight(new, settings)
+    weight = weight_of(new.tenant, new.user_id, settings) if new.weight is None else float(new.weight)
     if weight != 1:
         spec["weight"] = repr(weight)
     if facts := _facts(new):
@@ -51,21 +51,19 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     return spec
 
 
-def _account(new: NewTask, settings: Settings) -> str:
+def account_of(tenant: str | None, user: str | None, settings: Settings) -> str:
     """Between whom shares are fair: users, each within its tenant, or tenants. "" when nobody is named."""
+    tenant, user = tenant or "", user or ""
     if settings.fairness.by == "tenant":
-        return new.tenant or ""
-    tenant, user = new.tenant or "", new.user_id or ""
+        return tenant
     return f"{len(tenant.encode())}:{tenant}:{user}" if tenant or user else ""
 
 
-def _weight(new: NewTask, settings: Settings) -> float:
-    if new.weight is not None:
-        return float(new.weight)
-    weights, user = settings.fairness.weights, new.user_id
+def weight_of(tenant: str | None, user: str | None, settings: Settings) -> float:
+    weights = settings.fairness.weights
     if settings.fairness.by == "user_id" and user in weights:
         return weights[user]
-    return weights.get(new.tenant or "", 1.0)
+    return weights.get(tenant or "", 1.0)
 
 
 def _facts(new: NewTask) -> dict[str, str]:

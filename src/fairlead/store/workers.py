@@ -4,15 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
-from fairlead.clock import patient
-from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack, text, translated
+from fairlead.store.calls import Calls
+from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack, text
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
-from fairlead.store.wire import Waits
 
 TAKE = b"take:"  # so begins a call that brings a task
 MOST_HOLDERS = 256  # that one heartbeat names
@@ -47,7 +44,7 @@ class Workers:
     def __init__(self, connection: Connection, store: Runs) -> None:
         self._connection = connection
         self._store = store
-        self._waits = Waits()
+        self._calls = Calls(connection)
 
     async def register(
         self,
@@ -120,22 +117,13 @@ class Workers:
 
         A hint: claim in any case. Who said so with its last claim may be handed a task instead.
         """
-        blpop = ("BLPOP", self._connection.keys.key("wake", worker), max(0.01, seconds))
-        try:
-            # the server ends the wait; if it has gone without a word, we do
-            with patient(seconds + ANSWER_WITHIN):
-                called = await self._waits.call(self._connection.client, blpop)
-            if isinstance(called, RedisError):
-                raise called
-        except (RedisError, OSError, TimeoutError) as problem:
-            raise translated(problem) from problem
-        if called is None:
+        word = await self._calls.next("wake", worker, seconds, ANSWER_WITHIN)
+        if word is None:
             return None
-        word: bytes = called[1]
         return handed_by(word.removeprefix(TAKE)) if word.startswith(TAKE) else text(word)
 
     def close(self) -> None:
-        self._waits.close()
+        self._calls.close()
 
 
 def _parts(grants: Sequence[Grant]) -> Iterator[list[dict[str, Any]]]:

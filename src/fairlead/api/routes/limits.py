@@ -1,7 +1,6 @@
 """Limits: see them, set them, and hold units of one without a task."""
 
 import asyncio
-import random
 
 from fairlead import errors
 from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
@@ -16,7 +15,7 @@ from fairlead.settings_values import parse_rate
 from fairlead.store.limits import Lease
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5  # seconds between two attempts to get units
+LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
 
 
 async def find(call: Call) -> View:
@@ -58,30 +57,38 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
 
 
 async def acquire(call: Call) -> View:
-    """Take units without a task, waiting up to `wait_seconds` for them."""
+    """Take units without a task, standing in line for up to `wait_seconds`."""
+    limits, body = call.gateway.store.limits, call.body
+    async with Caller(call, body.wait_seconds + LATE_SECONDS) as caller:
+        lease = await _acquire(call, caller) if body.wait_seconds else await _ask(call)
+        if not caller.has_gone:
+            return _lease_view(lease)
+        await limits.release(lease)  # nobody would
+        raise ClientGone
+
+
+async def _acquire(call: Call, caller: Caller) -> Lease:
+    """Leaves the line when the caller has gone, or this server stops."""
+    asking = asyncio.ensure_future(_ask(call))
+    await caller.wait_for(asking)
+    if not asking.cancelled():
+        return asking.result()
+    raise ClientGone if caller.has_gone else errors.LimitFull
+
+
+async def _ask(call: Call) -> Lease:
     body: LeaseBody = call.body
-    limits, pause = call.gateway.store.limits, FIRST_PAUSE
-    async with Caller(call, body.wait_seconds) as caller:
-        while True:
-            try:
-                lease = await limits.acquire(
-                    call.path["name"],
-                    units=body.units,
-                    lease_ms=round(body.lease_seconds * 1000),
-                    holder=body.holder or "",
-                    lease_id=body.lease_id,
-                )
-            except errors.LimitFull:
-                if not caller.seconds_left:
-                    raise
-            else:
-                if not caller.has_gone:
-                    return _lease_view(lease)
-                await limits.release(lease)  # nobody would
-                raise ClientGone
-            # uneven, so that those who wait do not ask all at once
-            await caller.wait_for(asyncio.sleep(pause * random.uniform(0.5, 1.5)))
-            pause = min(LONGEST_PAUSE, pause * 1.5)
+    return await call.gateway.store.limits.acquire(
+        call.path["name"],
+        units=body.units,
+        lease_ms=round(body.lease_seconds * 1000),
+        holder=body.holder or "",
+        lease_id=body.lease_id,
+        wait_seconds=body.wait_seconds,
+        priority=body.priority,
+        user_id=body.user_id,
+        keep_place=body.keep_place,
+    )
 
 
 def _lease_view(lease: Lease) -> View:

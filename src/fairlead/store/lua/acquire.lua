@@ -1,38 +1,66 @@
--- Take units of a limit without a task, if they are free now.
+-- Take units of a limit without a task; with `wait` (ms), stand in line for them until then. Who waits repeats this with the same id
+-- when it is woken, and at least every five seconds; without `wait` it leaves the line.
 --
--- ARGV     limit units lease id holder clock
--- RETURNS  ok <fence> <until> | limit_full <instant or ""> | unknown_limit | too_many_units <most> | conflict | uninitialised
+-- ARGV     limit units lease id holder wait priority account weight clock
+-- RETURNS  ok <fence> <until> | waiting <ms after which to ask, or ""> | limit_full <instant or ""> | unknown_limit
+--          | too_many_units <most> | conflict | uninitialised
 
 local int = unit.int
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local next_fence, begin = acts.next_fence, acts.begin
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 local wanted = limits.of(limit)
 if not wanted then return {"unknown_limit"} end
-local count = tonumber(units)
+local count, waits, class = tonumber(units), wait ~= "0", tonumber(priority)
 local is_rate = get(wanted, "kind") == "rate"
 
 -- The reply to this very request was lost: the lease is there.
 local known = leases.bare(id)
-if known and (get(known, "limit") ~= limit or number(known, "units") ~= count) then return {"conflict"} end
+local asked = known or waiters.record(id)
+if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {"conflict"} end
 if known then return {"ok", get(known, "fence"), get(known, "until")} end
 
 local most = number(wanted, is_rate and "burst" or "limit")
 if most > 0 and count > most then return {"too_many_units", int(most)} end
+act.asker = id
 time.advance(now) -- nobody else may be there to notice that a lease ran out
 queues.settle()
-if limits.room(wanted, 2, false) < count then
+
+local function full()
   waking.settle_and_commit()
   return {"limit_full", is_rate and not get(wanted, "paused") and int(rates.refilled_at(wanted, count)) or ""}
 end
 
-overlap.remember_company(limit, {}, nil)
-limits.take("lease:" .. id, limits.needs(limit .. "=" .. int(count)))
-local made, fence, instant = hash(keys.lease(id)), next_fence(), now + tonumber(lease)
-local fields = {limit = limit, units = count, fence = fence, holder = holder, ["until"] = instant}
-for field, value in pairs(fields) do put(made, field, value) end
-leases.lease_until("lease:" .. id, instant)
+local function new_record()
+  local record = hash(keys.lease(id))
+  record.id = id
+  for field, value in pairs({limit = limit, units = count, holder = holder}) do put(record, field, value) end
+  return record
+end
+
+local waiter = waiters.record(id)
+if not waiter and acquiring.may_take(wanted, class, count, waits) then
+  waiter = new_record()
+  acquiring.begin_lease(id, waiter, tonumber(lease))
+elseif not waiter then
+  if not waits or (number(wanted, "waiters") or 0) >= waiters.MOST then return full() end
+  waiter = new_record()
+  waiters.enter(waiter, int(class) .. "n", account, tonumber(weight), tonumber(lease))
+end
+
+local function is_waiting() return get(waiter, "state") == "waiting" end
+
+if is_waiting() then
+  acquiring.look_at(limit)
+  if waits then waiters.stay(waiter, tonumber(wait)) end
+  acquiring.settle()
+  if is_waiting() and not waits then
+    waiters.withdraw(waiter)
+    return full()
+  end
+end
 waking.settle_and_commit()
-return {"ok", int(fence), int(instant)}
+if is_waiting() then return {"waiting", acquiring.ask_at(waiter)} end
+return {"ok", int(number(waiter, "fence")), int(number(waiter, "until"))}

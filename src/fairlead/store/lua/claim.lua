@@ -82,6 +82,8 @@ local watches = waits and workers.watches(me, now)
 if watches then act.tell_time = false end -- this one learns of it
 local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before the result is in that makes room for it
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
+if unfinished then act.asks_again = profile end
+deferring.claimed_by(profile)
 queues.settle()
 waking.wake()
 if #offer.ids > 0 or was_called then waking.pass_on() end

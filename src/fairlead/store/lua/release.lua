@@ -19,6 +19,11 @@ end
 
 -- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
 local function release_bare(id, lease, fence, limit)
+  local waiter = limit and not fence and waiters.record(id)
+  if waiter and get(waiter, "limit") == limit then
+    waiters.withdraw(waiter)
+    return {"ok", "released"}
+  end
   if not lease or fence and get(lease, "fence") ~= fence then return {"fenced"} end
   if limit and get(lease, "limit") ~= limit then return {"fenced"} end
   leases.drop_bare(id, lease)

@@ -1,4 +1,4 @@
--- Limits with their use, and how many queued tasks need each: one with the holders of its units, or a page of all by name.
+-- Limits with their use, and how many queued tasks and acquires wait for each: one with the holders of its units, or a page of all by name.
 --
 -- ARGV     name after count clock
 -- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } { <held field> <who or ""> <until or ""> }... }... <last or "">
@@ -42,7 +42,7 @@ end
 
 local function row(one, record, held_by)
   local view = limits.of(one)
-  return {one, number(view, "waiting") or 0, int(limits.room(view, 0, true)), record, held_by}
+  return {one, (number(view, "waiting") or 0) + (number(view, "waiters") or 0), int(limits.room(view, 0, true)), record, held_by}
 end
 
 if name ~= "" then

@@ -16,6 +16,9 @@ function acts.new()
     migrates = false,
     limit_views = {}, touched_limits = {}, touched_lots = {}, needs_cache = {}, sub_parts = {},
     freed = {}, -- limit -> units that got free in this act: as many idle workers are worth waking
+    room_changed = {}, -- limits whose waiters are looked at before it ends
+    asker = nil, looks_again = {}, -- the acquire that asks; waiters that ask again by themselves
+    asks_again = nil, -- the profile of a claim that was not given all it wanted
     left_limits = {}, -- limits that a task or a lease let go of: some end with it
     touched_subs = {}, ages = {},
     entered_subs = {}, -- sub-queue -> tasks that entered it in this act

@@ -30,7 +30,7 @@ function choice.turn_of(class, promoted)
   return promoted == promoted_first and 0 or 1
 end
 
-local function better(a, b)
+function choice.is_better(a, b)
   if a.class ~= b.class then return a.class < b.class end
   if a.turn ~= b.turn then return a.turn < b.turn end
   if a.tag ~= b.tag then return a.tag < b.tag end
@@ -48,7 +48,7 @@ local function best_head(lanes, open)
           class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(member),
           what = names.about(member), lane = lane.name,
         }
-        if not best or better(head, best) then best = head end
+        if not best or choice.is_better(head, best) then best = head end
       end
     end
   end

@@ -94,6 +94,17 @@ function fair_share.run_dry(place)
   ledger.cleared, ledger.fins, ledger.changed = true, {}, {}
 end
 
+local function is_waited_in(place)
+  return backlog.standing_at(place) > 0 or get(act.meta, "waiters_" .. place) ~= nil
+end
+
+-- A task or a waiter has left the place, perhaps the last.
+function fair_share.left(place)
+  if is_waited_in(place) then return end
+  local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
+  if setting("budget") > 0 or not is_waited_in(other) then fair_share.run_dry(place) end
+end
+
 local function nearer(old, actual, share)
   return old + math.floor((actual - old) / share)
 end

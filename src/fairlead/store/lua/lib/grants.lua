@@ -76,9 +76,9 @@ function grants.give(offer, want)
   local last, lanes_served
   while #offer.ids < want and offer.free > 0 and not grants.is_large(offer) do
     lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
-    local sub = choice.best(lanes_served, offer.open > 0, offer.steps)
+    local sub, head = choice.best(lanes_served, offer.open > 0, offer.steps)
     if not sub then break end
-    if start(offer, sub) then last = sub end
+    if not acquiring.goes_first(sub, head) and start(offer, sub) then last = sub end
   end
   if last then alarm_at(offer.freed_at) end
   return last

@@ -33,7 +33,7 @@ end
 -- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
 -- It would be chosen, so it need not be put in line and taken out again.
 function handover.offer_straight(t, place)
-  if positions.standing_in_all() > 0 or not workers.anybody_idle() then return nil end
+  if positions.standing_in_all() > 0 or waiters.anybody() or not workers.anybody_idle() then return nil end
   local sub = subs.of(place, t)
   if limits.blocking(sub) then return nil end
   local me = waking.idler_for(subs.lane(sub))

@@ -103,10 +103,10 @@ function leases.drop_orphan(id)
   for _, worker in ipairs(members(ordered(keys.workers))) do remove(ordered(keys.running(worker)), id) end
 end
 
--- A lease without a task.
+-- A lease without a task; nil while it is only waited for.
 function leases.bare(id)
   local lease = whole(keys.lease(id))
-  return lease and get(lease, "limit") and lease or nil
+  return lease and get(lease, "fence") and lease or nil
 end
 
 function leases.drop_bare(id, lease)

@@ -6,7 +6,7 @@ local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.
 
 local LIMIT_FIELDS = {
   "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
-  "delayed", "group", "sub_queues",
+  "delayed", "group", "sub_queues", "waiters", "deferred",
 }
 
 -- A paused type is a limit without room; it exists in the list of paused types alone.
@@ -39,6 +39,7 @@ end
 -- Its room has changed: what waits for it must be looked at before this act ends.
 function limits.touch(name)
   act.touched_limits[name] = true
+  act.room_changed[name] = true
 end
 
 -- "a=1,b=24" -> {{name = "a", units = 1}, ...}
@@ -94,6 +95,7 @@ end
 -- A limit made by a submit ends when nothing holds it, waits for it or declares it.
 local function end_group(view)
   if not get(view, "group") or (number(view, "used") or 0) > 0 or get(view, "waiting") or get(view, "delayed") then return end
+  if get(view, "waiters") then return end
   for field in pairs(whole(view.key).known) do put(view, field, nil) end
   remove(ordered(keys.limits), view.name)
 end
@@ -122,6 +124,7 @@ function limits.take(holder, list)
       put(limit, "used", (number(limit, "used") or 0) + need.units)
       put(limit, "held:" .. holder, need.units)
     end
+    if get(limit, "deferred") then put(limit, "deferred", nil) end
     limits.touch(need.name)
     if act.freed[need.name] then limits.note_freed(need.name, -need.units) end -- taken again at once
   end

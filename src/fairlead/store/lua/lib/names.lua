@@ -6,6 +6,7 @@
 --   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner;
 --              limit=units,limit=units@lane                  ... or one of several that many sub-queues need
 --   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
+--   waiter     seq, its place, units ":" lease id              an acquire that waits, in the line of its limit
 --   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
 
@@ -74,6 +75,16 @@ end
 -- The seq of the head, "h" (heads) or "p" (parked), and the lane or the lot.
 function names.cut_home(home)
   return string.sub(home, 1, 13), string.sub(home, 14, 14), string.sub(home, 15)
+end
+
+function names.waiter(seq, place, units, id)
+  return names.member(seq, place .. int(units) .. ":" .. id)
+end
+
+-- Its place, units and lease id.
+function names.cut_waiter(member)
+  local units, id = string.match(member, "^(%d+):(.*)$", 16)
+  return string.sub(member, 14, 15), tonumber(units), id
 end
 
 -- The limit that a pause of a task type is: it has room for everybody, or for nobody.

@@ -46,10 +46,7 @@ function queues.dequeue(t, starts_from)
   remove(queues.age_of(place), member)
   backlog.count(t, -1, place)
   act.touched_subs[sub] = act.touched_subs[sub] or true
-  if backlog.standing_at(place) > 0 then return end
-  local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
-  local shared = setting("budget") == 0
-  if not shared or backlog.standing_at(other) == 0 then fair_share.run_dry(place) end
+  fair_share.left(place)
 end
 
 -- The tag and the seq of a task that joins `place`. Those of a step were reserved when its job was submitted.

@@ -51,5 +51,6 @@ end
 function rates.follow_clock(now)
   if now >= (number(act.meta, "rated") or 0) then return end
   for _, lot in ipairs(members(ordered(keys.refills))) do touch_all(lot) end
+  for _, name in ipairs(members(ordered(keys.revisits))) do acquiring.look_at(name) end
   put(act.meta, "rated", now)
 end

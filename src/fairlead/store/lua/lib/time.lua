@@ -77,9 +77,12 @@ end
 local function end_waits(now)
   local due = up_to(ordered(keys.waits), now, time.AT_ONCE)
   for _, id in ipairs(due) do
-    local t = leases.task(id)
     remove(ordered(keys.waits), id)
-    if t then
+    local bare = string.match(id, "^lease:(.*)$")
+    local waiter, t = bare and waiters.record(bare), not bare and leases.task(id)
+    if waiter then
+      waiters.withdraw(waiter)
+    elseif t then
       queues.dequeue(t)
       endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
       endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
@@ -122,7 +125,7 @@ end
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills}) do
+  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills, keys.revisits}) do
     instants[#instants + 1] = first_score(ordered(key))
   end
   for _, place in ipairs({"2n", "1n", "1p"}) do
@@ -143,6 +146,7 @@ function time.promote_due(now)
   count(end_waits(now))
   for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
   count(show_refilled(now))
+  count(acquiring.revisit_due(now, time.AT_ONCE))
   return most, all
 end
 

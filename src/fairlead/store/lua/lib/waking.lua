@@ -90,6 +90,7 @@ end
 -- For what entered its sub-queue in this act and can start now, and for units that got free. And the one that watches the alarm, or
 -- another one instead, learns from its claim when to look again.
 function waking.wake()
+  acquiring.settle()
   if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not workers.anybody_idle() then return end
   local promised = {} -- limit -> units that workers were woken for
   for sub, count in pairs(act.entered_subs) do wake_for(sub, count, promised) end

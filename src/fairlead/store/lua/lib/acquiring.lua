@@ -1,0 +1,128 @@
+-- Units for acquires that wait (docs/scheduler.md, Waiting acquires): they go to the best of the waiters of a limit and of the tasks
+-- that some worker can start now, at the end of each act in which its room has changed.
+
+local int, write = unit.int, unit.write
+local get, number, put = hashes.get, hashes.number, hashes.put
+local ordered, remove, add, first, up_to = sets.ordered, sets.remove, sets.add, sets.first, sets.up_to
+local next_fence = acts.next_fence
+
+local MOST_GRANTED = 64 -- of one limit, in one act
+
+-- At the end of this act the waiters of this limit are looked at.
+function acquiring.look_at(name)
+  act.room_changed[name] = true
+end
+
+-- Units of a limit are taken without a task.
+function acquiring.begin_lease(id, record, lease)
+  local name, fence, instant = get(record, "limit"), next_fence(), act.instant + lease
+  overlap.remember_company(name, {}, nil)
+  limits.take("lease:" .. id, limits.needs(name .. "=" .. int(number(record, "units"))))
+  put(record, "fence", fence)
+  put(record, "until", instant)
+  leases.lease_until("lease:" .. id, instant)
+end
+
+local function wake(id)
+  write({"RPUSH", keys.granted(id), "look"})
+  write({"PEXPIRE", keys.granted(id), 30000})
+end
+
+local function grant(limit, record)
+  local place, lease = get(record, "place"), number(record, "lease")
+  waiters.leave(limit, record)
+  fair_share.started(place, number(record, "tag"))
+  choice.book_turn(place)
+  for _, field in ipairs({"state", "place", "tag", "seq", "lease", "wait_until", "look"}) do put(record, field, nil) end
+  acquiring.begin_lease(record.id, record, lease)
+  if record.id ~= act.asker then wake(record.id) end
+end
+
+-- By time alone the limit is worth a look then. `record` is the waiter that asks again by itself: nobody else may be there.
+local function revisit(limit, instant, record)
+  add(ordered(keys.revisits), limit.name, instant)
+  acts.start_at(instant)
+  act.looks_again[record.id] = true
+  local known = number(record, "look")
+  if known and known > act.instant and known <= instant then return end
+  put(record, "look", instant)
+  if record.id ~= act.asker then wake(record.id) end
+end
+
+-- None fits: a rate has room again by time alone, first for the one that needs least.
+local function watch_refill(limit)
+  if get(limit, "kind") ~= "rate" or get(limit, "paused") then return end
+  local least, chosen = number(limit, "burst") + 1, nil
+  for _, member in ipairs(up_to(ordered(keys.waiters(limit.name)), math.huge, waiters.MOST_SEARCHED)) do
+    local _, units = names.cut_waiter(member)
+    if units < least then least, chosen = units, member end
+  end
+  local record = chosen and waiters.of(limit, chosen)
+  if record then revisit(limit, limits.refilled_at(limit, least), record) end
+end
+
+local function grant_all(limit)
+  remove(ordered(keys.revisits), limit.name)
+  for granted = 0, MOST_GRANTED do
+    local member = waiters.first_that_fits(limit)
+    if not member then return watch_refill(limit) end
+    local record = waiters.of(limit, member)
+    if record and granted == MOST_GRANTED then return revisit(limit, act.instant, record) end
+    local later = record and deferring.until_when(limit, record)
+    if later then return revisit(limit, later, record) end
+    if record then grant(limit, record) end
+  end
+end
+
+-- What time alone does to waiters: limits that have to be looked at again by now. Answers how many.
+function acquiring.revisit_due(now, count)
+  local due = up_to(ordered(keys.revisits), now, count)
+  for _, name in ipairs(due) do
+    remove(ordered(keys.revisits), name)
+    acquiring.look_at(name)
+  end
+  return #due
+end
+
+-- Gives units to those waiters whose turn it is, of limits whose room has changed in this act.
+function acquiring.settle()
+  local changed = act.room_changed
+  if next(changed) == nil then return end
+  act.room_changed = {}
+  for name in pairs(changed) do
+    local limit = limits.of(name)
+    if limit and get(limit, "waiters") then grant_all(limit) end
+  end
+  act.room_changed = {}
+  queues.settle()
+end
+
+-- A task of `sub` with this head would start. Is there a waiter that fits and ranks before it? Then that one gets its units now.
+function acquiring.goes_first(sub, head)
+  for _, need in ipairs(subs.needs(sub)) do
+    local limit = limits.of(need.name)
+    local member = get(limit, "waiters") and waiters.first_that_fits(limit)
+    local record = member and waiters.of(limit, member)
+    if record and choice.is_better(waiters.rank(record), head) then
+      grant(limit, record)
+      queues.settle()
+      return true
+    end
+  end
+  return false
+end
+
+-- May an acquire that comes now have its units without standing in line?
+function acquiring.may_take(limit, class, units, waits)
+  if limits.room(limit, class, false) < units or waits and get(limit, "waiting") then return false end
+  local member = get(limit, "waiters") and waiters.first_that_fits(limit)
+  return not member or subs.class(names.cut_waiter(member)) > class
+end
+
+-- When a waiter should ask again by itself: the first of a line looks after what time does. "": when it is woken.
+function acquiring.ask_at(record)
+  local alarm = number(act.meta, "alarm")
+  local head = first(ordered(keys.waiters(get(record, "limit"))))
+  if not alarm or not act.looks_again[record.id] and head ~= waiters.member(record) then return "" end
+  return int(math.max(0, alarm - act.instant))
+end
