@@ -17,7 +17,7 @@ from tests.store.busy import BOTH, NOW, claim, keys_of, look, tamper, task
 
 async def test_a_busy_namespace_is_healthy(busy: Connection) -> None:
     assert await look(busy) == []
-    live = {key.name for key in LIVE} - {"migrating"}
+    live = {key.name for key in LIVE} - {"migrating", "waiters", "revisits"}
     assert live <= await keys_of(busy)  # nothing was left out of the picture
     assert await busy.client.hget(busy.keys.key("home"), BOTH) is not None
     assert await busy.client.hget(busy.keys.key("limit", "gpu"), "hold") == BOTH.encode()
@@ -64,6 +64,7 @@ async def test_a_worker_may_be_idle_while_a_call_is_on_its_way(busy: Connection)
         busy,
         ("HSET", "worker:w", "idle", "1o", "called", NOW - 5_000),
         ("HSET", "idle", "1o", 1),
+        ("HINCRBY", "meta", "idle_workers", 1),
         ("ZADD", "idlers:1o", NOW, "w"),
     )
     assert await look(busy) == []
@@ -74,6 +75,7 @@ async def test_a_silent_worker_may_stand_in_its_line(busy: Connection) -> None:
         busy,
         ("HSET", "worker:w", "idle", "1o", "seen", NOW - 30_001),
         ("HSET", "idle", "1o", 1),
+        ("HINCRBY", "meta", "idle_workers", 1),
         ("ZADD", "idlers:1o", NOW - 30_001, "w"),
     )
     assert await look(busy) == []

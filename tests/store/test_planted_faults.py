@@ -207,6 +207,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         [
             ("HSET", "worker:w", "idle", "1o"),
             ("HSET", "idle", "1o", 1),
+            ("HINCRBY", "meta", "idle_workers", 1),
             ("ZADD", "idlers:1o", NOW, "w"),
         ],
         {"S4"},
@@ -216,6 +217,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         [
             ("HSET", "worker:w", "idle", "1o", "called", NOW - 5_001),
             ("HSET", "idle", "1o", 1),
+            ("HINCRBY", "meta", "idle_workers", 1),
             ("ZADD", "idlers:1o", NOW, "w"),
         ],
         {"S4"},

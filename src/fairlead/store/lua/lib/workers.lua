@@ -56,6 +56,7 @@ function workers.forget_lost(id)
     if call("ZSCORE", keys.idlers(line), id) then
       remove(ordered(keys.idlers(line)), id)
       change_count(idle, line, -1)
+      change_count(act.meta, "idle_workers", -1)
     end
   end
   profiles.uncount(id)
