@@ -5,7 +5,20 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from chaos import blocked, gateway, jobs, kills, model, partitions, pipeline, poison, restarts, soak, zombies
+from chaos import (
+    blocked,
+    customers,
+    gateway,
+    jobs,
+    kills,
+    model,
+    partitions,
+    pipeline,
+    poison,
+    restarts,
+    soak,
+    zombies,
+)
 from chaos.options import Options
 
 CAMPAIGNS: dict[str, Callable[[Options], None]] = {
@@ -18,6 +31,7 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "partitions": partitions.run,
     "gateway": gateway.run,
     "jobs": jobs.run,
+    "customers": customers.run,
     "pipeline": pipeline.run,
     "soak": soak.run,
 }

@@ -35,6 +35,7 @@ async def _kill(seed: int, kills: int) -> None:
             )
             print(figures)
             assert not verdict.faults, verdict.faults[:10]
+            assert not figures["of_which"]["unexplained"], figures["of_which"]
             for found in figures["recovery_ms"].values():
                 for times in found.values():
                     assert times.get("p99", 0) <= RECOVERED_MS, figures["recovery_ms"]

@@ -21,6 +21,14 @@ async def work(seconds: float) -> int:
 
 
 @fl.task
+async def serve(record: str, customer: str, seconds: float, ctx: Context) -> None:
+    """Notes its beginning and its end in a file that all runs append to."""
+    _append(record, f"began {customer} {ctx.task_id}\n")
+    await asyncio.sleep(seconds)
+    _append(record, f"ended {customer} {ctx.task_id}\n")
+
+
+@fl.task
 async def write(sink: str, seconds: float, ctx: Context) -> int:
     """Has an effect outside, every few milliseconds; for so long at first, briefly when it is run again."""
     with Sink(sink) as out:
@@ -137,3 +145,12 @@ def _spin(rounds: int) -> float:
     began = time.monotonic()
     collections.deque(itertools.repeat(None, rounds), maxlen=0)
     return time.monotonic() - began
+
+
+def _append(path: str, line: str) -> None:
+    """In one write, which no other process can come between."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)

@@ -86,8 +86,11 @@ class Loss(NamedTuple):
     """A run that ended without a report of its handler."""
 
     task: str
+    fence: int
     worker: str
-    noticed: int  # ms, as all times here
+    began: int  # ms, as all times here
+    noticed: int
+    act: str  # by which the store, or somebody for the worker, ended it
     again: int | None = None  # when the task started again
 
 
@@ -99,7 +102,6 @@ class Verdict:
     starts: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     losses: list[Loss] = field(default_factory=list)
-    last_claims: dict[str, int] = field(default_factory=dict)  # of each worker
 
 
 class Judge:
@@ -111,7 +113,7 @@ class Judge:
         self._used: Counter[str] = Counter()
         self._state: dict[str, str] = {}
         self._fence: dict[str, int] = {}
-        self._holder: dict[str, str] = {}
+        self._claim: dict[str, Event] = {}  # by which each task runs now
         self._lost: dict[str, Loss] = {}
         self.verdict = Verdict()
 
@@ -140,8 +142,7 @@ class Judge:
         if event.fence <= self._fence.get(event.task, 0):
             self._fault(f"{event} has a fence that is not higher")
         self._fence[event.task] = event.fence
-        self._holder[event.task] = event.worker
-        self.verdict.last_claims[event.worker] = event.at
+        self._claim[event.task] = event
         if lost := self._lost.pop(event.task, None):
             self.verdict.losses.append(lost._replace(again=event.at))
         for limit, units in self._needs.get(event.task, {}).items():
@@ -150,9 +151,11 @@ class Judge:
                 self._fault(f"{event} makes {self._used[limit]} units of {limit}")
 
     def _end_run(self, event: Event) -> None:
-        worker = self._holder.pop(event.task, "nobody")
-        if event.act in ("expire", "release"):
-            self._lost[event.task] = Loss(event.task, worker, event.at)
+        claim = self._claim.pop(event.task, None)
+        if claim and event.act in ("expire", "release"):
+            self._lost[event.task] = Loss(
+                event.task, claim.fence, claim.worker, claim.at, event.at, event.act
+            )
         for limit, units in self._needs.get(event.task, {}).items():
             self._used[limit] -= units
 

@@ -6,24 +6,15 @@ import random
 import signal
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from fairlead.store.store import Store
-from tests.faults.fleet import HASTE, LEASE, Crew, Fleet
-from tests.faults.history import History, Loss, Verdict
+from tests.faults.causes import LONGEST_LEASE_MS, Cause, Coroner, Kill
+from tests.faults.fleet import LEASE, Crew, Fleet
+from tests.faults.history import History, Verdict
 from tests.faults.load import Load
 
 CAPACITY = 4
-DYING_MS = 500  # a kill is noted before it is done: so long the victim may still claim
-LONGEST_LEASE_MS = round((LEASE + HASTE.lease.grace_seconds) * 1000)
-
-
-@dataclass(frozen=True)
-class Kill:
-    at: int  # ms of the store's clock
-    crew: str
-    whom: str
 
 
 class Killer:
@@ -51,35 +42,32 @@ class Killer:
     async def _strike(self, crew: Crew) -> None:
         whom = "supervisor" if self._dice.random() < 0.3 else "worker"
         pid = crew.process.pid if whom == "supervisor" else self._dice.choice(crew.children())
-        seconds, microseconds = await self._store.connection.client.time()
-        self.kills.append(Kill(seconds * 1000 + microseconds // 1000, crew.name, whom))
+        at = await self._now()
         os.kill(pid, signal.SIGKILL)
+        self.kills.append(Kill(at, await self._now(), crew.name, whom, pid))
         if whom == "supervisor":
             await self._fleet.replace(crew, CAPACITY)
 
-    def recoveries(self, verdict: Verdict) -> dict[str, dict[str, list[int]]]:
+    async def _now(self) -> int:
+        seconds, microseconds = await self._store.connection.client.time()
+        return int(seconds * 1000 + microseconds // 1000)
+
+    def recoveries(self, verdict: Verdict, coroner: Coroner) -> dict[str, dict[str, list[int]]]:
         """For each task that was in the hands of the killed: ms until it was queued and until it ran again.
 
-        The latter only where no other kill came near: it would have the limits that the task waits for.
+        The latter only where no other kill came near: it would have the limits that the task waits for. Of a
+        task that was given to the dead, both are counted from then: its lease began then.
         """
         found: dict[str, dict[str, list[int]]] = {
             whom: {"queued": [], "started": []} for whom in ("worker", "supervisor")
         }
         for loss in verdict.losses:
-            kill = self._killer_of(loss, verdict)
-            if kill:
-                found[kill.whom]["queued"].append(loss.noticed - kill.at)
+            if kill := coroner.killer_of(loss):
+                since = max(kill.at, loss.began)
+                found[kill.whom]["queued"].append(loss.noticed - since)
                 if loss.again and self._kills_between(kill.at - LONGEST_LEASE_MS, loss.again) == 1:
-                    found[kill.whom]["started"].append(loss.again - kill.at)
+                    found[kill.whom]["started"].append(loss.again - since)
         return found
-
-    def _killer_of(self, loss: Loss, verdict: Verdict) -> Kill | None:
-        """None: its worker lives, but got too little of a busy machine to keep the lease; or it was handed
-        the task when it was dead already, and the lease began then."""
-        kills = [one for one in self.kills if loss.worker.startswith(f"{one.crew}-")]
-        last_claim = verdict.last_claims[loss.worker]
-        before = [one for one in kills if one.at <= loss.noticed and last_claim <= one.at + DYING_MS]
-        return before[-1] if before else None
 
     def _kills_between(self, first: int, last: int) -> int:
         return sum(first <= kill.at <= last for kill in self.kills)
@@ -108,7 +96,9 @@ async def play(
     await load.feed(lambda fed: killing.done() and fed >= tasks)
     await killing
     verdict = await load.end()
-    recoveries = killer.recoveries(verdict)
+    coroner = Coroner(fleet.folder, killer.kills)
+    causes = Counter(map(coroner.cause_of, verdict.losses))
+    recoveries = killer.recoveries(verdict, coroner)
     return verdict, {
         "seed": seed,
         "workers": crews * processes,
@@ -116,8 +106,7 @@ async def play(
         "kills": dict(Counter(kill.whom for kill in killer.kills)),
         "starts": verdict.starts,
         "runs_lost": len(verdict.losses),
-        "runs_lost_by_the_living": len(verdict.losses)
-        - sum(len(found["queued"]) for found in recoveries.values()),
+        "of_which": {cause.value: causes[cause] for cause in Cause},
         "ends": dict(verdict.ends),
         "lease_ms": round(LEASE * 1000),
         "recovery_ms": {

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlead.settings import Settings
 from fairlead.store.doctor import examine
 from fairlead.store.store import Store
 from tests.faults.fleet import HASTE, Fleet
@@ -23,12 +24,12 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(url: str, more_settings: str = "") -> AsyncIterator[Stage]:
+async def stage(url: str, more_settings: str = "", settings: Settings = HASTE) -> AsyncIterator[Stage]:
     """On a server of its own. `more_settings`: TOML for the workers, who govern the namespace."""
     with tempfile.TemporaryDirectory(prefix="fl-stage-") as folder, Sink(url) as sink:
         async with (
-            Store.connect(url, settings=HASTE) as store,
-            Fleet(("--engine", url), Path(folder), more_settings) as fleet,
+            Store.connect(url, settings=settings) as store,
+            Fleet(("--engine", url), Path(folder), more_settings, settings) as fleet,
             History(store).following() as history,
         ):
             yield Stage(url, store, fleet, history, sink)

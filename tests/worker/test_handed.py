@@ -199,7 +199,7 @@ async def test_a_call_that_comes_after_the_claim_that_made_up_for_it_is_not_run_
 
 
 async def test_what_lay_unread_for_a_lease_is_given_back_and_run_again(
-    fl: Fairlead, live_store: Store, calls: Calls, runs: Runs
+    fl: Fairlead, live_store: Store, calls: Calls, runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls.kept_back = True
     runs.gate.set()
@@ -210,6 +210,7 @@ async def test_what_lay_unread_for_a_lease_is_given_back_and_run_again(
         fence = await task.result(timeout=30)
     assert runs.fences == [fence]
     assert fence > call.task.fence
+    assert f"came_late worker={worker.id} task={task.task_id} fence={call.task.fence}" in caplog.text
     assert await acts(live_store, task) == ["submit", "claim", "release", "claim", "complete"]
 
 

@@ -180,8 +180,11 @@ class Claimer:
         self._begun[begun] = None
         if len(self._begun) > MOST_REMEMBERED:
             del self._begun[next(iter(self._begun))]
-        # Closed while it was on its way, and perhaps past its grace: nobody would stop it. Or it lay unread.
-        if not self._open or now > lease_ends - LEAST_LEASE * self._lease_seconds:
+        late = now > lease_ends - LEAST_LEASE * self._lease_seconds
+        if late:  # it lay unread, or the answer to a claim took that long
+            log.warning("came_late worker=%s task=%s fence=%s", self._worker, task.task_id, task.fence)
+        # Closed while it was on its way, and perhaps past its grace: nobody would stop it.
+        if late or not self._open:
             self._reports.append(Returned(task.task_id, task.fence))
             self._news.set()
             return

@@ -1,0 +1,79 @@
+"""Why runs were lost: who was killed when, and what the logs say of workers that lived."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from tests.faults.fleet import HASTE, LEASE
+from tests.faults.history import Loss
+
+LONGEST_LEASE_MS = round((LEASE + HASTE.lease.grace_seconds) * 1000)
+
+
+@dataclass(frozen=True)
+class Kill:
+    at: int  # ms of the store's clock: just before, and just after
+    done: int
+    crew: str
+    whom: str
+    pid: int
+
+
+class Cause(StrEnum):
+    KILLED = "killed_while_it_ran"
+    GIVEN_TO_THE_DEAD = "given_to_the_dead"  # handed over, or claimed by a request that outlived its worker
+    TOO_LATE = "too_late_by_the_worker_itself"  # a busy machine: it got no beat, or its turn, for too long
+    UNANSWERED = "the_store_did_not_answer"  # a busy machine: calls of the worker or its pulse timed out
+    UNEXPLAINED = "unexplained"
+
+
+class Coroner:
+    """Reads the logs of all crews there were, in this folder."""
+
+    def __init__(self, folder: Path, kills: Iterable[Kill]) -> None:
+        self._folder = folder
+        self._killed: dict[str, Kill] = {}  # by worker
+        for kill in kills:
+            for worker in self._victims(kill):
+                self._killed.setdefault(worker, kill)
+
+    def killer_of(self, loss: Loss) -> Kill | None:
+        kill = self._killed.get(loss.worker)
+        return kill if kill and kill.at <= loss.noticed else None
+
+    def cause_of(self, loss: Loss) -> Cause:
+        if kill := self.killer_of(loss):
+            return Cause.KILLED if loss.began <= kill.done else Cause.GIVEN_TO_THE_DEAD
+        if loss.act == "expire" and loss.noticed < loss.began + LONGEST_LEASE_MS:
+            return Cause.UNEXPLAINED  # whatever its worker says: it had its lease
+        said = self._said(loss.worker.partition("-")[0])
+        if re.search(
+            rf"(?:lease_lost|came_late|report_refused) .*task={loss.task} fence={loss.fence}\b", said
+        ):
+            return Cause.TOO_LATE
+        near = range(loss.began - LONGEST_LEASE_MS, loss.noticed + LONGEST_LEASE_MS)
+        return (
+            Cause.UNANSWERED if any(at in near for at in _timeouts(said, loss.worker)) else Cause.UNEXPLAINED
+        )
+
+    def _victims(self, kill: Kill) -> set[str]:
+        """A supervisor takes all of its workers along, but those whose death it had noticed itself."""
+        said = self._said(kill.crew)
+        if kill.whom == "worker":
+            return set(re.findall(rf"worker_died worker=(\S+) pid={kill.pid}\n", said))
+        died = re.findall(r"worker_died worker=(\S+)", said)
+        return set(re.findall(r"worker_started worker=(\S+)", said)) - set(died)
+
+    def _said(self, crew: str) -> str:
+        return (self._folder / f"{crew}.log").read_text()
+
+
+def _timeouts(said: str, worker: str) -> Iterator[int]:
+    """When a call for this worker was not answered: ms of this machine's clock, which is the store's too."""
+    for when in re.findall(
+        rf"(?m)^(.{{23}}) \w+ (?:store_unavailable|heartbeat_failed) worker={worker} ", said
+    ):
+        yield round(datetime.strptime(when, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000)
