@@ -33,6 +33,7 @@ SAME = (
     "tenant",
     "retry_count",
     "crash_count",
+    "loss_count",
     "fence",
     "assigned_worker_id",
     "result",

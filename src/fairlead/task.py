@@ -99,6 +99,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     retry_count: int = 0
     crash_count: int = 0
+    loss_count: int = 0  # workers that were lost with it, hardly by its doing
     fence: int = 0
     run_at: int | None = None
     started_at: int | None = None
@@ -117,7 +118,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def attempt(self) -> int:
-        return self.retry_count + self.crash_count + 1
+        return self.retry_count + self.crash_count + self.loss_count + 1
 
     @classmethod
     def from_record(cls, task_id: str, record: Mapping[str, Any]) -> "Task":
@@ -223,6 +224,7 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tenant": ("tenant", str),
     "retries": ("retry_count", int),
     "crashes": ("crash_count", int),
+    "losses": ("loss_count", int),
     "fence": ("fence", int),
     "run_at": ("run_at", int),
     "started": ("started_at", int),

@@ -77,6 +77,7 @@ def task_view(task: Task, queue_position: int | None = None) -> View:
         "attempt": task.attempt,
         "retry_count": task.retry_count,
         "crash_count": task.crash_count,
+        "loss_count": task.loss_count,
         "assigned_worker_id": task.assigned_worker_id,
         "fence": task.fence,
         "queue_position": queue_position,

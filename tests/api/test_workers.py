@@ -93,6 +93,7 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
         "max_retries": 5,
         "retry_count": 0,
         "crash_count": 0,
+        "loss_count": 0,
         "step": None,
     }
     shown = await task(api, given["task_id"])

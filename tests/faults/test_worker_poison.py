@@ -41,7 +41,7 @@ async def test_a_task_that_runs_apart_is_not_charged_for_what_kills_its_worker(
         await live_store.submit_one(NewTask(task_type="die"))
     await wait_until(lambda: good.task_id in history.ended, 40)
     task = await live_store.get(good.task_id)
-    assert (task.status, task.crash_count, task.result) == (State.COMPLETED, 1, 4)
+    assert (task.status, task.crash_count, task.loss_count, task.result) == (State.COMPLETED, 0, 1, 4)
 
 
 def has_run(sink: Sink, task: str, times: int) -> bool:

@@ -170,11 +170,12 @@ class Player:
 
     async def lose_worker(self) -> None:
         worker = self._dice.choice(WORKERS)
+        held = {known.worker_id: known.running for known in (await self._store.stats()).workers}
         await self._store.expire(worker)
         await self._register()
         for task, (book, step) in self._tasks.items():
             if step.state is State.EXECUTING and self._held[task] == worker:
-                book.crashed(step)
+                book.lost_worker(step, alone=held[worker] == 1)
 
     async def cancel(self) -> None:
         job_id = self._dice.choice(list(self._books))

@@ -6,7 +6,7 @@ from typing import Any
 from fairlead.job import JobStatus
 from fairlead.states import TERMINAL, State
 
-RETRIES, CRASHES = 1, 3
+RETRIES, CRASHES, LOSSES = 1, 3, 12
 LEASE_MS, RETRY_MS = 21_000, 5_000  # with its grace; what every failure asks for
 AGE_MS = {2: ((60_000, 1), (180_000, 0)), 1: ((120_000, 0),), 0: ()}  # waited so long: of this priority
 OPEN = frozenset(State) - TERMINAL
@@ -19,6 +19,7 @@ class Step:
     state: State | None = None  # None: it was never queued
     retries: int = 0
     crashes: int = 0
+    losses: int = 0
     attempts: int = 0
     arrival: int = 0
     until: int = 0  # of its lease, or of its delay
@@ -70,7 +71,7 @@ class Book:
     def claimed(self, step: Step, fence: int, now: int) -> None:
         assert step.state is State.QUEUED and fence > step.fence
         step.state, step.fence, step.until, step.wait_until = State.EXECUTING, fence, now + LEASE_MS, None
-        step.attempts = step.retries + step.crashes + 1
+        step.attempts = step.retries + step.crashes + step.losses + 1
         self.status = JobStatus.RUNNING
 
     def completed(self, step: Step, result: Any, now: int) -> None:
@@ -92,9 +93,13 @@ class Book:
         else:
             self._lost(step, State.DEAD_LETTER if retriable else State.FAILED, "oops", False)
 
-    def crashed(self, step: Step) -> None:
-        step.crashes += 1
-        if step.crashes < CRASHES:
+    def lost_worker(self, step: Step, alone: bool) -> None:
+        """A worker that is seen to die while it holds nothing else may have been killed by this step."""
+        if alone:
+            step.crashes += 1
+        else:
+            step.losses += 1
+        if step.crashes < CRASHES and step.losses < LOSSES:
             step.state = State.QUEUED  # where it stood
         else:
             self._lost(step, State.DEAD_LETTER, "worker_lost", True)
@@ -120,7 +125,7 @@ class Book:
         """Leases end first, then delays and patience, then what waits is as old as it is."""
         for step in self.open_steps:
             if step.state is State.EXECUTING and step.until <= now:
-                self.crashed(step)
+                self.lost_worker(step, alone=False)  # all workers registered again: the fleet was away
         for step in self.open_steps:
             if step.state is State.DELAYED and step.until <= now:
                 step.state, step.arrival = State.QUEUED, step.until

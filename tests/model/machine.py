@@ -161,10 +161,10 @@ class Machine(RuleBasedStateMachine):
                 if word.startswith(TAKE):
                     task = handed_by(word.removeprefix(TAKE)).task
                     known = self.twin.workers[worker]
-                    seen = known.seen
+                    seen, lost = known.seen, known.lost_in_company
                     assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
                     self.twin.settle()
-                    known.seen = seen  # it has not been heard of
+                    known.seen, known.lost_in_company = seen, lost  # it has not been heard of
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
                     Machine.seen["handed over"] += 1
@@ -258,6 +258,23 @@ class Machine(RuleBasedStateMachine):
                         self.store.complete(holder, Completed(chosen, fence)),
                     )
                     self.note_following(following)
+
+    @rule(
+        wishes=st.lists(wish, min_size=1, max_size=4),
+        survivors=st.sets(st.sampled_from(WORKERS)),
+        pauses=st.lists(st.sampled_from([2_000, 6_000, 14_000, 15_000]), min_size=2, max_size=4),
+    )
+    def some_fall_silent(self, wishes: list[Wish], survivors: set[str], pauses: list[int]) -> None:
+        """Leases end while only some of the workers are heard of."""
+        self.submit(wishes)
+        for worker in WORKERS:
+            self.claim(worker, 2, beat=True)
+        for pause in pauses:
+            self.now += pause
+            for worker in sorted(survivors):
+                beat = self.store.workers.heartbeat(worker, [])
+                self.both(partial(self.twin.heartbeat, worker, self.now), beat)
+        self.expire()
 
     def some(self, number: int, *states: State) -> str | None:
         chosen = [i for i in self.ids if not states or self.twin.tasks[i].state in states]
@@ -472,7 +489,9 @@ class Machine(RuleBasedStateMachine):
 
     def as_stored(self, record: dict[bytes, bytes]) -> dict[str, Any]:
         known = {name.decode(): value.decode() for name, value in record.items()}
-        numbers = {name: int(known.get(name, 0)) for name in ("fence", "retries", "crashes", "timeout")}
+        numbers = {
+            name: int(known.get(name, 0)) for name in ("fence", "retries", "crashes", "losses", "timeout")
+        }
         facts: dict[str, Any] = {"state": known["state"], **numbers}
         if known["state"] == "queued":
             facts |= {"place": known["place"]} | {
@@ -489,7 +508,7 @@ class Machine(RuleBasedStateMachine):
     def as_ruled(self, task_id: str) -> dict[str, Any]:
         task = self.twin.tasks[task_id]
         facts: dict[str, Any] = {"state": str(task.state)}
-        facts |= {name: getattr(task, name) for name in ("fence", "retries", "crashes", "timeout")}
+        facts |= {name: getattr(task, name) for name in ("fence", "retries", "crashes", "losses", "timeout")}
         if task.state is State.QUEUED:
             facts |= {name: getattr(task, name) for name in ("place", "tag", "seq", "arrival")}
         if task.state is State.EXECUTING:
@@ -506,6 +525,9 @@ class Machine(RuleBasedStateMachine):
             client = self.store.connection.client
             for event in await events_of(self.store):
                 Machine.seen[f"{event['act']}:{event['to']}"] += 1
+            for task in self.twin.tasks.values():
+                Machine.seen["losses"] += task.losses
+                Machine.seen["crashes"] += task.crashes
             found = [
                 key
                 async for key in client.scan_iter(match=self.store.connection.keys.prefix + "*", count=1000)

@@ -217,7 +217,7 @@ async def test_a_lease_that_ran_out_is_not_told_again(store: Store, clock: Clock
     task = await handed_one(store, lease_ms=5_000)
     clock.pass_ms(6_000)
     (anew,) = (await store.claim("w", heard=())).tasks
-    assert (anew.task_id, anew.crash_count) == (task.task_id, 1)
+    assert (anew.task_id, anew.crash_count, anew.loss_count) == (task.task_id, 0, 1)
     assert anew.fence > task.fence
 
 

@@ -31,6 +31,11 @@ class Scene:
     def task_type(self) -> str:
         return self.task_id
 
+    @property
+    def worker(self) -> str:
+        """Of its own: one that held the task of another scene would not be alone with this one."""
+        return f"w-{self.task_id}"
+
     async def submit(
         self, delay: float | None = None, max_wait: float | None = None, max_retries: int = 2
     ) -> None:
@@ -45,8 +50,8 @@ class Scene:
         await self.store.submit_one(task)
 
     async def claim(self) -> None:
-        await self.store.workers.register("w", task_types=[self.task_type], capacity=1000)
-        for task in (await self.store.claim("w")).tasks:
+        await self.store.workers.register(self.worker, task_types=[self.task_type], capacity=1000)
+        for task in (await self.store.claim(self.worker)).tasks:
             self.fence = task.fence
 
     async def start(self, **wishes: int) -> None:
@@ -62,7 +67,7 @@ class Scene:
             jitter=0,
             crashed=crashed,
         )
-        await self.store.fail("w", report)
+        await self.store.fail(self.worker, report)
 
     async def expire_after(self, seconds: int) -> None:
         self.clock.pass_seconds(seconds)
@@ -107,7 +112,7 @@ async def impatient(scene: Scene) -> None:
 
 async def given_back(scene: Scene) -> None:
     await scene.start()
-    await scene.store.release("w", Grant(scene.task_id, scene.fence))
+    await scene.store.release(scene.worker, Grant(scene.task_id, scene.fence))
 
 
 async def executing(scene: Scene) -> None:
@@ -128,12 +133,12 @@ async def after_two_crashes(scene: Scene) -> None:
     for again in range(3):
         await (scene.claim() if again else scene.start())
         if again < 2:
-            await scene.expire_after(LEASE_SECONDS)
+            await scene.store.expire(scene.worker)
 
 
 async def completed(scene: Scene) -> None:
     await scene.start()
-    await scene.store.complete("w", Completed(scene.task_id, scene.fence))
+    await scene.store.complete(scene.worker, Completed(scene.task_id, scene.fence))
 
 
 async def failed(scene: Scene) -> None:
@@ -169,7 +174,7 @@ async def out_of_retries(scene: Scene) -> None:
 
 async def lost_three_workers(scene: Scene) -> None:
     await after_two_crashes(scene)
-    await scene.expire_after(LEASE_SECONDS)
+    await scene.store.expire(scene.worker)
 
 
 WAYS_INTO: dict[State | None, list[Step]] = {
@@ -188,21 +193,23 @@ VARIANTS: dict[Act, list[Step]] = {
     Act.SUBMIT: [Scene.submit, lambda scene: scene.submit(delay=5)],
     Act.CLAIM: [Scene.claim],
     Act.RENEW: [lambda scene: scene.store.renew(Grant(scene.task_id, scene.fence))],
-    Act.EXTEND: [lambda scene: scene.store.extend("w", Grant(scene.task_id, scene.fence), 10_000_000)],
-    Act.COMPLETE: [lambda scene: scene.store.complete("w", Completed(scene.task_id, scene.fence))],
+    Act.EXTEND: [
+        lambda scene: scene.store.extend(scene.worker, Grant(scene.task_id, scene.fence), 10_000_000)
+    ],
+    Act.COMPLETE: [lambda scene: scene.store.complete(scene.worker, Completed(scene.task_id, scene.fence))],
     Act.FAIL: [
         Scene.fail,
         lambda scene: scene.fail(retriable=False),
         lambda scene: scene.fail(retry_after_ms=1_000),
         lambda scene: scene.fail(crashed=True),
     ],
-    Act.RELEASE: [lambda scene: scene.store.release("w", Grant(scene.task_id, scene.fence))],
+    Act.RELEASE: [lambda scene: scene.store.release(scene.worker, Grant(scene.task_id, scene.fence))],
     Act.CANCEL: [lambda scene: scene.store.cancel(scene.task_id)],
     Act.EXPIRE: [
         lambda scene: scene.expire_after(LEASE_SECONDS),
         lambda scene: scene.expire_after(TIMEOUT_SECONDS),
         lambda scene: scene.expire_after(MANY_SECONDS),
-        lambda scene: scene.store.expire("w"),
+        lambda scene: scene.store.expire(scene.worker),
     ],
     Act.PROMOTE: [
         lambda scene: scene.promote_after(11),

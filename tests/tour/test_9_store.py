@@ -132,7 +132,7 @@ async def test_a_worker_that_comes_back_from_the_dead_is_refused(store: Store, c
     clock.pass_seconds(32)  # lease and grace are over: its worker is given up
     await store.workers.register("other")
     (again,) = (await store.claim("other")).tasks
-    assert (again.task_id, again.crash_count) == (task.task_id, 1)
+    assert (again.task_id, again.attempt) == (task.task_id, 2)
     assert again.fence > task.fence
 
     (refused,) = await store.complete("w", Completed(task.task_id, task.fence))
@@ -145,10 +145,20 @@ async def test_a_task_that_kills_its_workers_is_put_into_quarantine(store: Store
     for _ in range(3):
         await store.workers.register("w")
         assert (await store.claim("w")).tasks
-        clock.pass_seconds(32)
-        await store.expire()
+        await store.expire("w")  # its supervisor saw it die
     task = await store.get(submitted.task_id)
     assert (task.status, task.crash_count, task.retry_count) == (State.DEAD_LETTER, 3, 0)
+
+
+async def test_an_outage_of_all_workers_is_no_crash_of_their_tasks(store: Store, clock: Clock) -> None:
+    submitted = await store.submit_one(NewTask(task_type="innocent"))
+    for _ in range(3):
+        await store.workers.register("w")
+        assert (await store.claim("w")).tasks
+        clock.pass_seconds(32)  # nobody was heard of
+        await store.expire()
+    task = await store.get(submitted.task_id)
+    assert (task.status, task.crash_count, task.loss_count) == (State.QUEUED, 0, 3)
 
 
 async def test_a_cancelled_running_task_keeps_its_units_until_its_worker_stops(store: Store) -> None:

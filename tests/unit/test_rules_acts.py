@@ -258,7 +258,8 @@ def test_a_timeout_gets_half_as_much_time_again(twin: Twin) -> None:
 def test_three_lost_workers_are_too_many_and_a_replay_starts_from_the_beginning(twin: Twin) -> None:
     run(twin, max_wait=5)
     for now in (110, 220, 330):
-        twin.expire(now)
+        twin.lose_worker("w", now)
+        twin.register(Worker("w"), now)
         twin.claim("w", 1, LEASE, now)
     task = twin.tasks["a"]
     assert (task.state, task.crashes, task.error_code) == (State.DEAD_LETTER, 3, "worker_lost")
@@ -291,7 +292,44 @@ def test_a_worker_known_to_be_dead_loses_all_at_once_high_first(twin: Twin) -> N
     a, b, c = (twin.tasks[name] for name in "abc")
     assert (a.state, b.state, c.state) == (State.QUEUED, State.QUEUED, State.CANCELLED)
     assert (a.seq, b.seq) == (1, 2), "they keep their places"
-    assert (a.crashes, b.crashes, c.crashes) == (1, 1, 0)
+    assert [(task.crashes, task.losses) for task in (a, b, c)] == [(0, 1), (0, 1), (0, 0)]
+
+
+TTL = 30_000  # as long as a worker may be silent, and a lease
+
+
+@pytest.mark.parametrize(
+    ("what", "others", "crashes"),
+    [
+        ("nobody else was there", {}, 0),
+        ("another worker lives", {"v": (0, TTL)}, 1),
+        ("another worker fell silent soon after", {"v": (0, 12_000)}, 0),
+        ("another worker came later", {"v": (10_000, TTL)}, 0),
+        ("its own worker lives", {"w": (0, TTL), "v": (0, TTL)}, 0),
+    ],
+)
+def test_who_ran_alone_is_charged_if_another_worker_outlived_its_own(
+    twin: Twin, what: str, others: dict[str, tuple[int, int]], crashes: int
+) -> None:
+    """`others`: when each worker registered, and when it was last heard of."""
+    twin.submit(NewTask("a", "k"), 0)
+    twin.claim("w", 1, TTL, 0)
+    for worker, (registered, seen) in others.items():
+        twin.workers[worker] = Worker(worker, registered=registered, seen=seen)
+    twin.expire(TTL + 10)
+    assert (twin.tasks["a"].crashes, twin.tasks["a"].losses) == (crashes, 1 - crashes), what
+
+
+def test_twelve_losses_are_too_many(twin: Twin) -> None:
+    for name in "ab":
+        twin.submit(NewTask(name, "k"), 0)
+    for now in range(12):
+        assert twin.claim("w", 2, LEASE, now) == ["a", "b"]
+        twin.lose_worker("w", now)
+        twin.register(Worker("w", capacity=3), now)
+    assert [(t.state, t.losses) for t in twin.tasks.values()] == [(State.DEAD_LETTER, 12)] * 2
+    twin.replay("a", 12)
+    assert twin.tasks["a"].losses == 0
 
 
 # Waiting

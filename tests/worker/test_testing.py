@@ -157,7 +157,7 @@ async def test_a_silent_worker_is_given_up_when_the_clock_is_moved(fl: Fairlead)
         clock.advance(60)
         async with fl.worker():
             assert await task.result(timeout=30) is None
-        assert (await task.get()).crash_count == 1
+        assert (await task.get()).loss_count == 1
 
 
 async def test_the_time_stands_until_it_is_moved(fl: Fairlead) -> None:

@@ -98,6 +98,7 @@ class TaskAnswer(Answer):
     attempt: int
     retry_count: int
     crash_count: int
+    loss_count: int  # workers that were lost with it, hardly by its doing
     assigned_worker_id: str | None
     fence: int
     queue_position: int | None

@@ -33,6 +33,7 @@ class PolledTask(Answer):
     max_retries: int
     retry_count: int
     crash_count: int
+    loss_count: int
     step: int | None
 
 

@@ -6,7 +6,7 @@ from fairlead.rules.choice import Turns, can_serve
 from fairlead.rules.fairness import Shares
 from fairlead.rules.holds import heads
 from fairlead.rules.ledger import Ledger
-from fairlead.rules.retry import RetryDecision, after_crash, after_failure
+from fairlead.rules.retry import RetryDecision, after_crash, after_failure, after_loss
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
 from fairlead.states import TERMINAL, State
 
@@ -115,17 +115,24 @@ class Board:
 
     def settle_crash(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
         """What ran an executing task is gone, after a time that is only known if somebody is left to tell."""
-        self.free(task)
-        decision = after_crash(task, self.policy)
         if ran is not None:
             self.shares.learn(task.fair, ran)
+        self._put_back(task, after_crash(task, self.policy), code)
+
+    def settle_loss(self, task: Task) -> None:
+        """The worker of an executing task is gone, and the task was hardly the cause."""
+        self._put_back(task, after_loss(task, self.policy), "worker_lost")
+
+    def _put_back(self, task: Task, decision: RetryDecision, code: str) -> None:
+        """To its place, unless that was once too often."""
+        self.free(task)
         self.note(task, decision, code)
         if decision.state is State.QUEUED:
-            self.queue(task)  # at its place
+            self.queue(task)
 
     def note(self, task: Task, decision: RetryDecision, code: str) -> None:
-        task.retries, task.crashes, task.timeout = decision.retries, decision.crashes, decision.timeout
-        task.state, task.error_code = decision.state, code
+        task.retries, task.crashes, task.losses = decision.retries, decision.crashes, decision.losses
+        task.state, task.error_code, task.timeout = decision.state, code, decision.timeout
         if task.state in TERMINAL:
             self.end_job(task)
 

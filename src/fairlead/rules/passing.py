@@ -23,21 +23,44 @@ def expire(board: Board, now: int) -> None:
             _end_run(board, lease, now)
 
 
-def _end_run(board: Board, task: Task, now: int) -> None:
-    """Nobody will report on it any more."""
+def _end_run(board: Board, task: Task, now: int, seen_dead: bool = False) -> None:
+    """Nobody will report on it any more; or somebody saw its worker die."""
+    alone = not _in_company(board, task)
     if task.stopping is not None:
         board.free(task)
     elif task.deadline <= now:
         board.settle_failure(task, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
-    else:
+    elif alone and (seen_dead or _was_outlived(board, task)):
         board.settle_crash(task, "worker_lost", now)
+    else:
+        board.settle_loss(task)
+
+
+def _in_company(board: Board, task: Task) -> bool:
+    """Whether its lost worker held other tasks too when the first of its leases ended."""
+    worker = board.workers[task.worker or ""]
+    if worker.lost_in_company is None:
+        worker.lost_in_company = len(board.running_on(worker)) > 1
+    return worker.lost_in_company
+
+
+def _was_outlived(board: Board, task: Task) -> bool:
+    """Whether its worker was silent when the lease ended, while one that was there before it was heard of."""
+    lost, policy = board.workers[task.worker or ""], board.policy
+    heard_since = task.lease_until + policy.grace - policy.worker_ttl // 2
+    if lost.seen >= heard_since:
+        return False
+    latest = sorted(board.workers.values(), key=lambda worker: (worker.seen, worker.id), reverse=True)
+    return any(
+        other.seen >= heard_since and other.registered <= lost.seen for other in latest[: policy.witnesses]
+    )
 
 
 def lose(board: Board, worker: str, now: int) -> int:
     """A worker is known to be dead: all it holds ends now. How much that was."""
     held = [task for task in board.running.values() if task.worker == worker]
     for task in sorted(held, key=lambda task: (task.base is not Priority.HIGH, task.id)):
-        _end_run(board, task, now)
+        _end_run(board, task, now, seen_dead=True)
     board.workers.pop(worker, None)
     return len(held)
 

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from fairlead.rules.values import Policy, Task
 from fairlead.states import State
 
+LOSSES_PER_CRASH = 4
+
 
 @dataclass(frozen=True)
 class RetryDecision:
     state: State
     retries: int
     crashes: int
+    losses: int
     timeout: int
     delay: int = 0
 
@@ -20,18 +23,25 @@ def after_failure(
 ) -> RetryDecision:
     """`jitter` is in thousandths: 0 waits half of the back-off, 1000 all of it."""
     if not retriable:
-        return RetryDecision(State.FAILED, task.retries, task.crashes, task.timeout)
+        return RetryDecision(State.FAILED, task.retries, task.crashes, task.losses, task.timeout)
     if task.retries >= task.max_retries:
-        return RetryDecision(State.DEAD_LETTER, task.retries, task.crashes, task.timeout)
+        return RetryDecision(State.DEAD_LETTER, task.retries, task.crashes, task.losses, task.timeout)
     retries = task.retries + 1
     timeout = task.timeout * 3 // 2 if code == "timeout" else task.timeout
     full = min(policy.retry_max, policy.retry_base * 2 ** (retries - 1))
     delay = max(retry_after, full // 2 + full * jitter // 2000)
     state = State.DELAYED if delay > 0 else State.QUEUED
-    return RetryDecision(state, retries, task.crashes, timeout, delay)
+    return RetryDecision(state, retries, task.crashes, task.losses, timeout, delay)
 
 
 def after_crash(task: Task, policy: Policy) -> RetryDecision:
     crashes = task.crashes + 1
     state = State.DEAD_LETTER if crashes >= policy.crash_limit else State.QUEUED
-    return RetryDecision(state, task.retries, crashes, task.timeout)
+    return RetryDecision(state, task.retries, crashes, task.losses, task.timeout)
+
+
+def after_loss(task: Task, policy: Policy) -> RetryDecision:
+    """Its worker was lost, hardly by its doing; but nothing may take workers with it for ever."""
+    losses = task.losses + 1
+    state = State.DEAD_LETTER if losses >= policy.crash_limit * LOSSES_PER_CRASH else State.QUEUED
+    return RetryDecision(state, task.retries, task.crashes, losses, task.timeout)

@@ -71,10 +71,10 @@ class Twin(Board):
     # Workers
 
     def register(self, worker: Worker, now: int) -> None:
-        self.workers[worker.id] = replace(worker, seen=now, listed=True)
+        self.workers[worker.id] = replace(worker, registered=now, seen=now, listed=True, lost_in_company=None)
 
     def heartbeat(self, worker_id: str, now: int) -> None:
-        self._alive(worker_id, now).seen = now
+        self._alive(worker_id, now).hear_of(now)
 
     def drain(self, worker_id: str) -> None:
         if worker_id not in self.workers:
@@ -118,9 +118,9 @@ class Twin(Board):
         worker = self._alive(worker_id, now)
         if worker.draining:
             return []
-        worker.seen = now
         self.expire(now)
         self.promote(now)
+        worker.hear_of(now)
         self.make_holds(now)
         started: list[str] = []
         worst = passing.overdue(self, now)
@@ -220,7 +220,7 @@ class Twin(Board):
         task = self._known(task_id)
         if task.state not in REPLAYABLE:
             raise NotReplayable
-        task.retries = task.crashes = 0
+        task.retries = task.crashes = task.losses = 0
         task.timeout, task.wait_until, task.error_code = task.timeout_given, None, None
         self.begin_again(task, now)
 

@@ -49,6 +49,7 @@ class Policy:
     crash_limit: int = 3
     worker_ttl: int = 30_000
     batch: int = 128  #: most moves of one kind that time makes at once
+    witnesses: int = 16  #: most workers asked whether they outlived a lost one
     hold_looks: int = 8  #: most sub-queues looked at for a hold at once
     most_holds: int = 64
 
@@ -99,6 +100,7 @@ class Task:
     lease_until: int = 0
     retries: int = 0
     crashes: int = 0
+    losses: int = 0  #: workers that were lost with it, hardly by its doing
     stopping: int | None = None  #: fence of a lease whose task was cancelled, until the worker confirms
     reported: int | None = None  #: fence of the last report that was accepted
     error_code: str | None = None  #: of the last failure
@@ -151,7 +153,12 @@ class Worker:
     reserve: int = 0  #: of the capacity, for tasks whose base is high
     draining: bool = False
     listed: bool = True  #: it may be given something; not when it drains or was found dead
+    registered: int = 0
     seen: int = 0
+    lost_in_company: bool | None = None  #: None: none of its leases was lost since it was last heard of
+
+    def hear_of(self, now: int) -> None:
+        self.seen, self.lost_in_company = now, None
 
 
 @dataclass

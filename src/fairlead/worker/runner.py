@@ -42,7 +42,8 @@ class Run:
         self.task = task
         self.handler = handler
         self.place: RunIn = handler.run_in
-        self.suspect = task.crash_count > 0 and handler.can_run_apart  # it may have killed a worker
+        # it may have killed a worker
+        self.suspect = task.crash_count + task.loss_count > 0 and handler.can_run_apart
         self.apart = self.suspect or self.place == "process"  # if this process dies, it is not its doing
         self.claimed_at = claimed_at  # when its claim was answered; monotonic, as all times here
         self.lease_ends = lease_ends

@@ -39,7 +39,7 @@ async def extend(call: Call) -> View:
 
 
 async def expire(call: Call) -> View:
-    """This worker is dead for certain: what it held is free now, and counted as a crash."""
+    """This worker is dead for certain: what it held is free now. A task that it held alone has crashed."""
     return {"expired": await call.gateway.store.expire(worker_id(call))}
 
 

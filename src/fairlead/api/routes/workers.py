@@ -98,6 +98,7 @@ def _polled(task: Task) -> View:
         "max_retries": task.max_retries,
         "retry_count": task.retry_count,
         "crash_count": task.crash_count,
+        "loss_count": task.loss_count,
         "step": task.step,
     }
 

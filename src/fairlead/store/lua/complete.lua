@@ -18,7 +18,7 @@ local function complete(t, report)
   local known, ran = t.known, endings.learn_run(t, now)
   leases.drop(t)
   put_all(t, {"reported", known.fence, "result", report.result})
-  if known.retries or known.crashes then put(t, "error", nil) end -- of an earlier run
+  if known.retries or known.crashes or known.losses then put(t, "error", nil) end -- of an earlier run
   local following = job and stages.step_completed(job, t, report.result, now)
   endings.finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
   local followers = {}

@@ -1,5 +1,5 @@
--- End the leases that ran out: a lost worker is a crash, a run past its deadline a timeout. With a worker, which is known to
--- be dead: end what it holds now, and forget it when nothing is left.
+-- End the leases that ran out: their worker is lost, or, past its deadline, the run a timeout. With a worker, which is known to be
+-- dead: end what it holds now, and forget it when nothing is left.
 --
 -- ARGV     worker clock
 -- RETURNS  ok <leases ended> <1: the worker holds more> | uninitialised
@@ -39,7 +39,7 @@ local function end_leases_of(dead)
     if freed >= MOST_LIMITS then break end
     local t = leases.task(id)
     freed = freed + #limits.needs(t and t.known.limits or "")
-    time.end_run(id, now)
+    time.end_run(id, now, true)
     remove(running, id)
     count = count + 1
   end

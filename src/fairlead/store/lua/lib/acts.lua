@@ -27,6 +27,7 @@ function acts.new()
     newly_finished = {}, newly_dead = {}, newly_dead_jobs = {}, -- entries that this act adds to the lists of what has ended
     finished_totals = nil, -- {count, bytes} of all that have finished, with those of this act
     unlinked = {}, -- keys of what goes: the last that the act does
+    lost = {}, -- worker -> was it alone with a task, or in company?
     dropped = {}, -- worker -> {all, not_high}: its tasks whose leases ended in this act
     events = {}, told = {}, ended = {}, ended_key = nil,
     hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do

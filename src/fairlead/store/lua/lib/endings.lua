@@ -96,20 +96,30 @@ function endings.learn_run(t, now)
   return ran
 end
 
--- What ran `t` is gone: its worker, or with a `problem` only the process of its handler. It uses up no retry, and loses neither
--- its place nor the time it has waited: it was not its fault, or three of those are enough to tell.
-function endings.crash(t, verb, now, problem)
-  local code = problem and problem.code or "worker_lost"
+local LOST = {code = "worker_lost", message = "the worker that ran it was lost"}
+local LOSSES_PER_CRASH = 4 -- nothing may take workers with it for ever
+
+-- What ran `t` is gone, which is counted as one of `count`: more than `most` are too many. It uses up no retry, and loses neither its
+-- place nor the time it has waited.
+local function end_lost_run(t, verb, now, count, most, problem)
   leases.drop(t)
-  local crashes = (number(t, "crashes") or 0) + 1
-  local ends = crashes >= setting("crash_limit")
-  put(t, "crashes", crashes)
-  local detail = {code = code, crashes = crashes, worker = get(t, "worker")}
-  endings.set_error(t, code, problem and problem.message or "the worker that ran it was lost", true)
-  if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
-  if ends then return endings.finish(t, verb, "dead_letter", now, detail) end
+  put(t, count, (number(t, count) or 0) + 1)
+  local detail = {code = problem.code, crashes = number(t, "crashes") or 0, losses = number(t, "losses"), worker = get(t, "worker")}
+  endings.set_error(t, problem.code, problem.message, true)
+  if number(t, count) >= most then return endings.finish(t, verb, "dead_letter", now, detail) end
   endings.put_back(t)
   events.add(t, verb, "executing", "queued", now, detail)
+end
+
+-- It may have killed its worker, or, with a `problem`, the process of its handler.
+function endings.crash(t, verb, now, problem)
+  if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
+  end_lost_run(t, verb, now, "crashes", setting("crash_limit"), problem or LOST)
+end
+
+-- Its worker is gone, and it was hardly the cause.
+function endings.lose(t, now)
+  end_lost_run(t, "expire", now, "losses", setting("crash_limit") * LOSSES_PER_CRASH, LOST)
 end
 
 -- May the caller report the end of the run of `t`? A word, or nil for yes. A repeated report is known by its fence alone: somebody

@@ -11,7 +11,7 @@ local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
 local TASK_FIELDS = {
   "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "capabilities", "limits", "place", "fair",
   "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
-  "crashes", "key",
+  "crashes", "losses", "key",
 }
 
 function leases.task(id)

@@ -9,18 +9,21 @@ local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
--- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost.
-function time.end_run(id, now)
+-- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost. `seen_dead`: somebody saw
+-- that worker die.
+function time.end_run(id, now, seen_dead)
   local t = leases.task(id)
-  if not t then
-    leases.drop_orphan(id)
-  elseif get(t, "stopping") then
+  if not t then return leases.drop_orphan(id) end
+  local alone = not losses.in_company(t)
+  if get(t, "stopping") then
     leases.drop(t)
   elseif now >= number(t, "deadline") then
     endings.learn_run(t, now)
     endings.fail_run(t, "expire", OVERDUE, now)
-  else
+  elseif alone and (seen_dead or losses.was_outlived(t)) then
     endings.crash(t, "expire", now)
+  else
+    endings.lose(t, now)
   end
 end
 

@@ -22,6 +22,7 @@ end
 -- It was heard of. Its record outlives it for an hour, to be asked about.
 function workers.heard_of(worker, now)
   put(worker, "seen", now)
+  if get(worker, "lost") then put(worker, "lost", nil) end -- it was not dead
   worker.ttl = HOUR + setting("worker_ttl")
   add(ordered(keys.workers), worker.id, now)
   local line = get(worker, "idle")
