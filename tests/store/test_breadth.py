@@ -338,6 +338,26 @@ async def test_a_declared_capability_reaches_tasks_that_wait_already(store: Stor
     assert len((await store.claim("gpu", 9)).tasks) == 1
 
 
+async def test_limits_that_many_sub_queues_need_are_waited_for_in_common(store: Store) -> None:
+    for limit in ("A", "B"):
+        await store.limits.set(limit, Slots(limit=1))
+    await store.workers.register("w", capacity=99)
+    held = {limit: await store.limits.acquire(limit) for limit in "AB"}
+    for n in range(300):
+        group = {"concurrency_group": f"customer-{n}", "concurrency_limit": 1}
+        await store.submit_one(new(limits={"A": 1, "B": 1}, **group))
+    while (await store.claim("w")).again:  # the first came before the limits were known as shared
+        pass
+    for limit in "ABAB":  # each is free in turn: nobody moves from one to the other
+        await store.limits.release(held[limit])
+        claimed = await store.claim("w")
+        assert (claimed.tasks, claimed.again) == ([], False)
+        held[limit] = await store.limits.acquire(limit)
+    for lease in held.values():
+        await store.limits.release(lease)
+    assert len((await store.claim("w", 99)).tasks) == 1
+
+
 # Profiles that come and go
 
 
