@@ -151,7 +151,7 @@ async def test_tasks_of_a_lost_worker_run_again_under_newer_fences(
     claimed = {task.task_id: task for task in await claim_all(store)}
     newest = max(task.get("fence", 0) for task in kept.tasks.values())
     for task_id in lost:
-        assert (claimed[task_id].crash_count, claimed[task_id].retry_count) == (1, 0)
+        assert (claimed[task_id].attempt, claimed[task_id].retry_count) == (2, 0)
         assert claimed[task_id].fence > newest
 
 
