@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from fairlead.settings import Outbox, Settings
-from fairlead.store.policy import SCHEMA
 from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
@@ -251,8 +250,8 @@ async def test_an_act_that_never_was_drops_nothing(store: Store, never_was: str)
     assert len(await ids(store)) == 1
 
 
-async def test_entries_of_an_older_schema_go(store: Store) -> None:
-    await raw(store).hset(store.connection.keys.meta, "schema", SCHEMA - 1)
+async def test_entries_of_the_first_schema_go(store: Store) -> None:
+    await raw(store).hset(store.connection.keys.meta, "schema", 1)
     await raw(store).xadd(store.connection.keys.key("events"), {"task": "t"})  # with the time for its id
     await store.open()
     await store.submit_one(new())
