@@ -7,6 +7,14 @@ from typing import Any, NamedTuple
 
 import redis
 
+#: In one step: the fence only rises, so an older run is refused.
+WRITE = """
+local newest, fence = tonumber(redis.call("ZSCORE", KEYS[1], ARGV[1]) or 0), tonumber(ARGV[2])
+if fence < newest then return 0 end
+redis.call("ZADD", KEYS[1], ARGV[2], ARGV[1])
+return 1
+"""
+
 
 class Written(NamedTuple):
     task: str
@@ -22,7 +30,6 @@ class Sink:
     def __init__(self, url: str) -> None:
         self.url = url
         self._client: Any = redis.Redis.from_url(url)
-        self._count = 0
 
     def __enter__(self) -> "Sink":
         return self
@@ -32,9 +39,7 @@ class Sink:
 
     def write(self, task: str, fence: int) -> bool:
         at = time.monotonic()
-        self._count += 1
-        # GT: the score only rises, so that of an older run is refused in the very step that compares
-        accepted = bool(self._client.zadd("sink:newest", {task: fence * 1e6 + self._count}, gt=True, ch=True))
+        accepted = bool(self._client.eval(WRITE, 1, "sink:newest", task, fence))
         row = Written(task, fence, at, accepted, os.getpid())
         self._client.rpush(f"sink:{task}", json.dumps(row))
         return accepted

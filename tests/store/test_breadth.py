@@ -344,7 +344,7 @@ async def test_limits_that_many_sub_queues_need_are_waited_for_in_common(store: 
     await store.workers.register("w", capacity=99)
     held = {limit: await store.limits.acquire(limit) for limit in "AB"}
     for n in range(300):
-        group = {"concurrency_group": f"customer-{n}", "concurrency_limit": 1}
+        group: dict[str, Any] = {"concurrency_group": f"customer-{n}", "concurrency_limit": 1}
         await store.submit_one(new(limits={"A": 1, "B": 1}, **group))
     while (await store.claim("w")).again:  # the first came before the limits were known as shared
         pass
