@@ -109,7 +109,7 @@ async def test_a_large_namespace_is_read_in_pieces(busy: Connection, monkeypatch
     assert (await snapshot.take(busy)).torn
     assert await look(busy) == []
     await tamper(busy, ("ZREM", "age:1n", "{second}second"))
-    assert [breach.invariant for breach in await look(busy)] == ["I1", "C1"]
+    assert [breach.invariant for breach in await look(busy)] == ["I1"]  # counts need a picture of one instant
 
 
 async def test_what_the_second_look_does_not_see_is_not_told(

@@ -27,6 +27,8 @@ def _numbers(fields: Fields) -> dict[str, int]:
 
 def places(s: Snapshot) -> Iterator[Breach]:
     """C1: the tasks of each place, and their order, are those of its queues."""
+    if s.torn:  # a queue that is new since the keys were listed is not in the picture
+        return
     members: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     for sub, queue in s.queues.items():
         members.setdefault(names.place_of(sub), {}).update(queue)
@@ -43,6 +45,8 @@ def places(s: Snapshot) -> Iterator[Breach]:
 
 def others(s: Snapshot) -> Iterator[Breach]:
     """C1: the other counts of meta, by which acts know what they need not look for."""
+    if s.torn:
+        return
     right = {
         "delayed": sum(map(len, s.sets.get("delayed", {}).values())),
         "wide_sub_queues": sum(len(names.needs_of(sub)) > 1 for sub in s.queues),
