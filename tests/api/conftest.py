@@ -17,6 +17,12 @@ from tests.store.looking import key_names, raw
 numbers = itertools.count()
 
 
+COUNTS = (
+    *("queued_", "delayed", "wide_sub_queues", "idle_workers", "watcher", "jobs_open", "waiters_"),
+    *("finished_count", "finished_bytes", "missing_records"),
+)
+
+
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
     """Modules that need other settings override this."""
@@ -38,7 +44,9 @@ def gateway(
 async def store(gateway: Gateway) -> AsyncIterator[Store]:
     """The store behind the gateway."""
     async with Store.connect(gateway.engine, gateway.namespace, gateway.settings) as store:
-        opened = await raw(store).hgetall(store.connection.keys.meta)
+        meta = await raw(store).hgetall(store.connection.keys.meta)
+        # what counts the keys that are deleted below may be of a request that the test before left behind
+        opened = {field: value for field, value in meta.items() if not field.decode().startswith(COUNTS)}
         yield store
         breaches = await examine(store.connection)
         # in one step, for the upkeep goes on and would complain of a namespace that is lost
