@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead import errors
 from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.states import State
-from fairlead.store.connection import Connection
+from fairlead.store.connection import Connection, pack
 from fairlead.store.doctor import examine
+from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
@@ -106,7 +108,9 @@ async def complete(scene: Scene) -> object:
 async def complete_and_drop(scene: Scene) -> object:
     """Of what has ended the oldest goes, which may be what ends in this very act."""
     store = scene.store
-    await store.connection.client.hset(store.connection.keys.meta, mapping={"max_finished": 1, "max_dead": 1})
+    retention = msgspec.structs.replace(store.settings.retention, max_finished=1, max_dead=1)
+    policy = stored_policy(msgspec.structs.replace(store.settings, retention=retention))
+    await store.connection.run("configure", SCHEMA, pack(policy), 1)
     done, failed = by_type(scene, "draw"), by_type(scene, "echo")
     await store.complete(
         "w", Completed(done.task_id, done.fence, 1), Completed(by_type(scene, "call").task_id)

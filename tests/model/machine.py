@@ -28,6 +28,7 @@ from fairlead.settings import (
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.limits import Lease
+from fairlead.store.records import read_record
 from fairlead.store.reports import Completed, Failed, Grant, handed_by
 from fairlead.store.store import Store
 from fairlead.store.workers import TAKE
@@ -479,7 +480,7 @@ class Machine(RuleBasedStateMachine):
             pipeline.hget(keys.key("limit", name), "used")
         *records, one, two, gpu, _ = await pipeline.execute()
         for task_id, record in zip(self.ids, records, strict=True):
-            stored, ruled = self.as_stored(record), self.as_ruled(task_id)
+            stored, ruled = self.as_stored(read_record(record)), self.as_ruled(task_id)
             assert stored == ruled, (task_id, stored, ruled)
         for name, used in zip(LIMITS, (one, two, gpu), strict=False):
             assert int(used or 0) == self.twin.ledger.used(name), name
@@ -487,8 +488,7 @@ class Machine(RuleBasedStateMachine):
         breaches = await examine(self.store.connection, now_ms=self.now, twice=False)
         assert not breaches, breaches
 
-    def as_stored(self, record: dict[bytes, bytes]) -> dict[str, Any]:
-        known = {name.decode(): value.decode() for name, value in record.items()}
+    def as_stored(self, known: dict[str, Any]) -> dict[str, Any]:
         numbers = {
             name: int(known.get(name, 0)) for name in ("fence", "retries", "crashes", "losses", "timeout")
         }

@@ -8,6 +8,7 @@ from fairlead.checks import check_name, check_short, check_task_id
 from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.states import State
 from fairlead.store.connection import Connection, text
+from fairlead.store.records import read_facts, read_record
 from fairlead.task import Task, priority_named
 
 MOST_PER_PAGE = 1_000
@@ -88,14 +89,16 @@ async def _look(connection: Connection, place: int, wanted: tuple[str | None, ..
     following, keys = await connection.guard(scan)
     pipeline = client.pipeline(transaction=False)
     for key in keys:
-        pipeline.hmget(key, *FIELDS)
+        pipeline.hmget(key, "facts", *FIELDS)
     rows = await connection.guard(pipeline.execute()) if keys else []
-    fitting = [key for key, row in zip(keys, rows, strict=True) if row[0] and _fits(row, wanted)]
+    fitting = [key for key, row in zip(keys, rows, strict=True) if row[1] and _fits(*row, wanted=wanted)]
     return int(following), sorted({text(key).removeprefix(f"{prefix}:") for key in fitting})
 
 
-def _fits(row: Sequence[bytes | None], wanted: tuple[str | None, ...]) -> bool:
-    found = (value and text(value) for value in row)
+def _fits(packed: bytes | None, *stored: bytes | None, wanted: tuple[str | None, ...]) -> bool:
+    facts = read_facts(packed)
+    plain = {name: text(value) for name, value in zip(FIELDS, stored, strict=True) if value is not None}
+    found = (str((facts | plain).get(name, "")) for name in FIELDS)
     return all(wish is None or wish == value for wish, value in zip(wanted, found, strict=True))
 
 
@@ -118,7 +121,7 @@ async def _read(connection: Connection, ids: Sequence[str]) -> list[Task]:
         pipeline.hgetall(connection.keys.key("task", task_id))
     records: list[dict[bytes, bytes]] = await connection.guard(pipeline.execute()) if ids else []
     return [
-        Task.from_record(task_id, {name.decode(): value.decode() for name, value in record.items()})
+        Task.from_record(task_id, read_record(record))
         for task_id, record in zip(ids, records, strict=True)
         if b"state" in record
     ]

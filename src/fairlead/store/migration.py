@@ -4,7 +4,7 @@ The older processes must have stopped. What is interrupted is continued by the n
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairlead.job import ENDED
@@ -16,14 +16,15 @@ FAMILIES = frozenset({"queue", "heads", "parked", "lots", "idlers"})
 AT_ONCE = 100  # workers or records of one call
 
 
-async def migrate(connection: Connection, clock: Callable[[], str]) -> None:
+async def migrate(connection: Connection, policy: Mapping[str, int], clock: Callable[[], str]) -> None:
     async def step(name: str, given: Any = None) -> int:
         answer = await connection.run("migrate", name, pack(given), clock())
         return int(answer[1]) if text(answer[0]) == "ok" else 0
 
     found = await _keys(connection)
     drop = [*SINGLE, *(f"{family}:{of}" for family in FAMILIES for of in found[family])]
-    await step("begin", {"drop": drop, "jobs_open": await _count_open_jobs(connection, found["job"])})
+    jobs_open = await _count_open_jobs(connection, found["job"])
+    await step("begin", {"drop": drop, "jobs_open": jobs_open, "policy": policy})
     while await step("tasks"):
         pass
     workers = found["worker"]

@@ -16,6 +16,7 @@ from fairlead.store.connection import Connection, translated
 from fairlead.store.keys import ALL
 from fairlead.store.names import cut_home, route_of
 from fairlead.store.outbox import rows_of
+from fairlead.store.records import read_facts
 
 Fields = dict[str, str]
 Scores = dict[str, float]  # member -> score, in the order of the set
@@ -25,7 +26,7 @@ PIECE = 500
 
 #: What is read of a task: all but its content, which may be large.
 TASK_FIELDS = (
-    *("state", "type", "priority", "capabilities", "limits", "created", "finished"),
+    *("facts", "state", "type", "priority", "capabilities", "limits", "created", "finished"),
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
     *("tenant", "user_id", "job_id", "step"),
@@ -246,13 +247,14 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         return
     snapshot.ttls[name, of] = ttl
     if name == "task":
-        values = zip(TASK_FIELDS, content, strict=True)
-        record = {field: _text(value) for field, value in values if value is not None}
+        facts = {field: str(value) for field, value in read_facts(content[0] or None).items()}
+        values = zip(TASK_FIELDS[1:], content[1:], strict=True)
+        record = facts | {field: _text(value) for field, value in values if value is not None}
         snapshot.hashes.setdefault(name, {})[of] = record
     elif kind == "hash":
         fields = _pairs(content)
-        if name == "meta" and (left := fields.pop("unfinished", None)) is not None:
-            snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
+        if name == "meta":
+            _open_meta(snapshot, fields)
         snapshot.hashes.setdefault(name, {})[of] = fields
     elif kind == "zset":
         scores = {member: float(score) for member, score in _pairs(content).items()}
@@ -261,6 +263,14 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         _keep_stream(snapshot, name, [_pairs(flat) for _, flat in content])
     elif kind == "string":
         snapshot.strings.setdefault(name, {})[of] = _text(content)
+
+
+def _open_meta(snapshot: Snapshot, fields: Fields) -> None:
+    """Some of its fields are packed: the policy is laid beside the others."""
+    if (left := fields.pop("unfinished", None)) is not None:
+        snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
+    if (policy := fields.pop("policy", None)) is not None:
+        fields |= {name: str(value) for name, value in msgspec.msgpack.decode(_bytes(policy)).items()}
 
 
 def _keep_stream(snapshot: Snapshot, name: str, entries: list[Fields]) -> None:

@@ -98,11 +98,11 @@ class Store:
         With `govern=False` this process only joins: what is set in the namespace stands.
         """
         await self.connection.guard(check(self.connection.client))
-        policy = pack(stored_policy(self.settings))
-        answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
+        policy = stored_policy(self.settings)
+        answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
         if text(answer[0]) == "older":
-            await migrate(self.connection, self.clock)
-            answer = await self.connection.run("configure", SCHEMA, policy, int(govern))
+            await migrate(self.connection, policy, self.clock)
+            answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
         if text(answer[0]) == "newer":
             raise errors.SchemaTooNew(
                 f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "

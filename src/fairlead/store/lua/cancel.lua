@@ -9,7 +9,7 @@ local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local t = leases.task(id)
+local t = records.find(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state == "cancelled" then return {"ok", get(t, "stopping") and get(t, "worker") or ""} end

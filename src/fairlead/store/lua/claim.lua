@@ -27,7 +27,7 @@ local letter, is_active = string.match(request, "^%a") or "", get(me, "state") =
 if request ~= "" and get(me, "request" .. letter) == request then
   local still = {}
   for id in string.gmatch(get(me, "granted" .. letter) or "", "%S+") do
-    local t = leases.task(id)
+    local t = records.find(id)
     if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
   end
   if not is_active then return {"draining", now, packed(still)} end

@@ -29,7 +29,7 @@ end
 
 local answers = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
-  local t = leases.task(report.id)
+  local t = records.find(report.id)
   local word = endings.refused(t, worker, report.fence)
   if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was given back before
   answers[i] = word and {word, t and get(t, "state")} or complete(t, report)

@@ -12,9 +12,7 @@ if found and tonumber(found) > tonumber(schema) then return {"newer", found} end
 whole(keys.meta)
 if found and (tonumber(found) < tonumber(schema) or get(act.meta, "migrating")) then return {"older", found} end
 put(act.meta, "schema", tonumber(schema))
-for field, value in pairs(cmsgpack.unpack(policy)) do
-  if govern == "1" or not get(act.meta, field) then put(act.meta, field, value) end
-end
+acts.set_policy(cmsgpack.unpack(policy), govern == "1")
 put(act.meta, "alarm", 0) -- thresholds may have changed: look at everything once
 commit()
 return {"ok"}

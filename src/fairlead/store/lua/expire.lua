@@ -37,7 +37,7 @@ local function end_leases_of(dead)
   local count, freed = 0, 0
   for _, id in ipairs(up_to(running, 1, time.AT_ONCE)) do
     if freed >= MOST_LIMITS then break end
-    local t = leases.task(id)
+    local t = records.find(id)
     freed = freed + #limits.needs(t and t.known.limits or "")
     time.end_run(id, now, true)
     remove(running, id)

@@ -10,7 +10,7 @@ local setting, begin = acts.setting, acts.begin
 local MOST_WORKERS = 200
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local t = leases.task(id)
+local t = records.find(id)
 if not t then return {"unknown_task"} end
 if get(t, "state") ~= "queued" then
   return {"ok", int(now), cjson.encode({state = get(t, "state"), run_at = number(t, "run_at")})}

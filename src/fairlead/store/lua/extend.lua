@@ -11,7 +11,7 @@ local begin = acts.begin
 local now = begin(clock)
 if not now then return {"uninitialised"} end
 local named = cmsgpack.unpack(holder)
-local t = leases.task(named.id)
+local t = records.find(named.id)
 if not t then return {"unknown_task"} end
 if not leases.is_held_by(t, worker, named.fence) then return {"fenced"} end
 

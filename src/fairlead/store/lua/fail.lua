@@ -13,7 +13,7 @@ if not now then return {"uninitialised"} end
 
 local answers = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
-  local t = leases.task(report.id)
+  local t = records.find(report.id)
   local word = endings.refused(t, worker, report.fence)
   if not word then
     put(t, "reported", get(t, "fence"))

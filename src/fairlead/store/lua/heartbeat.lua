@@ -26,7 +26,7 @@ if not named then
 end
 
 local function beat(holder)
-  local t = leases.task(holder.id)
+  local t = records.find(holder.id)
   if t and get(t, "stopping") and get(t, "worker") == worker then
     return {holder.id, "cancelled", get(t, "lease_until")}
   end

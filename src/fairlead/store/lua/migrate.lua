@@ -1,6 +1,6 @@
 -- Bring a namespace of schema 1 or 2 to schema 3, step by step; whoever opens it may do any of them. No other act runs meanwhile.
 --
---   begin    set the old indexes aside: {drop = {key...}, jobs_open = count}
+--   begin    set the old indexes aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
 --   workers  list these workers: {id...}
 --   ended    list those of these records that have ended: {tasks = {id...}, jobs = {id...}}
@@ -33,6 +33,7 @@ local function begin(what)
     write({"HDEL", keys.limit(name), "hold", "hold_units"})
     if call("HEXISTS", keys.limit(name), "declared:file") == 1 then add(ordered(keys.declared), name, 0) end
   end
+  acts.set_policy(what.policy, false)
   put(act.meta, "jobs_open", what.jobs_open > 0 and what.jobs_open or nil)
   put(act.meta, "schema", 3)
   put(act.meta, "migrating", 1)
@@ -49,7 +50,7 @@ end
 
 local function queue_again(list, as)
   for _, id in ipairs(list) do
-    local t = leases.task(id)
+    local t = records.find(id)
     local state = t and get(t, "state")
     if state == "queued" then
       get(t, "arrival")
@@ -85,7 +86,7 @@ end
 local function list_ended(found)
   act.migrates = true
   for _, id in ipairs(found.tasks) do
-    local t = leases.task(id)
+    local t = records.find(id)
     local state = t and get(t, "state")
     if (state == "completed" or state == "cancelled") and not get(t, "stopping") then retention.keep_task(t) end
   end

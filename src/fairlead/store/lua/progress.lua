@@ -28,7 +28,7 @@ local function keep_output(t, chunks, first)
 end
 
 local function keep(report)
-  local t = leases.task(report.id)
+  local t = records.find(report.id)
   if not t then return {"unknown_task"} end
   if not leases.is_held_by(t, worker, report.fence) then return {"fenced"} end
   if report.progress then

@@ -5,14 +5,14 @@
 -- FLAGS    allow-oom
 
 local write, commit = unit.write, acts.commit
-local hash, get = hashes.hash, hashes.get
+local get = hashes.get
 local ordered, remove = sets.ordered, sets.remove
 local begin = acts.begin
 
 if not begin(clock) then return {"uninitialised"} end
-local t = hash(keys.task(id))
+local t = records.find(id)
+if not t then return {"unknown_task"} end
 local state = get(t, "state")
-if not state then return {"unknown_task"} end
 if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
 if get(t, "step") then return {"step_of_job"} end
 

@@ -35,7 +35,7 @@ for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
     answers[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit)
   else
-    local t = leases.task(holder.id)
+    local t = records.find(holder.id)
     local word = endings.refused(t, worker, holder.fence)
     if not word then give_back(t) end
     answers[i] = {word or "ok", t and get(t, "state")}

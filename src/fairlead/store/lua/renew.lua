@@ -28,7 +28,7 @@ end
 
 local answers = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
-  local t, bare = not holder.limit and leases.task(holder.id), leases.bare(holder.id)
+  local t, bare = not holder.limit and records.find(holder.id), leases.bare(holder.id)
   answers[i] = t and renew_task(t, holder.fence)
     or bare and renew_bare(holder.id, bare, holder.fence, holder.limit)
     or {"unknown"}

@@ -9,7 +9,7 @@ local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
-local t = leases.task(id)
+local t = records.find(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
@@ -17,7 +17,7 @@ if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", s
 if get(t, "step") then return {"step_of_job"} end
 
 if get(t, "timeout_given") then
-  put(t, "timeout", number(t, "timeout_given"))
+  records.change(t, "timeout", number(t, "timeout_given"))
   put(t, "timeout_given", nil)
 end
 endings.revive(t, now, {"retries", "crashes", "losses", "error", "finished", "worker", "started", "deadline", "progress"})

@@ -28,7 +28,7 @@ for _, spec in ipairs(stage) do
   if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
 end
 for _, spec in ipairs(missing) do
-  local t = leases.task(spec.id)
+  local t = records.find(spec.id)
   if t then
     endings.revive(t, now, {"error", "finished", "worker", "started", "deadline", "progress"})
     if spec.max_wait then leases.wait_at_most_until(t, now + spec.max_wait) end

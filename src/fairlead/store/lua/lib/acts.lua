@@ -8,7 +8,7 @@ function acts.new()
   act = {
     writes = {}, texts = {}, -- commands for the commit; texts of numbers, the same few are written for each task of a batch
     hash_views = {}, changed_hashes = {}, ordered_views = {}, changed_sets = {},
-    settings = {}, counters = {}, -- read from and counted on in meta
+    policy = nil, counters = {}, -- read from and counted on in meta
     instant = nil, micros = nil, -- of this act: ms, and microseconds as far as they are known
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
@@ -64,14 +64,43 @@ function acts.begin_migration(clock)
   return act.instant
 end
 
+-- What the texts of policies say. A text always says the same, so this alone may outlive an act.
+local policies, policies_kept = {}, 0
+local MOST_POLICIES = 64 -- of as many namespaces
+
+local function read_policy(text)
+  local policy = policies[text]
+  if not policy then
+    if policies_kept == MOST_POLICIES then policies, policies_kept = {}, 0 end
+    policy = text ~= "" and cmsgpack.unpack(text) or NONE
+    policies[text], policies_kept = policy, policies_kept + 1
+  end
+  return policy
+end
+
 -- A number of the policy, which no act but configure changes.
 function acts.setting(name)
-  local value = act.settings[name]
-  if not value then
-    value = number(act.meta, name)
-    act.settings[name] = value
+  local policy = act.policy
+  if not policy then
+    policy = read_policy(get(act.meta, "policy") or "")
+    act.policy = policy
   end
-  return value
+  return policy[name]
+end
+
+-- Writes the policy of the namespace; without `govern` a number that is there stays. An older version wrote each number as a
+-- field of meta.
+function acts.set_policy(given, govern)
+  local text = get(act.meta, "policy")
+  local policy, changes = text and cmsgpack.unpack(text) or {}, false
+  for name, value in pairs(given) do
+    local before = policy[name] or number(act.meta, name)
+    local after = not govern and before or value
+    if policy[name] ~= after then policy[name], changes = after, true end
+    if not text then put(act.meta, name, nil) end
+  end
+  if changes then put(act.meta, "policy", cmsgpack.pack(policy)) end
+  act.policy = policy
 end
 
 -- The next number of a counter in meta, or the first of the next `count`.

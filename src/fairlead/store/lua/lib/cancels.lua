@@ -29,7 +29,7 @@ end
 -- Every step of this job that waits or runs: the job is cancelled with the last of them.
 function cancels.cancel_steps(job, now)
   for _, spec in ipairs(jobs.stages_of(job)[number(job, "stage")]) do
-    local t = leases.task(spec.id)
+    local t = records.find(spec.id)
     local state = t and get(t, "state")
     if state == "queued" or state == "delayed" or state == "executing" then cancels.cancel(t, now) end
   end

@@ -69,7 +69,7 @@ local function retry(t, verb, code, jitter, retry_after, now)
   put(t, "retries", retries)
   if code == "timeout" then
     if not get(t, "timeout_given") then put(t, "timeout_given", get(t, "timeout")) end
-    put(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
+    records.change(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
   end
   local delay = math.max(retry_after, back_off(retries, jitter))
   local detail = {code = code, retries = retries, delay = delay}

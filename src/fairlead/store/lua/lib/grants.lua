@@ -1,6 +1,6 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
-local whole, get, number, put, put_all = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.put_all
+local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
 local ordered, first = sets.ordered, sets.first
 local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
 
@@ -22,7 +22,7 @@ end
 -- Of what its worker gets.
 local function size_of(t)
   local job = jobs.job_of(t)
-  return job and jobs.size_of(job) or #t.known.parameters
+  return job and jobs.size_of(job) or records.size_of(t)
 end
 
 -- The run of a task that stands in no queue any more.
@@ -55,9 +55,8 @@ end
 local function start(offer, sub)
   local member = first(subs.queue(sub))
   local id = names.about(member)
-  local t = whole(keys.task(id)) -- its content is part of the answer
+  local t = records.whole(id) -- its content is part of the answer
   if not t then return queues.drop_missing(sub, member) end
-  t.id = id
   if types.is_outdated(t) and queues.declare_again(t) then return end
   if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
   queues.dequeue(t, sub)
@@ -86,7 +85,7 @@ end
 
 -- A task as its worker gets it: {id, fields}.
 function grants.content_of(id)
-  local t = whole(keys.task(id))
+  local t = records.whole(id)
   local record, job = t.known, jobs.job_of(t)
   if t.has_gaps or job then -- some of it was deleted, or is only for the worker
     record = {}

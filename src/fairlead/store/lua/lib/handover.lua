@@ -60,7 +60,7 @@ function handover.not_heard_of(me, heard, lease, now)
   if not handed then return ids end
   for fence in string.gmatch(heard, "%d+") do knows[fence] = true end
   for id, fence in string.gmatch(handed, "(%S+):(%d+) ") do
-    local t = not knows[fence] and leases.task(id)
+    local t = not knows[fence] and records.find(id)
     if t and leases.is_held_by(t, me.id, fence) then
       ids[#ids + 1] = id
       leases.prolong(t, lease, now)

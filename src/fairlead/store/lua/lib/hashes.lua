@@ -133,6 +133,38 @@ local function put_all(view, pairs_of)
   view.length = length
 end
 
+-- One packed field is laid beside the others; `wanted` of what it says, or all. Returns it as it is stored.
+local function unfold(view, field, wanted)
+  local known, packed = view.known, view.known[field]
+  local inner = cmsgpack.unpack(packed)
+  known[field] = nil
+  if not wanted then
+    for name, value in pairs(inner) do known[name] = value end
+  else
+    for i = 1, #wanted do known[wanted[i]] = inner[wanted[i]] or false end
+  end
+  return packed
+end
+
+-- Stores `inner` as one packed field, and knows what it says. Returns it as it is stored.
+local function fold(view, field, inner)
+  local packed = cmsgpack.pack(inner)
+  put_all(view, {field, packed})
+  local known = view.known
+  known[field] = nil
+  for name, value in pairs(inner) do known[name] = value end
+  return packed
+end
+
+-- A hash that is not stored yet, with such a field: `inner` becomes what is known of it.
+local function new_folded(key, field, inner)
+  local view, packed = hash(key), cmsgpack.pack(inner)
+  view.known, view.whole = inner, true
+  put_all(view, {field, packed})
+  inner[field] = nil
+  return view, packed
+end
+
 local function change_count(view, field, by)
   local count = (number(view, field) or 0) + by
   put(view, field, count > 0 and count or nil)
@@ -205,3 +237,4 @@ end
 
 hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields = hash, new_hash, whole, load_fields
 hashes.get, hashes.number, hashes.put, hashes.put_all, hashes.change_count = get, number, put, put_all, change_count
+hashes.unfold, hashes.fold, hashes.new_folded = unfold, fold, new_folded

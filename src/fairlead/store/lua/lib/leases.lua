@@ -1,27 +1,10 @@
 -- Leases: the right to run, and the units that go with it.
 
-local hash, whole, load_fields, get, number, put = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.number, hashes.put
+local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
 local ordered, remove, insert, add, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.members
 local setting, alarm_at = acts.setting, acts.alarm_at
 
 local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
-
--- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
--- content, which may be large, by those who want it.
-local TASK_FIELDS = {
-  "state", "worker", "fence", "stopping", "reported", "deadline", "started", "type", "priority", "capabilities", "limits", "place", "fair",
-  "weight", "emitted", "told", "tenant", "user_id", "job_id", "step", "reserved", "reserved_seq", "wait_until", "retries",
-  "crashes", "losses", "key",
-}
-
-function leases.task(id)
-  local t = hash(keys.task(id))
-  if not t.id then
-    t.id = id
-    if not t.whole then load_fields(t, TASK_FIELDS) end
-  end
-  return get(t, "state") and t or nil
-end
 
 function leases.lease_until(holder, ends)
   local freed_at = ends + setting("grace")
@@ -81,7 +64,7 @@ function leases.drop(t)
   end
   remove(gone.running, t.id)
   gone.all = gone.all + 1
-  if known.priority ~= "0" then gone.not_high = gone.not_high + 1 end
+  if tonumber(known.priority) ~= 0 then gone.not_high = gone.not_high + 1 end
   if known.stopping then
     put(t, "stopping", nil)
     retention.keep_task(t) -- its record was needed until now

@@ -1,6 +1,6 @@
 -- Sub-queues: who waits in them, and what follows when a head changes.
 
-local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
+local get, number, put_all, change_count = hashes.get, hashes.number, hashes.put_all, hashes.change_count
 local ordered, remove, insert, add, first = sets.ordered, sets.remove, sets.insert, sets.add, sets.first
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
@@ -23,9 +23,7 @@ end
 -- Queues task `t` (a record) in `place` at (tag, seq); its other fields are set by the caller.
 function queues.enqueue(t, place, tag, seq)
   local sub, member = subs.of(place, t), names.member(seq, t.id)
-  put(t, "place", place)
-  put(t, "tag", tag)
-  put(t, "seq", seq)
+  put_all(t, {"place", place, "tag", tag, "seq", seq})
   insert(subs.queue(sub), member, tag)
   insert(ordered(keys.order(place)), member, tag)
   insert(queues.age_of(place), member, number(t, "arrival"))
@@ -59,8 +57,8 @@ function queues.next_position(t, place)
 end
 
 local function set_needs(t, needed, capabilities)
-  put(t, "limits", needed ~= "" and needed or nil)
-  put(t, "capabilities", capabilities ~= "" and capabilities or nil)
+  records.change(t, "limits", needed ~= "" and needed or nil)
+  records.change(t, "capabilities", capabilities ~= "" and capabilities or nil)
 end
 
 -- What is declared of its type now holds for a task that waits: it moves, with its place in the order. Did anything change?

@@ -44,7 +44,7 @@ end
 -- A task that has ended and is in nobody's hands.
 function retention.keep_task(t)
   local result = t.known.result
-  keep("task", t.id, number(t, "finished"), call("HSTRLEN", t.key, "parameters") + #(result or "") + output_size(t))
+  keep("task", t.id, number(t, "finished"), records.size_of(t) + #(result or "") + output_size(t))
 end
 
 function retention.keep_job(job)

@@ -1,7 +1,7 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 
 local int = unit.int
-local hash, new_hash, get, number, put = hashes.hash, hashes.new_hash, hashes.get, hashes.number, hashes.put
+local hash, get, number, put, put_all = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.put_all
 local ordered, add = sets.ordered, sets.add
 
 -- Submit-side definition of a slots limit; one that is there stands as it is.
@@ -39,8 +39,8 @@ end
 
 -- The answer given before to the same id or idempotency key; nil for a new task.
 local function given_before(spec)
-  local t = hash(keys.task(spec.id))
-  if get(t, "state") then
+  local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
+  if t then
     local same = get(t, "type") == spec.type and get(t, "parameters") == spec.parameters
     if not same or get(t, "tenant") ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
     return {"exists", spec.id, get(t, "state")}
@@ -67,20 +67,6 @@ function submits.refusal_of_all(specs)
   end
 end
 
-local function given(text) return text ~= "" and text or nil end
-
-local function make_record(spec, now)
-  local t = new_hash(keys.task(spec.id), {
-    type = spec.type, parameters = spec.parameters, priority = spec.priority, timeout = spec.timeout,
-    max_retries = spec.max_retries, weight = spec.weight, created = now, capabilities = given(spec.capabilities),
-    limits = given(spec.limits), fair = given(spec.fair),
-    state = false, arrival = false, place = false, tag = false, seq = false, -- room for what comes next
-  })
-  t.id = spec.id
-  for field, value in pairs(spec.facts or NONE) do put(t, field, value) end
-  return t
-end
-
 -- The limits that have no room for it now, by their names: "a,b".
 local function without_room(spec)
   if spec.limits == "" then return "" end
@@ -100,7 +86,7 @@ function submits.submit(spec, now, follows)
   problem = problem or not follows and admission.check(spec)
   if problem then return problem end
   define_group(spec)
-  local t = make_record(spec, now)
+  local t = records.make(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
   local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
@@ -110,17 +96,13 @@ function submits.submit(spec, now, follows)
     backlog.delay_until(t, eligible)
   else
     if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
-    put(t, "state", state)
-    put(t, "arrival", spec.arrival or now)
+    put_all(t, {"state", state, "arrival", spec.arrival or now})
     position, blocked_by = positions.next_position(spec.priority), without_room(spec)
     taker = act.find_taker and act.find_taker(t, place)
     if not taker then queues.enter(t, place) end
   end
   events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
-  if spec.key then
-    idempotency.remember(spec.key, spec.digest, spec.id)
-    put(t, "key", spec.key)
-  end
+  if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
   return {"ok", spec.id, state, position, blocked_by}
 end

@@ -12,7 +12,7 @@ local OVERDUE = {
 -- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost. `seen_dead`: somebody saw
 -- that worker die.
 function time.end_run(id, now, seen_dead)
-  local t = leases.task(id)
+  local t = records.find(id)
   if not t then return leases.drop_orphan(id) end
   local alone = not losses.in_company(t)
   if get(t, "stopping") then
@@ -65,7 +65,7 @@ local function end_delays(now)
     local delayed = ordered(keys.delayed(priority))
     local due = count < time.AT_ONCE and up_to(delayed, now, time.AT_ONCE - count) or NONE
     for _, member in ipairs(due) do
-      local t = leases.task(names.about(member))
+      local t = records.find(names.about(member))
       if t then end_delay(t, now) else drop_missing(delayed, member) end
     end
     count = count + #due
@@ -82,7 +82,7 @@ local function end_waits(now)
   for _, id in ipairs(due) do
     remove(ordered(keys.waits), id)
     local bare = string.match(id, "^lease:(.*)$")
-    local waiter, t = bare and waiters.record(bare), not bare and leases.task(id)
+    local waiter, t = bare and waiters.record(bare), not bare and records.find(id)
     if waiter then
       waiters.withdraw(waiter)
     elseif t then
@@ -100,7 +100,7 @@ local function age_out_of(place, now)
   local due = up_to(queues.age_of(place), now - after, time.AT_ONCE)
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
   for _, member in ipairs(due) do
-    local t = leases.task(names.about(member))
+    local t = records.find(names.about(member))
     if t then
       queues.dequeue(t)
       queues.enter(t, to)

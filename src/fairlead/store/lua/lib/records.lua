@@ -1,0 +1,67 @@
+-- The records of tasks. What was asked for is one packed field, `facts`: it hardly ever changes, and most acts pass it on unread.
+-- A record that an older version wrote has each of them as a field of its own.
+
+local hash, whole, load_fields, get, put, put_all = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.put, hashes.put_all
+local unfold, fold, new_folded = hashes.unfold, hashes.fold, hashes.new_folded
+
+-- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
+-- content, which may be large, by those who want it.
+local FIELDS = {
+  "facts", "state", "worker", "fence", "started", "deadline", "place", "told", "reported", "stopping", "wait_until", "emitted", "retries",
+  "crashes", "losses",
+}
+local FACTS = { -- the same of what was asked for
+  "type", "priority", "timeout", "max_retries", "weight", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id", "step",
+  "reserved", "reserved_seq", "key", "size",
+}
+
+-- The record of a task with all that acts usually ask for; nil when there is none.
+function records.find(id)
+  local t = hash(keys.task(id))
+  if not t.id then
+    t.id = id
+    load_fields(t, FIELDS)
+    if t.known.facts then
+      t.facts = unfold(t, "facts", FACTS)
+    elseif t.known.state then
+      load_fields(t, FACTS)
+    end
+  end
+  return t.known.state and t or nil
+end
+
+-- With its content.
+function records.whole(id)
+  local t = whole(keys.task(id))
+  if not t or not get(t, "state") then return nil end
+  t.id = id
+  if t.known.facts then t.facts = unfold(t, "facts") end
+  return t
+end
+
+local function given(text) return text ~= "" and text or nil end
+
+function records.make(spec, now)
+  local facts = {
+    type = spec.type, priority = spec.priority, timeout = spec.timeout, max_retries = spec.max_retries, weight = spec.weight, created = now,
+    capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
+  }
+  for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
+  local t, packed = new_folded(keys.task(spec.id), "facts", facts)
+  t.id, t.facts = spec.id, packed
+  put_all(t, {"parameters", spec.parameters})
+  return t
+end
+
+-- A fact is another one now.
+function records.change(t, fact, value)
+  if not t.facts then return put(t, fact, value) end -- of an older record
+  local facts = cmsgpack.unpack(t.facts)
+  facts[fact] = value
+  t.facts = fold(t, "facts", facts)
+end
+
+-- The bytes of its parameters.
+function records.size_of(t)
+  return t.known.size or call("HSTRLEN", t.key, "parameters")
+end
