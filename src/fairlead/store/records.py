@@ -10,7 +10,7 @@ FACTS = b"facts"
 
 def read_record(stored: Mapping[bytes, bytes]) -> dict[str, Any]:
     """All fields beside each other. A record of an older version has no packed ones."""
-    fields: dict[str, Any] = {name.decode(): value.decode() for name, value in stored.items() if name != FACTS}
+    fields = {name.decode(): value.decode() for name, value in stored.items() if name != FACTS}
     return read_facts(stored.get(FACTS)) | fields
 
 

@@ -4,7 +4,7 @@
 -- RETURNS  ok <now> <json> | unknown_task | uninitialised
 
 local int = unit.int
-local get, number = hashes.get, hashes.number
+local hash, get, number = hashes.hash, hashes.get, hashes.number
 local setting, begin = acts.setting, acts.begin
 
 local MOST_WORKERS = 200
@@ -72,6 +72,6 @@ local after = queues.threshold(place)
 return {"ok", int(now), cjson.encode({
   state = "queued", place = place, tag = int(tag), position = position + 1, ahead = ahead, arrival = number(t, "arrival"),
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
-  holds = get(act.holds, sub) ~= nil, type_paused = limits.is_paused_type(sub), capable_workers = capable,
+  holds = get(hash(keys.holds), sub) ~= nil, type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
 })}

@@ -13,7 +13,7 @@ end
 
 -- It ends then, or never. Those who remember the key look again: they must not take it for what it was.
 function access.key_ends(id, instant)
-  add(act.key_list, id, instant or access.NEVER)
+  add(ordered(keys.keys), id, instant or access.NEVER)
   write({"PUBLISH", keys.prefix .. "changed_keys", id})
 end
 
@@ -22,8 +22,8 @@ end
 function access.issue(id, fields, now)
   fields.created = now
   fields.expires = fields.lifetime and now + fields.lifetime or nil
-  for _, old in ipairs(up_to(act.key_list, now - KEPT, 128)) do
-    remove(act.key_list, old)
+  for _, old in ipairs(up_to(ordered(keys.keys), now - KEPT, 128)) do
+    remove(ordered(keys.keys), old)
     write({"UNLINK", keys.key(old)})
   end
   new_hash(keys.key(id), fields)

@@ -24,7 +24,7 @@ end
 
 -- A tenant may have tasks of so many kinds waiting: each kind, a type with its capabilities, is a line of its own.
 local function check_kinds(spec, tenant)
-  local kinds, route = hash(keys.kinds("=" .. tenant)), names.route(spec.type, spec.capabilities)
+  local kinds, route = backlog.kinds_of(tenant), subs.route_of(spec.type, spec.capabilities)
   if get(kinds, route) then return nil end
   local most, new = setting("max_task_types"), act.new_kinds[tenant] or 0
   local count = most and call("HLEN", kinds.key) + new

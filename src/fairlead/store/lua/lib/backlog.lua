@@ -4,24 +4,48 @@ local hash, number, put, change_count = hashes.hash, hashes.number, hashes.put, 
 local ordered, remove, add = sets.ordered, sets.remove, sets.add
 local next_number, start_at = acts.next_number, acts.start_at
 
+local QUEUED = {["0n"] = "queued_0n", ["0p"] = "queued_0p", ["1n"] = "queued_1n", ["1p"] = "queued_1p", ["2n"] = "queued_2n"}
+
 -- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
 function backlog.owner_of(tenant, user)
   if not tenant and not user then return nil end
-  return #(tenant or "") .. ":" .. (tenant or "") .. ":" .. (user or "")
+  tenant, user = tenant or "", user or ""
+  local users = act.owners[tenant]
+  if not users then
+    users = {}
+    act.owners[tenant] = users
+  end
+  if not users[user] then users[user] = #tenant .. ":" .. tenant .. ":" .. user end
+  return users[user]
+end
+
+-- The kinds of tasks that wait for a tenant: route -> how many.
+function backlog.kinds_of(tenant)
+  local kinds = act.kinds[tenant]
+  if not kinds then
+    kinds = hash(keys.kinds("=" .. tenant))
+    act.kinds[tenant] = kinds
+  end
+  return kinds
 end
 
 -- How many are queued in a place now.
 function backlog.standing_at(place)
-  return number(act.meta, "queued_" .. place) or 0
+  return number(act.meta, QUEUED[place]) or 0
+end
+
+-- One of which nothing is known but its place is gone.
+function backlog.leave_place(place)
+  change_count(act.meta, QUEUED[place], -1)
 end
 
 -- Counted for its place (without one it is delayed), its owner, its tenant's kinds of tasks, and the limits it needs.
 function backlog.count(t, by, place)
   local known = t.known
-  change_count(act.meta, place and "queued_" .. place or "delayed", by)
+  change_count(act.meta, place and QUEUED[place] or "delayed", by)
   local owner = backlog.owner_of(known.tenant, known.user_id)
   if owner then change_count(hash(keys.waiting), owner, by) end
-  change_count(hash(keys.kinds("=" .. (known.tenant or ""))), names.route(known.type, known.capabilities or ""), by)
+  change_count(backlog.kinds_of(known.tenant or ""), subs.route_of(known.type, known.capabilities or ""), by)
   if known.limits then limits.count(known.limits, by, place and "waiting" or "delayed") end
 end
 

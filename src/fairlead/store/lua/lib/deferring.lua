@@ -1,7 +1,7 @@
 -- A waiter that ranks after a task lets it go first, if a worker can start it now, but only for as long as that worker needs to claim it.
 
 local int = unit.int
-local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
+local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
 local ordered, first, up_to, members = sets.ordered, sets.first, sets.up_to, sets.members
 local setting = acts.setting
 
@@ -15,7 +15,7 @@ local function ready_profiles()
   local function note(profile, open)
     if profile then ready[profile] = ready[profile] or open end
   end
-  for line, waiting in pairs(whole(keys.idle) and act.idle.known or NONE) do
+  for line, waiting in pairs((whole(keys.idle) or hash(keys.idle)).known) do
     if waiting and tonumber(waiting) > 0 and workers.next_idler(line) then note(names.cut_idle_line(line)) end
   end
   for id, freed in pairs(act.dropped) do

@@ -86,11 +86,10 @@ end
 -- A task as its worker gets it: {id, fields}.
 function grants.content_of(id)
   local t = records.whole(id)
-  local record, job = t.known, jobs.job_of(t)
-  if t.has_gaps or job then -- some of it was deleted, or is only for the worker
-    record = {}
-    for field, kept in pairs(t.known) do record[field] = kept or nil end
-  end
+  local job = jobs.job_of(t)
+  local record = hashes.roomy()
+  for field, kept in pairs(t.known) do record[field] = kept or nil end
+  record.facts = nil -- they are laid beside the others
   if job then record.parameters = jobs.step_parameters(job) end
   return {id, record}
 end

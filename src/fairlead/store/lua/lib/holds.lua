@@ -56,7 +56,7 @@ end
 
 -- Since when, and for which task.
 local function hold_of(sub)
-  local since, id = string.match(get(act.holds, sub) or "", "^(%d+) (.*)$")
+  local since, id = string.match(get(hash(keys.holds), sub) or "", "^(%d+) (.*)$")
   return tonumber(since), id
 end
 
@@ -67,7 +67,7 @@ function holds.owner(sub)
 end
 
 local function end_hold(sub)
-  put(act.holds, sub, nil)
+  put(hash(keys.holds), sub, nil)
   lots.unpark(sub)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
@@ -83,7 +83,7 @@ end
 
 -- A task leaves its sub-queue: any start, or the loss of the one it was made for, ends the hold.
 function holds.left_by(sub, id, started)
-  if not get(act.holds, sub) then return end
+  if not get(hash(keys.holds), sub) then return end
   local _, owner = hold_of(sub)
   if started or owner == id then end_hold(sub) end
 end
@@ -125,7 +125,7 @@ end
 
 -- All limits of its set or none: two tasks with a part of each other's holds would wait for ever.
 local function may_take(sub, set)
-  if get(act.holds, sub) or #set == 0 or count_holds() >= MOST_HOLDS then return false end
+  if get(hash(keys.holds), sub) or #set == 0 or count_holds() >= MOST_HOLDS then return false end
   for _, need in ipairs(set) do
     if get(limits.of(need.name), "hold") then return false end
   end
@@ -136,7 +136,7 @@ local function consider(sub, now)
   local set = hold_set(sub)
   ask_at(sub, now + math.max(setting("hold_after"), 1000)) -- whatever comes of it: nobody else waits behind it
   if not may_take(sub, set) then return end
-  put(act.holds, sub, string.format("%d ", now) .. names.about(first(subs.queue(sub))))
+  put(hash(keys.holds), sub, string.format("%d ", now) .. names.about(first(subs.queue(sub))))
   for _, need in ipairs(set) do
     local limit = limits.of(need.name)
     put(limit, "hold", sub)

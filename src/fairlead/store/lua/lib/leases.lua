@@ -8,7 +8,7 @@ local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
 
 function leases.lease_until(holder, ends)
   local freed_at = ends + setting("grace")
-  add(act.leases, holder, freed_at)
+  add(ordered(keys.leases), holder, freed_at)
   alarm_at(freed_at)
 end
 
@@ -22,7 +22,7 @@ end
 
 -- Of a task that starts on a worker. When the alarm is due the caller says once for all that start together.
 function leases.begin_lease(id, freed_at, running, rank)
-  insert(act.leases, id, freed_at)
+  insert(ordered(keys.leases), id, freed_at)
   insert(running, id, rank)
 end
 
@@ -55,7 +55,7 @@ end
 function leases.drop(t)
   local known = t.known
   local worker, needed = known.worker, known.limits
-  remove(act.leases, t.id)
+  remove(ordered(keys.leases), t.id)
   if needed then limits.free(t.id, limits.needs(needed)) end
   local gone = act.dropped[worker]
   if not gone then
@@ -81,7 +81,7 @@ end
 
 -- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.
 function leases.drop_orphan(id)
-  remove(act.leases, id)
+  remove(ordered(keys.leases), id)
   for _, name in ipairs(call("ZRANGE", keys.limits, 0, MOST_LIMITS_SEARCHED - 1)) do limits.free(id, {{name = name}}) end
   for _, worker in ipairs(members(ordered(keys.workers))) do remove(ordered(keys.running(worker)), id) end
 end
@@ -93,7 +93,7 @@ function leases.bare(id)
 end
 
 function leases.drop_bare(id, lease)
-  remove(act.leases, "lease:" .. id)
+  remove(ordered(keys.leases), "lease:" .. id)
   limits.free("lease:" .. id, limits.needs(get(lease, "limit") .. "=" .. get(lease, "units")))
   for field in pairs(lease.known) do put(lease, field, nil) end
 end

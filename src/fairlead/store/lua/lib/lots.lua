@@ -44,29 +44,29 @@ end
 
 -- Puts a sub-queue with the head (seq, tag) where it belongs: into the heads, or at the limit that it lacks.
 function lots.place(sub, seq, tag, lacking)
-  local home = get(act.homes, sub)
+  local home = get(hash(keys.home), sub)
   if home then leave(sub, home) end
   if lacking then
     local lot = lot_of(lacking, sub)
     insert(ordered(keys.parked(lot)), seq .. sub, tag)
     act.touched_lots[lot] = "content"
-    put(act.homes, sub, names.home(seq, "p", lot))
+    put(hash(keys.home), sub, names.home(seq, "p", lot))
   else
     local lane = subs.lane(sub)
     insert(ordered(keys.heads(lane)), seq .. "s" .. sub, tag)
-    put(act.homes, sub, names.home(seq, "h", lane))
+    put(hash(keys.home), sub, names.home(seq, "h", lane))
   end
 end
 
 -- A sub-queue without a head stands nowhere.
 function lots.remove(sub)
-  leave(sub, get(act.homes, sub))
-  put(act.homes, sub, nil)
+  leave(sub, get(hash(keys.home), sub))
+  put(hash(keys.home), sub, nil)
 end
 
 -- Shows a parked sub-queue: it is looked at again by the next claim.
 function lots.unpark(sub)
-  local home = get(act.homes, sub)
+  local home = get(hash(keys.home), sub)
   if not home then return end
   local _, kind = names.cut_home(home)
   if kind == "p" then

@@ -1,6 +1,6 @@
 -- Sub-queues: who waits in them, and what follows when a head changes.
 
-local get, number, put_all, change_count = hashes.get, hashes.number, hashes.put_all, hashes.change_count
+local hash, get, number, put_all, change_count = hashes.hash, hashes.get, hashes.number, hashes.put_all, hashes.change_count
 local ordered, remove, insert, add, first = sets.ordered, sets.remove, sets.insert, sets.add, sets.first
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 
@@ -80,7 +80,7 @@ function queues.drop_missing(sub, member)
   remove(subs.queue(sub), member)
   remove(ordered(keys.order(place)), member)
   remove(queues.age_of(place), member)
-  change_count(act.meta, "queued_" .. place, -1)
+  backlog.leave_place(place)
   limits.count(needed, -1, "waiting")
   next_number("missing_records")
   act.touched_subs[sub] = act.touched_subs[sub] or true
@@ -106,7 +106,7 @@ end
 -- One that cannot start now is parked at once: a claim need not look at it, and a rate knows when it is worth coming back.
 local function settle_sub(sub, how)
   local head, tag = first(subs.queue(sub))
-  local home = get(act.homes, sub)
+  local home = get(hash(keys.home), sub)
   if not head then
     if home then
       lots.remove(sub)

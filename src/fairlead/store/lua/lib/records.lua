@@ -22,7 +22,7 @@ function records.find(id)
     t.id = id
     load_fields(t, FIELDS)
     if t.known.facts then
-      t.facts = unfold(t, "facts", FACTS)
+      unfold(t, "facts", FACTS)
     elseif t.known.state then
       load_fields(t, FACTS)
     end
@@ -35,7 +35,10 @@ function records.whole(id)
   local t = whole(keys.task(id))
   if not t or not get(t, "state") then return nil end
   t.id = id
-  if t.known.facts then t.facts = unfold(t, "facts") end
+  if t.known.facts and not t.unfolded then
+    t.unfolded = true
+    unfold(t, "facts")
+  end
   return t
 end
 
@@ -47,18 +50,19 @@ function records.make(spec, now)
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
-  local t, packed = new_folded(keys.task(spec.id), "facts", facts)
-  t.id, t.facts = spec.id, packed
+  local t = new_folded(keys.task(spec.id), "facts", facts)
+  t.id, t.unfolded = spec.id, true
   put_all(t, {"parameters", spec.parameters})
   return t
 end
 
 -- A fact is another one now.
 function records.change(t, fact, value)
-  if not t.facts then return put(t, fact, value) end -- of an older record
-  local facts = cmsgpack.unpack(t.facts)
+  local facts = get(t, "facts")
+  if not facts then return put(t, fact, value) end -- of an older record
+  facts = cmsgpack.unpack(facts)
   facts[fact] = value
-  t.facts = fold(t, "facts", facts)
+  fold(t, "facts", facts)
 end
 
 -- The bytes of its parameters.

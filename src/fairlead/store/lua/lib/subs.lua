@@ -14,10 +14,37 @@ local function parts_of(sub)
   return parts
 end
 
+-- Names are needed several times for every task of a batch, and making one takes longer than finding it.
+local function within(tables, key)
+  local found = tables[key]
+  if not found then
+    found = {}
+    tables[key] = found
+  end
+  return found
+end
+
+function subs.route_of(task_type, capabilities)
+  local routes = within(act.route_names, task_type)
+  local route = routes[capabilities]
+  if not route then
+    route = names.route(task_type, capabilities)
+    routes[capabilities] = route
+  end
+  return route
+end
+
 -- The sub-queue of task `t` (a record) in `place`.
 function subs.of(place, t)
   local known = t.known
-  return names.sub_queue(place, names.route(known.type, known.capabilities or ""), known.limits or "")
+  local route, needed = subs.route_of(known.type, known.capabilities or ""), known.limits or ""
+  local found = within(within(act.sub_names, place), route)
+  local sub = found[needed]
+  if not sub then
+    sub = names.sub_queue(place, route, needed)
+    found[needed] = sub
+  end
+  return sub
 end
 
 function subs.class(text) return CLASSES[string.sub(text, 1, 1)] end

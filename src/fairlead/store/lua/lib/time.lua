@@ -28,7 +28,7 @@ function time.end_run(id, now, seen_dead)
 end
 
 function time.end_leases(now)
-  local due = up_to(act.leases, now, time.AT_ONCE)
+  local due = up_to(ordered(keys.leases), now, time.AT_ONCE)
   for _, holder in ipairs(due) do
     local bare = string.match(holder, "^lease:(.*)$")
     if bare then

@@ -1,7 +1,7 @@
 -- Declared task types: what every task of a type gets besides what it asks for itself.
 
 local int = unit.int
-local load_fields, get, number = hashes.load_fields, hashes.get, hashes.number
+local hash, load_fields, get, number = hashes.hash, hashes.load_fields, hashes.get, hashes.number
 
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
 
@@ -14,8 +14,8 @@ function types.declared(task_type)
   local both = act.known_types[task_type]
   if not both then
     local code, file = "code:" .. task_type, "file:" .. task_type
-    load_fields(act.type_hash, {code, file})
-    local by_code, by_file = get(act.type_hash, code), get(act.type_hash, file)
+    local known = load_fields(hash(keys.types), {code, file})
+    local by_code, by_file = get(known, code), get(known, file)
     both = {code = by_code and cjson.decode(by_code) or NONE, file = by_file and cjson.decode(by_file) or NONE}
     act.known_types[task_type] = both
   end

@@ -9,9 +9,10 @@ end
 
 -- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
 local function text_of(value)
+  if type(value) ~= "number" then return value end
   local text = act.texts[value]
   if not text then
-    text = type(value) == "number" and value % 1 == 0 and string.format("%d", value) or value
+    text = value % 1 == 0 and string.format("%d", value) or value
     act.texts[value] = text
   end
   return text

@@ -18,7 +18,7 @@ end
 
 -- A worker that waits and serves this lane; without a lane, any.
 function waking.idler_for(lane)
-  for line, count in pairs(act.idle.known) do
+  for line, count in pairs(hash(keys.idle).known) do
     if count and tonumber(count) > 0 and (not lane or line_serves(line, lane)) then
       local worker = workers.next_idler(line)
       if worker then return worker end
@@ -104,7 +104,7 @@ end
 -- The lanes that those who wait can serve; of many lines some.
 local function lanes_of_idlers()
   local lanes, seen, lines = {}, {}, 0
-  for line, count in pairs(act.idle.known) do
+  for line, count in pairs(hash(keys.idle).known) do
     if count and tonumber(count) > 0 and lines < MOST_LINES then
       lines = lines + 1
       for _, lane in ipairs(choice.lanes_of((names.cut_idle_line(line)))) do

@@ -35,7 +35,7 @@ function workers.not_idle(worker)
   if not line then return end
   remove(ordered(keys.idlers(line)), worker.id)
   put(worker, "idle", nil)
-  change_count(act.idle, line, -1)
+  change_count(hash(keys.idle), line, -1)
   change_count(act.meta, "idle_workers", -1)
   if get(act.meta, "watcher") == worker.id then
     put(act.meta, "watcher", nil)
@@ -68,7 +68,7 @@ end
 function workers.set_idle(worker, open, takes, now)
   local line = names.idle_line(get(worker, "profile"), open)
   add(ordered(keys.idlers(line)), worker.id, now)
-  change_count(act.idle, line, 1)
+  change_count(hash(keys.idle), line, 1)
   change_count(act.meta, "idle_workers", 1)
   put(worker, "idle", line)
   put(worker, "takes", takes or nil)
