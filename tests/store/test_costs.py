@@ -244,3 +244,24 @@ async def test_an_act_costs_the_same_however_many_customers_have_a_limit_of_thei
         await state.start(customers)
         await state.idle(idle)
     await compare(narrow, broad, {act.__name__: act})
+
+
+async def test_a_submit_costs_the_same_however_many_idle_workers_have_died(
+    states: States, clock: Clock
+) -> None:
+    narrow, broad = await states(lambda n: new(), lambda n: new())
+    await narrow.idle(3)
+    await broad.idle(300)
+    clock.pass_seconds(60)
+    for state in (narrow, broad):
+        await state.store.workers.register("live")
+        await state.store.claim("live", idle=True)
+    costs = [await state.cost(lambda state: submit(state, 1)) for state in (narrow, broad)]
+    assert costs[1].is_about(costs[0]), costs
+
+
+async def test_opening_costs_the_same_however_many_limits_there_are(states: States) -> None:
+    narrow, broad = await states(one_running_and_one_waiting(1), one_running_and_one_waiting(CUSTOMERS))
+    await narrow.fill(1)
+    await broad.fill(CUSTOMERS)
+    await compare(narrow, broad, {"open": lambda state: state.metered.open()})
