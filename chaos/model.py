@@ -1,4 +1,7 @@
-"""Oracle equality at length: random acts on the real store against the rules, the doctor after every step."""
+"""Oracle equality at length: random acts on the real store against the rules, the doctor after every step.
+
+The machine is the widest there is: workers of any profile come and go, and jobs run beside single tasks.
+"""
 
 import asyncio
 import multiprocessing
@@ -10,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from chaos.options import Options
 from chaos.results import keep
+from tests.model.fleet import Fleet
 from tests.model.machine import Machine
 from tests.servers import running
 
@@ -42,9 +46,9 @@ def play(seed: int, claims: int) -> tuple[int, Counter[str]]:
         rounds = 0
         while Machine.claims < claims:
             # by this attribute hypothesis.seed() marks what it decorates
-            Machine._hypothesis_internal_use_seed = seed * 1_000_003 + rounds  # type: ignore[attr-defined]
+            Fleet._hypothesis_internal_use_seed = seed * 1_000_003 + rounds  # type: ignore[attr-defined]
             run_state_machine_as_test(
-                Machine,
+                Fleet,
                 settings=settings(
                     max_examples=HISTORIES_AT_ONCE,
                     stateful_step_count=60,

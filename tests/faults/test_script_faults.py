@@ -16,22 +16,16 @@ from fairlead import errors
 from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.states import State
-from fairlead.store.connection import Connection, pack
+from fairlead.store.connection import pack
 from fairlead.store.doctor import examine
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
+from tests.faults.breaking import failing_at, plant
 
 BEGAN = Clock().now
-
-
-def failing_at(k: int) -> str:
-    return (
-        "(function() local calls = 0 return function(...) calls = calls + 1 "
-        f'if calls == {k} then error("planted fault") end return redis.call(...) end end)()'
-    )
 
 
 @dataclass
@@ -314,8 +308,3 @@ async def test_an_act_that_breaks_at_any_call_leaves_nothing_half_done(
         if finished:
             break
     assert broken >= 3, "the act makes fewer calls than this test supposes"
-
-
-def plant(store: Store, connection: Connection) -> None:
-    store.connection = connection
-    store.workers._connection = connection

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.settings import Admission, Rate, Settings, Slots, TaskSettings
+from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSettings
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed
@@ -25,7 +25,8 @@ def server(start_server: Callable[[str], Server]) -> Server:
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(admission=Admission(max_queued=1_000_000, max_queued_per_user=1_000_000))
+    admission = Admission(max_queued=1_000_000, max_queued_per_user=1_000_000)
+    return Settings(admission=admission, fairness=Fairness(weights={"double": 2}))
 
 
 class Singles:
@@ -142,54 +143,6 @@ async def test_as_many_workers_are_called_as_tasks_fit_into_the_freed_units(stor
     assert await woken(store, *names) == dict.fromkeys(names, 1)
 
 
-async def test_a_called_worker_that_takes_another_task_calls_the_next(store: Store) -> None:
-    for name in ("w1", "w2"):
-        await store.workers.register(name)
-        await store.claim(name, idle=True)
-    await store.submit_one(new())
-    assert sum((await woken(store, "w1", "w2")).values()) == 1
-    called = "w1" if (await woken(store, "w1"))["w1"] else "w2"
-    other = "w2" if called == "w1" else "w1"
-    await store.workers.register("busy", task_types=["none"])
-    await store.submit_one(new(priority="high"))  # both are called now
-    assert (await woken(store, other))[other] == 1
-    await raw(store).delete(store.connection.keys.key("wake", other))
-    await store.claim(other, idle=True)
-    assert (await store.claim(called)).tasks
-
-
-@pytest.mark.parametrize("end", ["drain", "leave", "die", "fall silent"])
-async def test_a_called_worker_that_ends_passes_the_call_on(store: Store, clock: Clock, end: str) -> None:
-    await store.workers.register("w1")
-    await store.claim("w1", idle=True)
-    await store.submit_one(new())
-    assert await woken(store, "w1") == {"w1": 1}
-    await store.limits.set("gpu", Slots(limit=1))
-    await store.workers.register("w2", task_types=["other", "echo"])
-    await raw(store).hset(store.connection.keys.key("worker", "w2"), "capacity", 1)
-    clock.pass_ms(1)
-    # w2 was idle when the call went to w1: it had looked before the task came
-    await store.pause_type("echo")
-    await store.claim("w2", idle=True)
-    await raw(store).hdel(store.connection.keys.key("paused"), "echo")
-    await store.pause_type("echo", False)
-    await raw(store).delete(store.connection.keys.key("wake", "w2"))
-    await store.claim("w2", 0, idle=True)
-    match end:
-        case "drain":
-            await store.workers.drain("w1")
-        case "leave":
-            await store.workers.leave("w1")
-        case "die":
-            await store.expire("w1")
-        case _:
-            for _ in range(4):
-                clock.pass_seconds(10)
-                await store.workers.heartbeat("w2")
-            await store.upkeep.bury()
-    assert (await store.claim("w2")).tasks
-
-
 async def test_customers_with_a_limit_each_are_not_refused(store: Store) -> None:
     await store.workers.register("w", capacity=10_000)
     for first in range(0, 5_000, 500):
@@ -303,18 +256,23 @@ async def test_a_record_that_was_deleted_stops_nobody_else(store: Store, clock: 
     await wipe(store)  # the doctor would find them lost for as long as their events are kept
 
 
-async def test_the_idle_lines_of_dead_workers_go_with_them(store: Store, clock: Clock) -> None:
-    for n in range(300):
-        await store.workers.register(f"dead{n}")
-        await store.claim(f"dead{n}", idle=True)
-    clock.pass_seconds(60)
+@pytest.mark.parametrize("ran_out", [False, True], ids=["dead", "forgotten"])
+async def test_the_idle_lines_of_dead_workers_go_with_them(store: Store, clock: Clock, ran_out: bool) -> None:
+    dead = [f"dead{n}" for n in range(300)]
+    for name in dead:
+        await store.workers.register(name)
+        await store.claim(name, idle=True)
+    clock.pass_seconds(3_700 if ran_out else 60)
+    if ran_out:
+        await raw(store).delete(*[store.connection.keys.key("worker", name) for name in dead])
+    while await store.upkeep.bury():
+        pass
+    assert await examine(store.connection, now_ms=clock.now) == []
+    assert [name for name in await key_names(store) if name.startswith("idle")] == []
     await store.workers.register("live")
     await store.claim("live", idle=True)
     await store.submit_one(new())
     assert await woken(store, "live") == {"live": 1}
-    while await store.upkeep.bury():
-        pass
-    assert await raw(store).zcard(store.connection.keys.key("idlers", "1o")) == 0
 
 
 async def test_a_declaration_reaches_tasks_that_wait_already(store: Store) -> None:
@@ -456,16 +414,35 @@ async def test_parking_under_a_marker_that_is_still_shown(store: Store) -> None:
     assert [await s.claim(), await s.claim()] == [4, 6]
 
 
-async def test_an_aged_task_older_than_the_head_of_its_new_sub_queue_is_next(
-    store: Store, clock: Clock
+@pytest.mark.parametrize("slots", [9, 1], ids=["shown", "parked"])
+async def test_an_aged_task_that_goes_before_the_head_of_its_new_sub_queue_is_next(
+    store: Store, clock: Clock, slots: int
 ) -> None:
-    await store.workers.register("w", capacity=9)
-    old = await store.submit_one(new(priority="low"))
-    clock.pass_seconds(1)
-    await store.submit_one(new(priority="low"))
-    clock.pass_seconds(600)
-    await store.workers.register("w", capacity=9)
-    assert (await claim_one(store)).task_id == old.task_id
+    await store.limits.set("A", Slots(limit=slots))
+
+    async def submit(user: str, **wishes: Any) -> None:
+        await store.submit_one(new(priority="low", user_id=user, **wishes))
+
+    async def claim() -> Task:
+        await store.workers.register("w", capacity=9)
+        return await claim_one(store)
+
+    for _ in range(2):
+        await submit("ann", limits={"A": 1})
+        await submit("double")  # has twice her weight: its second goes before her second
+    clock.pass_seconds(300)
+    await submit("bob", limits={"A": 1})
+    clock.pass_seconds(301)
+    first, second = await claim(), await claim()
+    assert {first.user_id, second.user_id} == {"ann", "double"}
+    clock.pass_seconds(300)
+    await store.promote()
+    for task in (first, second):
+        await store.complete("w", Completed(task.task_id, task.fence))
+    third = await claim()
+    assert third.user_id == "bob"
+    await store.complete("w", Completed(third.task_id, third.fence))
+    assert [(await claim()).user_id for _ in range(2)] == ["double", "ann"]
 
 
 async def test_raising_a_limit_shows_what_waits_for_it(store: Store) -> None:

@@ -1,5 +1,6 @@
 """Shares between those who wait: by starts and weight, whenever they came, however long their tasks take."""
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
@@ -70,11 +71,13 @@ async def test_users_who_came_before_and_after_the_first_run_of_a_type(store: St
 
 
 async def test_a_type_that_becomes_faster_between_two_submits(store: Store, clock: Clock) -> None:
-    await submit(store, *[new(user_id="ann") for _ in range(1_500)])
+    await submit(store, *[new(user_id="ann") for _ in range(100)])
     slot = Slot(store, clock, lambda task: 1.0)
-    await slot.serve(20)
-    await submit(store, *[new(user_id="bob") for _ in range(1_500)])
+    await slot.serve(100)
+    await submit(store, *[new(user_id="ann") for _ in range(1_500)])
     slot.seconds = lambda task: 0.01
+    await slot.serve(100)
+    await submit(store, *[new(user_id="bob") for _ in range(1_500)])
     starts = await slot.serve(STARTS)
     assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
 
@@ -129,17 +132,38 @@ async def test_the_same_user_of_two_tenants_is_two_accounts(store: Store, clock:
 async def test_the_tasks_of_one_user_type_and_priority_start_in_the_order_they_came(
     store: Store, clock: Clock
 ) -> None:
+    """Whoever runs shorter or longer than expected changes nothing for those who wait already."""
     kinds = [("ann", "a"), ("ann", "b"), ("bob", "a")]
-    wanted = [new(kind, user_id=user) for n in range(300) for user, kind in kinds[n % 3 :] + kinds[: n % 3]]
-    await submit(store, *wanted)
-    slot = Slot(store, clock, lambda task: hash(task.task_id) % 97 / 10)
-    await slot.serve(600)
-    order = {task.task_id: number for number, task in enumerate(wanted)}
+    chance = random.Random(1)
+    came: list[NewTask] = []
+    slot = Slot(store, clock, lambda task: chance.choice([0.01, 1.0, 20.0]))
+    for n in range(400):
+        more = [new(kind, user_id=user) for user, kind in kinds[n % 3 :] + kinds[: n % 3]]
+        await submit(store, *more)
+        came += more
+        await slot.serve(2)
     for user, kind in kinds:
-        mine = [order[t.task_id] for t in slot.started if (t.user_id, t.task_type) == (user, kind)]
-        assert mine == sorted(mine)
-        came = [order[t.task_id] for t in wanted if (t.user_id, t.task_type) == (user, kind)]
-        assert mine == came[: len(mine)]  # and nobody was left behind
+        mine = [task.task_id for task in slot.started if (task.user_id, task.task_type) == (user, kind)]
+        theirs = [task.task_id for task in came if (task.user_id, task.task_type) == (user, kind)]
+        assert mine == theirs[: len(mine)]
+    assert min(Counter(task.user_id for task in slot.started).values()) > 200
+
+
+class TestByUser:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        fairness = Fairness(weights={"gold": 2, "boss": 4})
+        return Settings(admission=Admission(max_queued_per_user=10_000), fairness=fairness)
+
+    async def test_the_weight_of_a_tenant_is_that_of_each_of_its_users_without_one(
+        self, store: Store, clock: Clock
+    ) -> None:
+        wishes = [("gold", "u"), ("gold", "boss"), ("plain", "u")]
+        await submit(store, *[new(tenant=name, user_id=user) for _ in range(600) for name, user in wishes])
+        slot = Slot(store, clock, lambda task: 0.01)
+        await slot.serve(700)
+        starts = Counter((task.tenant, task.user_id) for task in slot.started)
+        assert starts == {("gold", "boss"): 400, ("gold", "u"): 200, ("plain", "u"): 100}
 
 
 class TestByTenant:

@@ -1,38 +1,16 @@
 """After a day that saw everything a namespace holds what configuration put there, and what runs out."""
 
-import random
 from collections import Counter
 
 import pytest
 
-from fairlead import errors
 from fairlead.settings import LeaseSettings, Promotion, Rate, Scheduling, Settings, Slots, TaskSettings
 from fairlead.states import TERMINAL, State
 from fairlead.store.keys import FIXED, PASSING
-from fairlead.store.limits import Lease
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
+from tests.store.day import USERS, Day
 from tests.store.looking import events, everything, key_names, new, raw
-
-USERS = ["ann", "bob", "eve", None]
-NEEDS: list[dict[str, int]] = [
-    {},
-    {},
-    {"a": 1},
-    {"b": 1},
-    {"a": 1, "b": 1},
-    {"gpu": 1},
-    {"gpu": 3},
-    {"api": 1},
-]
-WORKERS = {
-    "w0": {"capacity": 4, "reserve": 1, "capabilities": ["big"]},
-    "w1": {"capacity": 3, "task_types": ["draw", "echo"]},
-    "w2": {"capacity": 2},
-    "idler": {"capacity": 1, "capabilities": ["rare"], "task_types": ["none"]},
-}
 
 
 @pytest.fixture
@@ -49,94 +27,6 @@ def settings() -> Settings:
         },
         tasks={"sum": TaskSettings(limits={"b": 1}), "draw": TaskSettings(max_retries=2)},
     )
-
-
-class Day:
-    """A random day, the same every time: tasks of all kinds, workers that do well, badly or nothing."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self.store = store
-        self.clock = clock
-        self.chance = random.Random(6)
-        self.leases: list[Lease] = []
-        self.holds = 0
-
-    def wish(self) -> NewTask:
-        pick = self.chance.choice
-        return new(
-            pick(["draw", "echo", "sum"]),
-            priority=pick(["high", "medium", "low"]),
-            user_id=pick(USERS),
-            limits=pick(NEEDS),
-            required_capabilities=pick([(), (), ("big",)]),
-            delay_seconds=pick([None, None, 3.0]),
-            max_wait_seconds=pick([None, None, 50.0]),
-            timeout_seconds=pick([15, 600]),
-            max_retries=pick([0, 1, 3]),
-            idempotency_key=pick([None, f"key-{self.chance.randrange(1_000_000)}"]),
-        )
-
-    async def run(self) -> None:
-        for busy in [True] * 25 + [False] * 100:
-            if busy:
-                await self.store.submit(*[self.wish() for _ in range(self.chance.randrange(12))])
-                await self.take_bare_leases()
-            for worker in WORKERS:
-                await self.work(worker, busy)
-            self.holds += sum(limit.hold is not None for limit in await self.store.limits.all())
-            self.clock.pass_ms(self.chance.choice([0, 300, 2_000, 9_000]))
-            if not busy and await self.is_drained():
-                return
-        raise AssertionError("it was not drained")
-
-    async def take_bare_leases(self) -> None:
-        try:
-            self.leases.append(await self.store.limits.acquire(self.chance.choice(["a", "gpu", "api"])))
-        except errors.LimitFull:
-            self.leases.reverse()
-        if len(self.leases) > 3:  # those that are not given back run out
-            try:
-                await self.store.limits.release(self.leases.pop())
-            except errors.Fenced:
-                self.leases.clear()
-
-    async def work(self, worker: str, busy: bool) -> None:
-        await self.store.workers.register(worker, **WORKERS[worker])  # type: ignore[arg-type]
-        for task in (await self.store.claim(worker, 3, idle=True)).tasks:
-            if self.chance.random() < (0.4 if busy else 0.9):
-                await self.store.complete(worker, Completed(task.task_id, task.fence, {"ok": True}))
-            else:
-                await self.misfortune(worker, task)
-
-    async def misfortune(self, worker: str, task: Task) -> None:
-        match self.chance.randrange(8):
-            case 0:
-                await self.store.fail(worker, Failed(task.task_id, task.fence, jitter=500))
-            case 1:
-                await self.store.fail(worker, Failed(task.task_id, task.fence, retriable=False))
-            case 2:
-                await self.store.release(worker, Grant(task.task_id, task.fence))
-            case 3:
-                await self.store.cancel(task.task_id)
-            case 4:
-                await self.store.cancel(task.task_id)
-                await self.store.release(worker, Grant(task.task_id, task.fence))
-            case 5:
-                await self.store.progress(worker, Progress(task.task_id, task.fence, 0.5, "half", ["a", "b"]))
-                await self.store.extend(worker, Grant(task.task_id, task.fence), 700_000)
-            case 6:
-                await self.store.fail(worker, Failed(task.task_id, task.fence, crashed=True))
-            case _:
-                self.clock.pass_ms(100)  # the worker forgets it: its lease runs out
-
-    async def is_drained(self) -> bool:
-        stats = await self.store.stats()
-        waiting = sum(queue.depth for queue in stats.queues.values()) + stats.delayed
-        return waiting == 0 and "leases" not in await key_names(self.store)
-
-    async def go_home(self) -> None:
-        for worker in WORKERS:
-            await self.store.workers.leave(worker)
 
 
 @pytest.fixture
