@@ -72,7 +72,9 @@ class Twin(Board):
     # Workers
 
     def register(self, worker: Worker, now: int) -> None:
-        self.workers[worker.id] = replace(worker, registered=now, seen=now, listed=True, lost_in_company=None)
+        self.workers[worker.id] = replace(
+            worker, registered=now, seen=now, listed=True, draining=False, lost_in_company=None
+        )
 
     def heartbeat(self, worker_id: str, now: int) -> None:
         self._alive(worker_id, now).hear_of(now)
