@@ -71,7 +71,7 @@ class Fleet(Machine):
         """As the store has done it: all steps are charged, and the first is queued."""
         stored: Any = await self.store.jobs.get(job_id)
         fair = account("", user)
-        reserved = self.twin.begin_job(job_id, fair, WEIGHTS.get(user, 1.0), priority, len(kinds))
+        self.twin.begin_job(job_id, fair, len(kinds))
         new = [
             NewTask(
                 id=step.task_id,
@@ -82,10 +82,10 @@ class Fleet(Machine):
                 timeout=TIMEOUTS[priority],
                 max_retries=RETRIES[priority],
                 arrival=None if number == 0 else self.now,
-                reserved=place,
                 job=job_id,
+                step=number,
             )
-            for number, (step, kind, place) in enumerate(zip(stored.steps, kinds, reserved, strict=True))
+            for number, (step, kind) in enumerate(zip(stored.steps, kinds, strict=True))
         ]
         for number, step in enumerate(new):
             self.steps[step.id] = new[number + 1 : number + 2]

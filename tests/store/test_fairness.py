@@ -1,21 +1,26 @@
-"""Shares between those who wait: by starts and weight, whenever they came, however long their tasks take."""
+"""Shares between those who wait: by starts and weight, whenever they came, however long their tasks take.
+
+Within 10 % means for each account: |share / expected - 1| <= 0.10, where its weight says what is expected.
+"""
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import groupby
 
 import pytest
 
 from fairlead.job import NewJob, NewStep
-from fairlead.settings import Admission, Fairness, Settings
-from fairlead.store.reports import Completed
+from fairlead.settings import Admission, Fairness, Promotion, Scheduling, Settings
+from fairlead.store.reports import Completed, Grant
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.servers import Server
-from tests.store.looking import new
+from tests.store.looking import claim_one, new
 
 STARTS = 2_000
+MANY = Admission(max_queued_per_user=10_000)
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ def server(start_server: Callable[[str], Server]) -> Server:
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(admission=Admission(max_queued_per_user=10_000), fairness=Fairness(weights={"triple": 3}))
+    return Settings(admission=MANY, fairness=Fairness(weights={"triple": 3}))
 
 
 class Slot:
@@ -56,6 +61,14 @@ class Slot:
         return Counter(task.user_id for task in self.started[first:])
 
 
+def is_fair(parts: Mapping[str | None, float], **weights: float) -> bool:
+    """Within 10 % of the weights; parts are starts, or seconds of service."""
+    all_parts, all_weights = sum(parts.values()), sum(weights.values())
+    shares = {who: parts[who] / all_parts / (weight / all_weights) for who, weight in weights.items()}
+    print(dict(parts), shares)
+    return all(0.9 <= share <= 1.1 for share in shares.values())
+
+
 async def submit(store: Store, *tasks: NewTask) -> None:
     for first in range(0, len(tasks), 200):
         await store.submit(*tasks[first : first + 200])
@@ -67,7 +80,7 @@ async def test_users_who_came_before_and_after_the_first_run_of_a_type(store: St
     await slot.serve(1)
     await submit(store, *[new(user_id="bob") for _ in range(1_500)])
     starts = await slot.serve(STARTS)
-    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+    assert is_fair(starts, ann=1, bob=1)
 
 
 async def test_a_type_that_becomes_faster_between_two_submits(store: Store, clock: Clock) -> None:
@@ -79,13 +92,13 @@ async def test_a_type_that_becomes_faster_between_two_submits(store: Store, cloc
     await slot.serve(100)
     await submit(store, *[new(user_id="bob") for _ in range(1_500)])
     starts = await slot.serve(STARTS)
-    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+    assert is_fair(starts, ann=1, bob=1)
 
 
 async def test_starts_go_by_weight(store: Store, clock: Clock) -> None:
     await submit(store, *[new(user_id=user) for _ in range(1_600) for user in ("triple", "single")])
     starts = await Slot(store, clock, lambda task: 0.01).serve(STARTS)
-    assert 2.7 <= starts["triple"] / starts["single"] <= 3.3
+    assert is_fair(starts, triple=3, single=1)
 
 
 async def test_jobs_of_many_steps_get_no_more_than_single_tasks(store: Store, clock: Clock) -> None:
@@ -94,19 +107,68 @@ async def test_jobs_of_many_steps_get_no_more_than_single_tasks(store: Store, cl
         await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
     await submit(store, *[new("single", user_id="bob") for _ in range(1_100)])
     starts = await Slot(store, clock, lambda task: 10.0).serve(STARTS)
-    assert 0.9 <= starts["ann"] / starts["bob"] <= 1.1
+    assert is_fair(starts, ann=1, bob=1)
 
 
-async def test_jobs_that_begin_with_a_tiny_step_get_no_more_service_than_single_tasks(
-    store: Store, clock: Clock
-) -> None:
-    stages = [[NewStep("tiny", "tiny")], *([NewStep("heavy", "heavy")] for _ in range(31))]
+TINY = [NewStep("tiny", "tiny")]
+IN_A_ROW = [TINY, *([NewStep("heavy", "heavy")] for _ in range(31))]
+AT_ONCE = [TINY, [NewStep(f"heavy{n}", "heavy") for n in range(31)]]
+
+
+async def serve_tiny_and_heavy(store: Store, clock: Clock, stages: list[list[NewStep]]) -> Slot:
+    """A hundred jobs of Ann against single tasks of Bob, of which more wait than can be started."""
     for _ in range(100):
         await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
-    await submit(store, *[new("heavy", user_id="bob") for _ in range(1_000)])
+    await submit(store, *[new("heavy", user_id="bob") for _ in range(1_200)])
     slot = Slot(store, clock, lambda task: 10.0 if task.task_type == "heavy" else 0.1)
-    await slot.serve(1_800)
-    assert 0.8 <= slot.served["ann"] / slot.served["bob"] <= 1.2
+    starts = await slot.serve(STARTS)
+    assert is_fair(starts, ann=1, bob=1)
+    assert is_fair(slot.served, ann=1, bob=1)
+    return slot
+
+
+@pytest.mark.parametrize("stages", [IN_A_ROW, AT_ONCE], ids=["in a row", "at once"])
+class TestJobsThatBeginWithATinyStep:
+    """Against single tasks as long as their other steps. Nearly all starts are of promoted tasks."""
+
+    async def test_by_default(self, store: Store, clock: Clock, stages: list[list[NewStep]]) -> None:
+        slot = await serve_tiny_and_heavy(store, clock, stages)
+        jobs = [task.job_id for task in slot.started if task.user_id == "ann"]
+        assert [job for job, _ in groupby(jobs)] == list(dict.fromkeys(jobs))  # one after the other
+
+    @pytest.mark.parametrize("seconds", [0, 60, 645])  # never, after the first tiny step, after the next
+    async def test_whenever_they_are_promoted(
+        self, open_store: Callable[..., Store], clock: Clock, stages: list[list[NewStep]], seconds: int
+    ) -> None:
+        promotion = Promotion(medium_to_high_seconds=seconds)
+        store = open_store(clock=clock, settings=Settings(admission=MANY, promotion=promotion))
+        await store.open()
+        await serve_tiny_and_heavy(store, clock, stages)
+
+    async def test_when_started_jobs_do_not_go_first(
+        self, open_store: Callable[..., Store], clock: Clock, stages: list[list[NewStep]]
+    ) -> None:
+        scheduling = Scheduling(started_jobs_first=False)
+        store = open_store(clock=clock, settings=Settings(admission=MANY, scheduling=scheduling))
+        await store.open()
+        await serve_tiny_and_heavy(store, clock, stages)
+
+
+async def test_a_step_that_is_promoted_after_later_ones_of_its_job_goes_before_them(
+    store: Store, clock: Clock
+) -> None:
+    stages = [[NewStep(f"s{n}", "step") for n in range(4)]]
+    await store.jobs.submit(NewJob(feature_name="wide", stages=stages, user_id="ann"))
+    await submit(store, *[new("single", user_id="ann") for _ in range(2)])
+    await store.workers.register("w", capacity=1)
+    first = await claim_one(store)
+    clock.pass_seconds(1_200)
+    await store.promote()
+    await store.workers.register("w", capacity=1)
+    await store.release("w", Grant(first.task_id, first.fence))
+    slot = Slot(store, clock, lambda task: 1.0)
+    await slot.serve(6)
+    assert [task.step for task in slot.started] == [0, 1, 2, 3, None, None]
 
 
 async def test_the_steps_of_a_started_job_go_before_later_work_of_their_own_user(
@@ -170,7 +232,7 @@ class TestByTenant:
     @pytest.fixture
     def settings(self) -> Settings:
         fairness = Fairness(by="tenant", weights={"gold": 2})
-        return Settings(admission=Admission(max_queued_per_user=10_000), fairness=fairness)
+        return Settings(admission=MANY, fairness=fairness)
 
     async def test_a_tenant_of_a_hundred_users_gets_what_a_tenant_of_one_gets(
         self, store: Store, clock: Clock
@@ -180,11 +242,11 @@ class TestByTenant:
         slot = Slot(store, clock, lambda task: 0.01)
         await slot.serve(STARTS)
         starts = Counter(task.tenant for task in slot.started)
-        assert 0.9 <= starts["many"] / starts["one"] <= 1.1
+        assert is_fair(starts, many=1, one=1)
 
     async def test_tenants_go_by_weight(self, store: Store, clock: Clock) -> None:
         await submit(store, *[new(tenant=name) for _ in range(700) for name in ("gold", "plain")])
         slot = Slot(store, clock, lambda task: 0.01)
         await slot.serve(900)
         starts = Counter(task.tenant for task in slot.started)
-        assert 1.8 <= starts["gold"] / starts["plain"] <= 2.2
+        assert is_fair(starts, gold=2, plain=1)

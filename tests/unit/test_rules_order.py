@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.rules import NewTask, Place, Policy, Priority, Twin, Worker
+from fairlead.rules.fairness import stride_of
 
 quick = settings(max_examples=100, deadline=None)
 FOREVER = 10**9
@@ -150,20 +151,24 @@ def serve(twin: Twin, account: str, ms: int) -> None:
     twin.complete(task_id, twin.tasks[task_id].fence, ms)
 
 
+def stride(twin: Twin, account: str, weight: float) -> int:
+    return stride_of(weight, twin.shares.factor(account))
+
+
 def test_an_account_whose_starts_cost_more_is_given_fewer_of_them() -> None:
     twin = twin_with_one_worker(Policy(worker_ttl=FOREVER))
     serve(twin, "slow", 2_000)
     serve(twin, "quick", 500)
     mean = twin.shares.mean
     assert mean == 2_000_000 - 1_500_000 // 64 - 1  # towards the last run, by a sixty-fourth, rounded down
-    assert twin.shares.stride("slow", 1.0) == 100 * (2_000_000_000 // mean)
-    assert twin.shares.stride("quick", 2.0) == 50 * (500_000_000 // mean)
-    assert twin.shares.stride("unknown", 1.0) == 100_000
+    assert stride(twin, "slow", 1.0) == 100 * (2_000_000_000 // mean)
+    assert stride(twin, "quick", 2.0) == 50 * (500_000_000 // mean)
+    assert stride(twin, "unknown", 1.0) == 100_000
     for _ in range(400):
         twin.shares.learn("slow", 10**7)
         twin.shares.learn("quick", 1)
-    assert twin.shares.stride("quick", 1.0) == 100 * 125
-    assert twin.shares.stride("quick", 1_000_000.0) == 1
+    assert stride(twin, "quick", 1.0) == 100 * 125
+    assert stride(twin, "quick", 1_000_000.0) == 1
 
 
 def test_what_was_learnt_changes_the_spacing_of_later_submits_only() -> None:
@@ -181,27 +186,53 @@ def test_what_was_learnt_changes_the_spacing_of_later_submits_only() -> None:
 
 def test_a_job_is_charged_for_all_its_steps_when_it_is_submitted() -> None:
     twin = twin_with_one_worker(Policy())
-    job = twin.begin_job("j", "a", 1.0, Priority.MEDIUM, 3)
-    assert job == [(0, 1), (100_000, 2), (200_000, 3)]
-    twin.submit(NewTask("step0", "k", fair="a", reserved=job[0]), 0)
+    twin.begin_job("j", "a", 3)
+    twin.submit(NewTask("step0", "k", fair="a", job="j", step=0), 0)
+    assert [twin.jobs["j"].reserved[Place.MEDIUM].position(step) for step in range(3)] == [
+        (0, 1),
+        (100_000, 2),
+        (200_000, 3),
+    ]
     twin.submit(NewTask("later", "k", fair="a"), 0)
     for number in range(4):
         twin.submit(NewTask(f"b{number}", "k", fair="b"), 0)
     assert start(twin, 0) == "step0"
-    twin.submit(NewTask("step1", "k", fair="a", reserved=job[1]), 0)
+    twin.submit(NewTask("step1", "k", fair="a", job="j", step=1), 0)
     assert [start(twin, 0) for _ in range(2)] == ["b0", "step1"]
-    twin.submit(NewTask("step2", "k", fair="a", reserved=job[2]), 0)
+    twin.submit(NewTask("step2", "k", fair="a", job="j", step=2), 0)
     assert [start(twin, 0) for _ in range(5)] == ["b1", "step2", "b2", "later", "b3"]
+
+
+def test_a_promoted_job_is_charged_for_all_steps_that_follow_when_its_first_is_promoted() -> None:
+    twin = twin_with_one_worker(Policy(medium_to_high=10, worker_ttl=FOREVER))
+    twin.begin_job("j", "a", 4)
+    twin.submit(NewTask("step0", "k", fair="a", job="j", step=0), 0)
+    assert start(twin, 0) == "step0"
+    twin.submit(NewTask("step1", "k", fair="a", job="j", step=1, arrival=0), 0)
+    twin.submit(NewTask("later", "k", fair="a"), 0)
+    for number in range(4):
+        twin.submit(NewTask(f"b{number}", "k", fair="b"), 0)
+    twin.promote(10)
+    for _ in range(50):
+        twin.shares.learn("a", 1)  # what is learnt later changes nothing for a job
+        twin.shares.learn("b", 9_000)
+    order = []
+    for step in (2, 3):
+        order += [start(twin, 10), start(twin, 10)]
+        twin.submit(NewTask(f"step{step}", "k", fair="a", job="j", step=step, arrival=0), 10)
+    order += [start(twin, 10) for _ in range(4)]
+    assert order == ["step1", "b0", "step2", "b1", "step3", "b2", "later", "b3"]
+    assert {twin.tasks[name].place for name in order} == {Place.HIGH_BY_AGE}
 
 
 def test_the_end_of_a_busy_period_forgives_nothing_while_a_job_has_steps_to_come() -> None:
     twin = twin_with_one_worker(Policy())
-    job = twin.begin_job("j", "a", 1.0, Priority.MEDIUM, 9)
-    twin.submit(NewTask("step0", "k", fair="a", reserved=job[0]), 0)
+    twin.begin_job("j", "a", 9)
+    twin.submit(NewTask("step0", "k", fair="a", job="j", step=0), 0)
     start(twin, 0)
     for number in range(3):
         twin.submit(NewTask(f"b{number}", "k", fair="b"), 0)
-    twin.submit(NewTask("step1", "k", fair="a", reserved=job[1]), 0)
+    twin.submit(NewTask("step1", "k", fair="a", job="j", step=1), 0)
     assert [start(twin, 0) for _ in range(2)] == ["b0", "step1"]
     twin.jobs.clear()  # it has ended
     assert [start(twin, 0) for _ in range(2)] == ["b1", "b2"]

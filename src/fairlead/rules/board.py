@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.rules.choice import Turns, can_serve
-from fairlead.rules.fairness import Shares
+from fairlead.rules.fairness import Job, Reserved, Shares, stride_of
 from fairlead.rules.holds import heads
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.retry import RetryDecision, after_crash, after_failure, after_loss
@@ -25,7 +25,7 @@ class Board:
         self.delayed: dict[str, Task] = {}
         self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
         self.touched: set[str] = set()  #: sub-queues whose head may have changed
-        self.jobs: dict[str, int] = {}  #: those that have not ended, and how many of their steps have not
+        self.jobs: dict[str, Job] = {}  #: those that have not ended
         self.last_seq = 0
         self.last_fence = 0
 
@@ -38,16 +38,26 @@ class Board:
         return [task for task in self.running.values() if task.worker == worker.id]
 
     def enter(self, task: Task, place: Place) -> None:
-        """Join the end of a place: the end of the own fair share, that is."""
+        """Join a place at the end of the own fair share, or where the job of a step has reserved it."""
         self.ledger.companions.see(task.limits, task.capabilities)
-        task.place, ledger = place, self.shares.ledger(place)
-        if task.reserved and place is Place.native(task.base):
-            tag, task.seq = task.reserved
-            task.tag = max(ledger.v, tag)
-        else:
-            task.tag = ledger.reserve(task.fair, self.shares.stride(task.fair, task.weight))
-            task.seq = self.next_seq()
+        task.place = place
+        job = self.jobs.get(task.job or "")
+        task.tag, task.seq = self._step_position(task, job) if job else self._position(task)
         self.queue(task)
+
+    def _position(self, task: Task) -> tuple[int, int]:
+        stride = stride_of(task.weight, task.factor)
+        return self.shares.ledger(task.place).reserve(task.fair, stride), self.next_seq()
+
+    def _step_position(self, task: Task, job: Job) -> tuple[int, int]:
+        """The first step of a job that gets to a place reserves the positions of all that follow."""
+        ledger = self.shares.ledger(task.place)
+        if task.place not in job.reserved:
+            stride, count = stride_of(task.weight, task.factor), job.steps - task.step
+            first = ledger.reserve(task.fair, stride, count) - task.step * stride
+            job.reserved[task.place] = Reserved(first, self.next_seq(count) - task.step, stride)
+        tag, seq = job.reserved[task.place].position(task.step)
+        return max(ledger.v, tag), seq
 
     def next_seq(self, count: int = 1) -> int:
         """The first of the next `count`."""
@@ -138,8 +148,7 @@ class Board:
 
     def end_job(self, task: Task) -> None:
         """A step failed for good, or was cancelled."""
-        if task.job is not None:
-            self.jobs.pop(task.job, None)
+        self.jobs.pop(task.job or "", None)
 
     def decide(self, task: Task, decision: RetryDecision, code: str, now: int) -> None:
         self.note(task, decision, code)

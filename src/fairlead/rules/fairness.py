@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fairlead.rules.values import Place, Policy
 
@@ -37,6 +38,32 @@ class Ledger:
         self.fin.clear()
 
 
+def stride_of(weight: float, factor: int) -> int:
+    """How far apart the starts of an account are."""
+    return max(1, math.floor(STRIDE * factor / weight))
+
+
+class Reserved(NamedTuple):
+    """Of a job in one place: where its very first step would stand, and how far apart its steps are."""
+
+    tag: int
+    seq: int
+    stride: int
+
+    def position(self, step: int) -> tuple[int, int]:
+        return self.tag + step * self.stride, self.seq + step
+
+
+@dataclass
+class Job:
+    """One that has not ended."""
+
+    steps: int
+    factor: int  #: of its account when it was submitted
+    open: int  #: steps that have not ended
+    reserved: dict[Place, Reserved] = field(default_factory=dict)
+
+
 class Shares:
     """The ledgers of all places, and what a start of each account costs compared with the mean."""
 
@@ -53,12 +80,11 @@ class Shares:
     def ledger(self, place: Place) -> Ledger:
         return self.ledgers[self.name(place)]
 
-    def stride(self, account: str, weight: float) -> int:
-        """How far apart the starts of an account are."""
-        factor = USUAL
-        if self.mean and account in self.pace:
-            factor = max(LEAST_FACTOR, min(MOST_FACTOR, self.pace[account] * 1000 // self.mean))
-        return max(1, math.floor(STRIDE * factor / weight))
+    def factor(self, account: str) -> int:
+        """What a start of an account costs compared with the mean of all, in thousandths."""
+        if not self.mean or account not in self.pace:
+            return USUAL
+        return max(LEAST_FACTOR, min(MOST_FACTOR, self.pace[account] * 1000 // self.mean))
 
     def learn(self, account: str, ms: int) -> None:
         """A run took so long; it changes the spacing of later submits only."""

@@ -22,9 +22,10 @@ from fairlead.priority import Priority
 from fairlead.rules import passing
 from fairlead.rules.board import Board
 from fairlead.rules.choice import choose
+from fairlead.rules.fairness import Job
 from fairlead.rules.holds import heads
 from fairlead.rules.limits import Limit, Rate, Slots
-from fairlead.rules.values import Lease, NewTask, Place, Task, Worker
+from fairlead.rules.values import Lease, NewTask, Task, Worker
 from fairlead.states import REPLAYABLE, TERMINAL, State
 
 
@@ -71,7 +72,9 @@ class Twin(Board):
     # Workers
 
     def register(self, worker: Worker, now: int) -> None:
-        self.workers[worker.id] = replace(worker, registered=now, seen=now, listed=True, lost_in_company=None)
+        self.workers[worker.id] = replace(
+            worker, registered=now, seen=now, listed=True, draining=False, lost_in_company=None
+        )
 
     def heartbeat(self, worker_id: str, now: int) -> None:
         self._alive(worker_id, now).hear_of(now)
@@ -100,19 +103,17 @@ class Twin(Board):
             return self.tasks[new.id]
         self.ledger.check(new.limits)
         task = self.tasks[new.id] = Task.of(new, now)
+        job = self.jobs.get(task.job or "")
+        task.factor = job.factor if job else self.shares.factor(task.fair)
         if task.run_at is None:
             self.enter(task, task.place)
         else:
             self.delay(task, task.run_at)
         return task
 
-    def begin_job(self, job: str, fair: str, weight: float, base: int, steps: int) -> list[tuple[int, int]]:
-        """A job is charged for all its steps when it is submitted: tag and seq of each."""
-        self.jobs[job] = steps
-        stride = self.shares.stride(fair, weight)
-        tag = self.shares.ledger(Place.native(Priority(base))).reserve(fair, stride, steps)
-        seq = self.next_seq(steps)
-        return [(tag + step * stride, seq + step) for step in range(steps)]
+    def begin_job(self, job: str, fair: str, steps: int) -> None:
+        """Its first step is submitted next."""
+        self.jobs[job] = Job(steps, self.shares.factor(fair), steps)
 
     def claim(self, worker_id: str, want: int, lease_ms: int, now: int) -> list[str]:
         worker = self._alive(worker_id, now)
@@ -163,9 +164,9 @@ class Twin(Board):
         self.free(task)
         self.shares.learn(task.fair, now - task.started)
         task.state, task.reported, task.error_code = State.COMPLETED, fence, None
-        if task.job in self.jobs:
-            self.jobs[task.job] -= 1
-            if not self.jobs[task.job]:
+        if job := self.jobs.get(task.job or ""):
+            job.open -= 1
+            if not job.open:
                 self.end_job(task)
         for new in follow:
             self.submit(new, now)

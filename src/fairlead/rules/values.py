@@ -68,8 +68,8 @@ class NewTask:
     run_at: int | None = None
     max_wait: int | None = None
     arrival: int | None = None  #: of a later step: when its job was submitted
-    reserved: tuple[int, int] | None = None  #: of a step: tag and seq, reserved when its job was submitted
     job: str | None = None
+    step: int = 0  #: of its job
 
 
 @dataclass
@@ -89,10 +89,11 @@ class Task:
     arrival: int  #: when it became eligible
     run_at: int | None = None  #: until then it is delayed
     wait_until: int | None = None  #: not started by then: failed; None once it was started
+    factor: int = 1000  #: of its account, or its job, when it was submitted
     tag: int = 0
     seq: int = 0
-    reserved: tuple[int, int] | None = None
     job: str | None = None
+    step: int = 0
     fence: int = 0  #: of the newest lease; nobody else may report
     worker: str | None = None
     started: int = 0
@@ -122,8 +123,8 @@ class Task:
             place=Place.native(Priority(new.base)),
             state=State.DELAYED if eligible > now else State.QUEUED,
             arrival=eligible if new.arrival is None else new.arrival,
-            reserved=new.reserved,
             job=new.job,
+            step=new.step,
             run_at=eligible if eligible > now else None,
             wait_until=None if new.max_wait is None else eligible + new.max_wait,
         )

@@ -4,9 +4,8 @@
 -- RETURNS  ok <id> <status> | exists <id> <status> <priority, when its record is gone> | conflict
 --          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
 
-local int = unit.int
 local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
-local setting, next_number, begin = acts.setting, acts.next_number, acts.begin
+local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {"uninitialised"} end
@@ -30,14 +29,7 @@ if problem then return problem end
 local fields = asked.fields
 fields.status, fields.created, fields.progressed, fields.total, fields.stages = "PENDING", now, now, #steps, #asked.stages
 fields.effective, fields.digest, fields.plan = fields.priority, asked.digest, plan
-if setting("started_first") == 1 then -- all steps are charged now: later work of the same account comes after them
-  local spec = asked.stages[1][1]
-  local weight = tonumber(spec.weight or 1)
-  fields.stride = fair_share.stride(spec.fair, weight)
-  fields.tag = fair_share.reserve(int(spec.priority) .. "n", spec.fair, fields.stride, #steps)
-  fields.seq = next_number("seq", #steps)
-end
-fields.key = asked.key
+fields.key, fields.factor = asked.key, fair_share.factor(asked.stages[1][1].fair)
 local job = new_hash(keys.job(id), fields)
 job.id = id
 change_count(act.meta, "jobs_open", 1)

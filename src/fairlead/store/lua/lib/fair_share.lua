@@ -39,11 +39,16 @@ local function pace_of(account)
   return number(hash(keys.pace("new")), account) or number(hash(keys.pace("old")), account)
 end
 
--- How far apart the starts of an account are: by its weight, and by what a start of it costs compared with the mean of all.
-function fair_share.stride(account, weight)
+-- What a start of an account costs compared with the mean of all, in thousandths; nil: the usual.
+function fair_share.factor(account)
   local own, mean = pace_of(account), number(act.meta, "pace")
-  local factor = own and mean and math.max(LEAST_FACTOR, math.min(MOST_FACTOR, math.floor(own * 1000 / mean))) or USUAL
-  return math.max(1, math.floor(STRIDE * factor / weight))
+  local factor = own and mean and math.max(LEAST_FACTOR, math.min(MOST_FACTOR, math.floor(own * 1000 / mean)))
+  return factor ~= USUAL and factor or nil
+end
+
+-- How far apart the starts of an account are.
+function fair_share.stride(weight, factor)
+  return math.max(1, math.floor(STRIDE * (factor or USUAL) / weight))
 end
 
 -- The tag of the first of `count` starts, each `stride` after the other; all of them are charged now.
@@ -60,7 +65,7 @@ function fair_share.reserve(place, account, stride, count)
   return tag
 end
 
--- A start that was charged with its job, or never before the virtual time.
+-- Of a start that was charged before: never before the virtual time.
 function fair_share.reserved_tag(place, tag)
   return math.max(ledger_of(place).v, tag)
 end

@@ -4,7 +4,7 @@
 local int = unit.int
 local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
 local change_count = hashes.change_count
-local setting = acts.setting
+local setting, next_number = acts.setting, acts.next_number
 
 function jobs.record(id)
   local job = whole(keys.job(id))
@@ -15,6 +15,31 @@ end
 
 function jobs.job_of(t)
   return t.known.step and jobs.record(t.known.job_id)
+end
+
+function jobs.reserves(job, place)
+  return get(job, "reserved_" .. place) or setting("started_first") == 1
+end
+
+-- Where the very first step would stand, and how far apart they are. The steps from this one on are charged now.
+local function reserve(job, t, place, stride)
+  local step = number(t, "step")
+  local count = number(job, "total") - step
+  local tag, seq = fair_share.reserve(place, get(t, "fair") or "", stride, count), next_number("seq", count)
+  return int(tag - step * stride) .. " " .. int(seq - step) .. " " .. int(stride)
+end
+
+-- The tag and the seq of a step that joins `place`. The first of a job to get there reserves those of all that follow: they go
+-- ahead of later work of their account, also when they are promoted.
+function jobs.position(job, t, place, stride)
+  local field, step = "reserved_" .. place, number(t, "step")
+  local reserved = get(job, field)
+  if not reserved then
+    reserved = reserve(job, t, place, stride)
+    put(job, field, reserved)
+  end
+  local tag, seq, apart = string.match(reserved, "(%S+) (%S+) (%S+)")
+  return fair_share.reserved_tag(place, tag + step * apart), seq + step
 end
 
 -- In bytes, without what the server needs besides.

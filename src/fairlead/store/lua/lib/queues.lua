@@ -47,13 +47,12 @@ function queues.dequeue(t, starts_from)
   fair_share.left(place)
 end
 
--- The tag and the seq of a task that joins `place`. Those of a step were reserved when its job was submitted.
+-- The tag and the seq of a task that joins `place`.
 function queues.next_position(t, place)
-  local account, reserved = get(t, "fair") or "", number(t, "reserved")
-  if reserved and place == get(t, "priority") .. "n" then
-    return fair_share.reserved_tag(place, reserved), number(t, "reserved_seq")
-  end
-  return fair_share.reserve(place, account, fair_share.stride(account, number(t, "weight") or 1), 1), next_number("seq")
+  local job, account = jobs.job_of(t), get(t, "fair") or ""
+  local stride = fair_share.stride(number(t, "weight") or 1, number(t, "factor"))
+  if job and jobs.reserves(job, place) then return jobs.position(job, t, place, stride) end
+  return fair_share.reserve(place, account, stride, 1), next_number("seq")
 end
 
 local function set_needs(t, needed, capabilities)

@@ -11,8 +11,8 @@ local FIELDS = {
   "crashes", "losses",
 }
 local FACTS = { -- the same of what was asked for
-  "type", "priority", "timeout", "max_retries", "weight", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id", "step",
-  "reserved", "reserved_seq", "key", "size",
+  "type", "priority", "timeout", "max_retries", "weight", "factor", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id",
+  "step", "key", "size",
 }
 
 -- The record of a task with all that acts usually ask for; nil when there is none.
@@ -50,6 +50,8 @@ function records.make(spec, now)
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
+  -- it keeps the spacing of the moment it came, wherever it goes; a step brings that of its job
+  if not facts.step then facts.factor = fair_share.factor(spec.fair) end
   local t = new_folded(keys.task(spec.id), "facts", facts)
   t.id, t.unfolded = spec.id, true
   put_all(t, {"parameters", spec.parameters})

@@ -14,15 +14,12 @@ function stages.missing_steps(job, stage)
   return missing, submits.refusal_of_all(missing)
 end
 
--- Queues these steps, each where a place was reserved for it when the job was submitted; later ones are as old as the job is.
+-- Queues these steps; later ones are as old as the job is.
 function stages.queue_steps(job, specs, now)
-  local later, tag = number(job, "step") > 0, number(job, "tag")
+  local later = number(job, "step") > 0
   for _, spec in ipairs(specs) do
     spec.arrival = later and number(job, "created") or nil
-    if tag then
-      local step = tonumber(spec.facts.step)
-      spec.facts.reserved, spec.facts.reserved_seq = tag + step * number(job, "stride"), number(job, "seq") + step
-    end
+    spec.facts.factor = number(job, "factor")
     submits.submit(spec, now, true)
   end
   put(job, "open", #specs)

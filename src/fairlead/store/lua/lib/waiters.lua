@@ -30,7 +30,7 @@ end
 -- Puts a record with its limit, units and holder in line. It gives up unless it is heard of again.
 function waiters.enter(record, place, account, weight, lease)
   local limit = limits.of(get(record, "limit"))
-  local tag = fair_share.reserve(place, account, fair_share.stride(account, weight), 1)
+  local tag = fair_share.reserve(place, account, fair_share.stride(weight, fair_share.factor(account)), 1)
   local fields = {state = "waiting", place = place, tag = tag, seq = next_number("seq"), lease = lease}
   for field, value in pairs(fields) do put(record, field, value) end
   insert(ordered(keys.waiters(limit.name)), waiters.member(record), subs.class(place) * OF_CLASS + tag)
