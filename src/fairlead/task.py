@@ -122,14 +122,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_record(cls, task_id: str, record: Mapping[str, Any]) -> "Task":
-        """A number may come as text: so it is stored."""
+        """A number may come as text: so it is stored. A field that is false is not there."""
         known: dict[str, Any] = {"parameters": {}}
-        for name, value in record.items():
-            if name in IN_RECORDS:
+        for name, value in (*record.get("facts", {}).items(), *record.items()):
+            if name in IN_RECORDS and value is not False:
                 field, read = IN_RECORDS[name]
                 known[field] = read(value)
         known.setdefault("effective_priority", known["priority"])
-        if record["state"] != "executing" and "stopping" not in record:  # the record keeps its last lease
+        if record["state"] != "executing" and not record.get("stopping"):  # the record keeps its last lease
             known["lease_until"] = None
         return cls(task_id=task_id, **known)
 

@@ -38,7 +38,7 @@ local function end_leases_of(dead)
   for _, id in ipairs(up_to(running, 1, time.AT_ONCE)) do
     if freed >= MOST_LIMITS then break end
     local t = records.find(id)
-    freed = freed + #limits.needs(t and t.known.limits or "")
+    freed = freed + #limits.needs(t and t.known.facts.limits or "")
     time.end_run(id, now, true)
     remove(running, id)
     count = count + 1

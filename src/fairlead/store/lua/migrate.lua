@@ -42,7 +42,7 @@ end
 local function delay_again(t)
   local seq, instant = next_number("seq"), number(t, "run_at")
   put(t, "seq", seq)
-  add(ordered(keys.delayed(t.known.priority)), names.member(seq, t.id), instant)
+  add(ordered(keys.delayed(t.known.facts.priority)), names.member(seq, t.id), instant)
   remove(ordered(keys.waits), t.id) -- it begins to wait when it is queued
   backlog.count(t, 1)
   alarm_at(instant)

@@ -14,10 +14,10 @@ local t = records.find(id)
 if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
-if get(t, "step") then return {"step_of_job"} end
+if t.known.facts.step then return {"step_of_job"} end
 
 remove(ordered(keys.dead), id)
 write({"UNLINK", keys.task(id), keys.output(id)})
-idempotency.free(get(t, "key"), id)
+idempotency.free(t.known.facts.key, id)
 commit()
 return {"ok"}

@@ -14,7 +14,7 @@ if not t then return {"unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
 
-if get(t, "step") then return {"step_of_job"} end
+if t.known.facts.step then return {"step_of_job"} end
 
 if get(t, "timeout_given") then
   records.change(t, "timeout", number(t, "timeout_given"))

@@ -14,7 +14,7 @@ function acts.new()
   act = {
     writes = unused(last.writes), texts = unused(last.texts), -- commands for the commit; texts of numbers, the same few are written for each task of a batch
     hash_views = unused(last.hash_views), changed_hashes = unused(last.changed_hashes), ordered_views = unused(last.ordered_views), changed_sets = unused(last.changed_sets),
-    policy = nil, counters = unused(last.counters), -- read from and counted on in meta
+    policy = nil, standing = nil, counters = unused(last.counters), -- read from and counted on in meta
     instant = nil, micros = nil, -- of this act: ms, and microseconds as far as they are known
     tell_time = false, -- a waiting worker has to learn of the alarm
     overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act

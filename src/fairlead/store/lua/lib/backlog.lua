@@ -29,24 +29,37 @@ function backlog.kinds_of(tenant)
   return kinds
 end
 
--- How many are queued in a place now.
-function backlog.standing_at(place)
-  return number(act.meta, QUEUED[place]) or 0
+-- How many are queued now: place -> count.
+function backlog.standing()
+  local counts = act.standing
+  if not counts then
+    counts = {}
+    for place, field in pairs(QUEUED) do counts[place] = number(act.meta, field) or 0 end
+    act.standing = counts
+  end
+  return counts
 end
 
--- One of which nothing is known but its place is gone.
-function backlog.leave_place(place)
-  change_count(act.meta, QUEUED[place], -1)
+function backlog.standing_at(place)
+  return backlog.standing()[place]
+end
+
+-- One more in a place, or one less, whatever task it is.
+function backlog.count_in(place, by)
+  local counts = backlog.standing()
+  local count = counts[place] + by
+  counts[place] = count
+  put(act.meta, QUEUED[place], count > 0 and count or nil)
 end
 
 -- Counted for its place (without one it is delayed), its owner, its tenant's kinds of tasks, and the limits it needs.
 function backlog.count(t, by, place)
-  local known = t.known
-  change_count(act.meta, place and QUEUED[place] or "delayed", by)
-  local owner = backlog.owner_of(known.tenant, known.user_id)
+  local facts = t.known.facts
+  if place then backlog.count_in(place, by) else change_count(act.meta, "delayed", by) end
+  local owner = backlog.owner_of(facts.tenant, facts.user_id)
   if owner then change_count(hash(keys.waiting), owner, by) end
-  change_count(backlog.kinds_of(known.tenant or ""), subs.route_of(known.type, known.capabilities or ""), by)
-  if known.limits then limits.count(known.limits, by, place and "waiting" or "delayed") end
+  change_count(backlog.kinds_of(facts.tenant or ""), subs.route_of(facts.type, facts.capabilities or ""), by)
+  if facts.limits then limits.count(facts.limits, by, place and "waiting" or "delayed") end
 end
 
 function backlog.delayed()
@@ -59,12 +72,12 @@ function backlog.delay_until(t, instant)
   put(t, "state", "delayed")
   put(t, "run_at", instant)
   put(t, "seq", seq)
-  add(ordered(keys.delayed(t.known.priority)), names.member(seq, t.id), instant)
+  add(ordered(keys.delayed(t.known.facts.priority)), names.member(seq, t.id), instant)
   backlog.count(t, 1)
   start_at(instant)
 end
 
 function backlog.end_delay(t)
-  remove(ordered(keys.delayed(t.known.priority)), names.member(number(t, "seq"), t.id))
+  remove(ordered(keys.delayed(t.known.facts.priority)), names.member(number(t, "seq"), t.id))
   backlog.count(t, -1)
 end

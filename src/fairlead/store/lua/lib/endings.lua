@@ -6,14 +6,14 @@ local ordered, remove = sets.ordered, sets.remove
 local setting = acts.setting
 
 function endings.finish(t, verb, state, now, detail)
-  local known = t.known
+  local known, facts = t.known, t.known.facts
   local from = known.state
   put_all(t, {"state", state, "finished", now})
   if known.wait_until then put(t, "wait_until", nil) end
   local replayable = state == "failed" or state == "dead_letter"
   if replayable then retention.keep_dead(t) elseif not known.stopping then retention.keep_task(t) end
-  if known.key then
-    idempotency.note_end(known.key, t.id, state, known.priority, known.place and subs.class(known.place) or known.priority)
+  if facts.key then
+    idempotency.note_end(facts.key, t.id, state, facts.priority, known.place and subs.class(known.place) or facts.priority)
   end
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and keys.output(t.id)
@@ -39,7 +39,7 @@ function endings.requeue(t, verb, arrival, now, detail)
   put(t, "state", "queued")
   put(t, "arrival", arrival)
   put(t, "run_at", nil)
-  queues.enter(t, get(t, "priority") .. "n")
+  queues.enter(t, t.known.facts.priority .. "n")
   events.add(t, verb, from, "queued", now, detail)
 end
 
@@ -68,8 +68,8 @@ local function retry(t, verb, code, jitter, retry_after, now)
   local retries = (number(t, "retries") or 0) + 1
   put(t, "retries", retries)
   if code == "timeout" then
-    if not get(t, "timeout_given") then put(t, "timeout_given", get(t, "timeout")) end
-    records.change(t, "timeout", math.floor(number(t, "timeout") * 3 / 2))
+    if not get(t, "timeout_given") then put(t, "timeout_given", t.known.facts.timeout) end
+    records.change(t, "timeout", math.floor(t.known.facts.timeout * 3 / 2))
   end
   local delay = math.max(retry_after, back_off(retries, jitter))
   local detail = {code = code, retries = retries, delay = delay}
@@ -82,7 +82,7 @@ end
 function endings.fail_run(t, verb, problem, now)
   leases.drop(t)
   endings.set_error(t, problem.code, problem.message, problem.retriable)
-  if problem.retriable and (number(t, "retries") or 0) < number(t, "max_retries") then
+  if problem.retriable and (number(t, "retries") or 0) < tonumber(t.known.facts.max_retries) then
     retry(t, verb, problem.code, problem.jitter, problem.retry_after, now)
   else
     endings.finish(t, verb, problem.retriable and "dead_letter" or "failed", now, {code = problem.code})
@@ -92,7 +92,7 @@ end
 -- How long the run took, in ms; its account is known by it.
 function endings.learn_run(t, now)
   local ran = now - t.known.started
-  fair_share.learn(t.known.fair or "", ran)
+  fair_share.learn(t.known.facts.fair or "", ran)
   return ran
 end
 

@@ -18,11 +18,11 @@ end
 local function told_to_job(t, verb)
   local job = jobs.job_of(t)
   if not job then return false end
-  local seq, step = (number(job, "told") or 0) + 1, number(t, "step")
+  local seq, step = (number(job, "told") or 0) + 1, tonumber(t.known.facts.step)
   if verb == "complete" then put(job, "done:" .. int(step), seq) end
   if get(job, "finished") then seq = seq + 1 end -- the end of the step, then that of the job
   put(job, "told", seq)
-  return {get(t, "job_id"), seq, step, get(job, "status"), number(job, "effective")}
+  return {t.known.facts.job_id, seq, step, get(job, "status"), number(job, "effective")}
 end
 
 -- `detail` is a table of small facts for history, or nil.

@@ -28,13 +28,13 @@ end
 -- The run of a task that stands in no queue any more.
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
-  local place, native_high, tag = known.place, tonumber(known.priority) == 0, tonumber(known.tag)
+  local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
   fair_share.started(place, tag)
   choice.book_turn(place)
   limits.take(id, subs.needs(sub))
   put_all(t, {
     "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
-    "deadline", now + known.timeout, "lease_until", offer.leased_until,
+    "deadline", now + known.facts.timeout, "lease_until", offer.leased_until,
   })
   leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
   if known.wait_until then leases.wait_is_over(t) end
@@ -83,13 +83,14 @@ function grants.give(offer, want)
   return last
 end
 
--- A task as its worker gets it: {id, fields}.
+-- A task as its worker gets it: {id, fields}; a field that is false is not there.
 function grants.content_of(id)
   local t = records.whole(id)
-  local job = jobs.job_of(t)
-  local record = hashes.roomy()
-  for field, kept in pairs(t.known) do record[field] = kept or nil end
-  record.facts = nil -- they are laid beside the others
-  if job then record.parameters = jobs.step_parameters(job) end
+  local record, job = t.known, jobs.job_of(t)
+  if job then -- its parameters are made for the worker alone
+    record = {}
+    for field, value in pairs(t.known) do record[field] = value end
+    record.parameters = jobs.step_parameters(job)
+  end
   return {id, record}
 end

@@ -16,7 +16,7 @@ end
 local function hash(key)
   local view = act.hash_views[key]
   if not view then
-    view = {key = key, known = NONE, changed = nil, whole = nil, id = nil, unfolded = nil, ttl = nil, beside = nil}
+    view = {key = key, known = NONE, changed = nil, whole = nil, is_gathered = nil, id = nil, ttl = nil, beside = nil}
     act.hash_views[key] = view
   end
   return view
@@ -28,19 +28,20 @@ local function own_table(view)
   return view.known
 end
 
-local function begin_change(view)
-  local changed = {}
+-- Several fields: with room for eight.
+local function begin_changes(view)
+  local changed = {a = nil, b = nil, c = nil, d = nil, e = nil, f = nil, g = nil, h = nil}
   view.changed = changed
   act.changed_hashes[#act.changed_hashes + 1] = view
   return changed
 end
 
--- A hash that is made by this act, of these fields.
+-- A hash that is made by this act, of these fields; false keeps room for one that comes later.
 local function new_hash(key, fields)
   local view = hash(key)
   view.known, view.whole = fields, true
-  local changed = begin_change(view)
-  for field in pairs(fields) do changed[field] = true end
+  local changed = begin_changes(view)
+  for field, value in pairs(fields) do changed[field] = value and true or nil end
   return view
 end
 
@@ -96,13 +97,17 @@ local function put(view, field, value)
   end
   if known == NONE then known = own_table(view) end
   known[field] = value
-  local changed = view.changed or begin_change(view)
-  changed[field] = true
+  if view.changed then
+    view.changed[field] = true
+  else
+    view.changed = {[field] = true}
+    act.changed_hashes[#act.changed_hashes + 1] = view
+  end
 end
 
 -- Several at once, {field, value...}; none is deleted.
 local function put_all(view, pairs_of)
-  local known, changed = view.known, view.changed or begin_change(view)
+  local known, changed = view.known, view.changed or begin_changes(view)
   if known == NONE then known = own_table(view) end
   for i = 1, #pairs_of, 2 do
     known[pairs_of[i]] = pairs_of[i + 1]
@@ -110,28 +115,18 @@ local function put_all(view, pairs_of)
   end
 end
 
--- What a packed field says is laid beside the others: what is `wanted` of it, or all.
-local function unfold(view, field, wanted)
-  local known, inner = view.known, cmsgpack.unpack(view.known[field])
-  if not wanted then
-    for name, value in pairs(inner) do known[name] = value end
-  else
-    for i = 1, #wanted do known[wanted[i]] = inner[wanted[i]] or false end
-  end
+-- Some hashes keep many values that hardly ever change in one packed field. Of such a field a table is known.
+
+local function unpack_field(view, field)
+  local packed = view.known[field]
+  if type(packed) == "string" then view.known[field] = cmsgpack.unpack(packed) end
 end
 
--- Stores `inner` as one packed field, and knows what it says.
-local function fold(view, field, inner)
-  put(view, field, cmsgpack.pack(inner))
-  for name, value in pairs(inner) do view.known[name] = value end
-end
-
--- A hash that is not stored yet, with such a field: `inner` becomes what is known of it.
-local function new_folded(key, field, inner)
-  local view, packed = hash(key), cmsgpack.pack(inner)
-  view.known, view.whole = inner, true
-  put(view, field, packed)
-  return view
+-- The same of fields that are stored each by itself.
+local function gather(view, field, names_of)
+  local all = {}
+  for i = 1, #names_of do all[names_of[i]] = view.known[names_of[i]] or nil end
+  view.known[field], view.is_gathered = all, true
 end
 
 local function change_count(view, field, by)
@@ -169,6 +164,6 @@ function hashes.write()
   end
 end
 
-hashes.roomy, hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields = roomy, hash, new_hash, whole, load_fields
+hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields = hash, new_hash, whole, load_fields
 hashes.get, hashes.number, hashes.put, hashes.put_all, hashes.change_count = get, number, put, put_all, change_count
-hashes.unfold, hashes.fold, hashes.new_folded = unfold, fold, new_folded
+hashes.unpack_field, hashes.gather = unpack_field, gather

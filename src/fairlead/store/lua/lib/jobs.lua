@@ -14,7 +14,8 @@ function jobs.record(id)
 end
 
 function jobs.job_of(t)
-  return t.known.step and jobs.record(t.known.job_id)
+  local facts = t.known.facts
+  return facts.step and jobs.record(facts.job_id)
 end
 
 function jobs.reserves(job, place)
@@ -23,16 +24,16 @@ end
 
 -- Where the very first step would stand, and how far apart they are. The steps from this one on are charged now.
 local function reserve(job, t, place, stride)
-  local step = number(t, "step")
+  local step = tonumber(t.known.facts.step)
   local count = number(job, "total") - step
-  local tag, seq = fair_share.reserve(place, get(t, "fair") or "", stride, count), next_number("seq", count)
+  local tag, seq = fair_share.reserve(place, t.known.facts.fair or "", stride, count), next_number("seq", count)
   return int(tag - step * stride) .. " " .. int(seq - step) .. " " .. int(stride)
 end
 
 -- The tag and the seq of a step that joins `place`. The first of a job to get there reserves those of all that follow: they go
 -- ahead of later work of their account, also when they are promoted.
 function jobs.position(job, t, place, stride)
-  local field, step = "reserved_" .. place, number(t, "step")
+  local field, step = "reserved_" .. place, tonumber(t.known.facts.step)
   local reserved = get(job, field)
   if not reserved then
     reserved = reserve(job, t, place, stride)
@@ -86,7 +87,7 @@ function jobs.step_failed(job, t, state, now, crashed)
   else
     local problem = cjson.decode(get(t, "error"))
     local retryable = problem.retriable and (state == "failed" or crashed ~= nil)
-    jobs.set_job_error(job, {code = problem.code, message = problem.message, retryable = retryable, step = number(t, "step")})
+    jobs.set_job_error(job, {code = problem.code, message = problem.message, retryable = retryable, step = tonumber(t.known.facts.step)})
   end
   if over then jobs.end_job(job, get(job, "cancelled") and "CANCELLED" or "FAILED", now) end
 end
@@ -95,7 +96,7 @@ function jobs.step_started(t, now)
   local job = jobs.job_of(t)
   if not job then return end
   if get(job, "status") == "PENDING" then put(job, "status", "RUNNING") end
-  put(job, "attempts:" .. get(t, "step"), (number(t, "retries") or 0) + (number(t, "crashes") or 0) + (number(t, "losses") or 0) + 1)
+  put(job, "attempts:" .. t.known.facts.step, (number(t, "retries") or 0) + (number(t, "crashes") or 0) + (number(t, "losses") or 0) + 1)
   put(job, "progressed", now)
 end
 

@@ -54,7 +54,7 @@ end
 -- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
 function leases.drop(t)
   local known = t.known
-  local worker, needed = known.worker, known.limits
+  local worker, needed = known.worker, known.facts.limits
   remove(ordered(keys.leases), t.id)
   if needed then limits.free(t.id, limits.needs(needed)) end
   local gone = act.dropped[worker]
@@ -64,7 +64,7 @@ function leases.drop(t)
   end
   remove(gone.running, t.id)
   gone.all = gone.all + 1
-  if tonumber(known.priority) ~= 0 then gone.not_high = gone.not_high + 1 end
+  if tonumber(known.facts.priority) ~= 0 then gone.not_high = gone.not_high + 1 end
   if known.stopping then
     put(t, "stopping", nil)
     retention.keep_task(t) -- its record was needed until now

@@ -49,8 +49,8 @@ end
 
 -- The tag and the seq of a task that joins `place`.
 function queues.next_position(t, place)
-  local job, account = jobs.job_of(t), get(t, "fair") or ""
-  local stride = fair_share.stride(number(t, "weight") or 1, number(t, "factor"))
+  local job, facts = jobs.job_of(t), t.known.facts
+  local account, stride = facts.fair or "", fair_share.stride(tonumber(facts.weight) or 1, tonumber(facts.factor))
   if job and jobs.reserves(job, place) then return jobs.position(job, t, place, stride) end
   return fair_share.reserve(place, account, stride, 1), next_number("seq")
 end
@@ -79,7 +79,7 @@ function queues.drop_missing(sub, member)
   remove(subs.queue(sub), member)
   remove(ordered(keys.order(place)), member)
   remove(queues.age_of(place), member)
-  backlog.leave_place(place)
+  backlog.count_in(place, -1)
   limits.count(needed, -1, "waiting")
   next_number("missing_records")
   act.touched_subs[sub] = act.touched_subs[sub] or true

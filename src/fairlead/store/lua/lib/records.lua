@@ -1,8 +1,8 @@
 -- The records of tasks. What was asked for is one packed field, `facts`: it hardly ever changes, and most acts pass it on unread.
 -- A record that an older version wrote has each of them as a field of its own.
 
-local hash, whole, load_fields, get, put, put_all = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.put, hashes.put_all
-local unfold, fold, new_folded = hashes.unfold, hashes.fold, hashes.new_folded
+local hash, new_hash, whole, load_fields, put = hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields, hashes.put
+local unpack_field, gather = hashes.unpack_field, hashes.gather
 
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
 -- content, which may be large, by those who want it.
@@ -10,7 +10,7 @@ local FIELDS = {
   "facts", "state", "worker", "fence", "started", "deadline", "place", "told", "reported", "stopping", "wait_until", "emitted", "retries",
   "crashes", "losses",
 }
-local FACTS = { -- the same of what was asked for
+local FACTS = { -- the same of what was asked for, in a record of an older version
   "type", "priority", "timeout", "max_retries", "weight", "factor", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id",
   "step", "key", "size",
 }
@@ -22,9 +22,9 @@ function records.find(id)
     t.id = id
     load_fields(t, FIELDS)
     if t.known.facts then
-      unfold(t, "facts", FACTS)
+      unpack_field(t, "facts")
     elseif t.known.state then
-      load_fields(t, FACTS)
+      gather(load_fields(t, FACTS), "facts", FACTS)
     end
   end
   return t.known.state and t or nil
@@ -33,41 +33,41 @@ end
 -- With its content.
 function records.whole(id)
   local t = whole(keys.task(id))
-  if not t or not get(t, "state") then return nil end
+  if not t or not t.known.state then return nil end
   t.id = id
-  if t.known.facts and not t.unfolded then
-    t.unfolded = true
-    unfold(t, "facts")
-  end
+  if t.known.facts then unpack_field(t, "facts") else gather(t, "facts", FACTS) end
   return t
 end
 
 local function given(text) return text ~= "" and text or nil end
 
 function records.make(spec, now)
+  local timeout, max_retries = types.bounds_of(spec)
   local facts = {
-    type = spec.type, priority = spec.priority, timeout = spec.timeout, max_retries = spec.max_retries, weight = spec.weight, created = now,
+    type = spec.type, priority = spec.priority, timeout = timeout, max_retries = max_retries, weight = spec.weight, created = now,
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
   -- it keeps the spacing of the moment it came, wherever it goes; a step brings that of its job
   if not facts.step then facts.factor = fair_share.factor(spec.fair) end
-  local t = new_folded(keys.task(spec.id), "facts", facts)
-  t.id, t.unfolded = spec.id, true
-  put_all(t, {"parameters", spec.parameters})
+  local t = new_hash(keys.task(spec.id), {
+    parameters = spec.parameters, facts = facts, state = false, arrival = false, place = false, tag = false, seq = false,
+  })
+  t.id = spec.id
   return t
 end
 
 -- A fact is another one now.
 function records.change(t, fact, value)
-  local facts = get(t, "facts")
-  if not facts then return put(t, fact, value) end -- of an older record
-  facts = cmsgpack.unpack(facts)
+  local facts = t.known.facts
   facts[fact] = value
-  fold(t, "facts", facts)
+  put(t, "facts", facts)
+  if t.is_gathered then
+    for _, older in ipairs(FACTS) do put(t, older, nil) end
+  end
 end
 
 -- The bytes of its parameters.
 function records.size_of(t)
-  return t.known.size or call("HSTRLEN", t.key, "parameters")
+  return t.known.facts.size or call("HSTRLEN", t.key, "parameters")
 end

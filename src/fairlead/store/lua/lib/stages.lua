@@ -52,7 +52,7 @@ end
 
 -- A service answers with data and metrics itself.
 local function as_context(t, result, now)
-  local by_service = string.sub(get(t, "type"), 1, 8) == "service:" and string.sub(result, 1, 8) == '{"data":'
+  local by_service = string.sub(t.known.facts.type, 1, 8) == "service:" and string.sub(result, 1, 8) == '{"data":'
   if by_service then return '{"status":"SUCCESS",' .. string.sub(result, 2) end
   local ran = int(now - number(t, "started"))
   return '{"status":"SUCCESS","data":' .. result .. ',"metrics":{"execution_time_ms":' .. ran .. "}}"
@@ -60,7 +60,7 @@ end
 
 -- Returns the steps to queue once the end of this one has been told.
 function stages.step_completed(job, t, result, now)
-  put(job, "result:" .. get(t, "step"), as_context(t, result, now))
+  put(job, "result:" .. t.known.facts.step, as_context(t, result, now))
   if not jobs.end_step(job, now) then return nil end
   local index = number(job, "stage") + 1
   if get(job, "error") then

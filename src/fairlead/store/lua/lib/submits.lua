@@ -41,8 +41,8 @@ end
 local function given_before(spec)
   local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
   if t then
-    local same = get(t, "type") == spec.type and get(t, "parameters") == spec.parameters
-    if not same or get(t, "tenant") ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
+    local same = t.known.facts.type == spec.type and get(t, "parameters") == spec.parameters
+    if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
     return {"exists", spec.id, get(t, "state")}
   end
   local known = spec.key and idempotency.find(spec.key)

@@ -36,8 +36,8 @@ end
 
 -- The sub-queue of task `t` (a record) in `place`.
 function subs.of(place, t)
-  local known = t.known
-  local route, needed = subs.route_of(known.type, known.capabilities or ""), known.limits or ""
+  local facts = t.known.facts
+  local route, needed = subs.route_of(facts.type, facts.capabilities or ""), facts.limits or ""
   local found = within(within(act.sub_names, place), route)
   local sub = found[needed]
   if not sub then

@@ -71,11 +71,17 @@ end
 function types.add_declared(spec)
   local both = types.declared(spec.type)
   local code, file = both.code, both.file
-  spec.timeout = spec.timeout or file.timeout or code.timeout or spec.default_timeout
-  spec.max_retries = spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
   if code.limits or file.limits or code.capabilities or file.capabilities then
     return add_limits(spec, code, file) or add_capabilities(spec, code, file)
   end
+end
+
+-- How long a run may take, and how often it is tried again.
+function types.bounds_of(spec)
+  local both = types.declared(spec.type)
+  local code, file = both.code, both.file
+  return spec.timeout or file.timeout or code.timeout or spec.default_timeout,
+    spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
 end
 
 -- Was anything declared since this task came? Then its type may need more now.
@@ -87,12 +93,13 @@ end
 -- The limits and capabilities of a waiting task with what is declared of its type now, as texts; nil when they are what it has. It
 -- keeps what it has: a declaration only adds. One that cannot be met leaves the task as it is.
 function types.needed_now(t)
-  local both = types.declared(get(t, "type"))
-  local spec = {limits = get(t, "limits") or "", capabilities = get(t, "capabilities") or ""}
+  local facts = t.known.facts
+  local both = types.declared(facts.type)
+  local spec = {limits = facts.limits or "", capabilities = facts.capabilities or ""}
   if add_limits(spec, both.code, both.file) or add_capabilities(spec, both.code, both.file) then return nil end
   for _, need in ipairs(limits.needs(spec.limits)) do
     if not limits.of(need.name) then return nil end
   end
-  if spec.limits == (get(t, "limits") or "") and spec.capabilities == (get(t, "capabilities") or "") then return nil end
+  if spec.limits == (facts.limits or "") and spec.capabilities == (facts.capabilities or "") then return nil end
   return spec.limits, spec.capabilities
 end

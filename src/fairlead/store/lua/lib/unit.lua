@@ -7,9 +7,12 @@ local function int(value)
   return string.format("%d", value)
 end
 
--- Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes three times as long.
+-- As the server stores it. Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes
+-- three times as long.
 local function text_of(value)
-  if type(value) ~= "number" then return value end
+  local kind = type(value)
+  if kind == "table" then return cmsgpack.pack(value) end
+  if kind ~= "number" then return value end
   local text = act.texts[value]
   if not text then
     text = value % 1 == 0 and string.format("%d", value) or value
