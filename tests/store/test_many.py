@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from fairlead.settings import Admission, Settings, Slots
+from fairlead.store.doctor import examine
 from fairlead.store.store import Store
 from fairlead.task import Task
+from tests.conftest import Clock
 from tests.servers import Server
-from tests.store.looking import new, raw
+from tests.store.looking import new, raw, wipe
 
 
 @pytest.fixture
@@ -79,3 +81,80 @@ async def test_one_lease_of_a_limit_is_shown_alone(store: Store) -> None:
     assert (slot.lease_id, slot.units, slot.is_task, slot.holder) == ("a", 2, False, "ann")
     none = await store.limits.get("gpu", "c")
     assert (none.active, none.slots) == (3, ())
+
+
+# Leases whose records were deleted
+
+
+async def go_on(store: Store, clock: Clock) -> int:
+    """What the caretaker does when leases have run out; the number of acts."""
+    clock.pass_seconds(60)
+    await store.expire()
+    acts = 1
+    while await store.promote() >= 128:
+        acts += 1
+    return acts
+
+
+async def is_whole(store: Store, clock: Clock, *lost: str) -> bool:
+    """Nothing is wrong but that these tasks are lost: the doctor says so as long as it has their events."""
+    breaches = await examine(store.connection, now_ms=clock.now)
+    assert [breach for breach in breaches if breach.about not in lost] == []
+    assert {breach.about for breach in breaches} == set(lost)
+    await wipe(store)
+    return True
+
+
+async def test_the_units_of_a_deleted_task_are_found_among_3000_limits(store: Store, clock: Clock) -> None:
+    for n in range(3_000):
+        await store.limits.set(f"limit{n:04}", Slots(limit=2))
+    needed = {f"limit{n:04}": 2 for n in (0, 999, 1_000, 1_001, 2_999)}
+    (lost,) = await started(store, 1, limits=needed)
+    for n in range(300):
+        await store.workers.register(f"w{n}")
+    await raw(store).delete(store.connection.keys.key("task", lost.task_id))
+    before = await reads(store)
+    acts = await go_on(store, clock)
+    assert 20 < acts < 40, "each looks at 128 of them"
+    assert await reads(store) - before < 4_000
+    for name in needed:
+        assert (await store.limits.get(name)).active == 0
+    assert await raw(store).exists(store.connection.keys.key("running", "w")) == 0
+    assert await is_whole(store, clock, lost.task_id)
+
+
+async def test_claims_go_on_with_a_search_and_start_what_waits_for_the_units(
+    store: Store, clock: Clock
+) -> None:
+    for n in range(600):
+        await store.limits.set(f"limit{n:03}", Slots(limit=1))
+    (lost,) = await started(store, 1, limits={"limit599": 1})
+    await raw(store).delete(store.connection.keys.key("task", lost.task_id))
+    waiting = new(limits={"limit599": 1})
+    await store.submit(waiting)
+    clock.pass_seconds(60)
+    await store.workers.register("other")
+    found: list[str] = []
+    for _ in range(6):
+        found += [task.task_id for task in (await store.claim("other")).tasks]
+    assert found == [waiting.task_id]
+    assert await is_whole(store, clock, lost.task_id)
+
+
+async def test_orphans_that_come_while_others_are_searched_for_are_found_too(
+    store: Store, clock: Clock
+) -> None:
+    for n in range(600):
+        await store.limits.set(f"limit{n:03}", Slots(limit=100))
+    early = [await store.limits.acquire(f"limit{n:03}", lease_ms=10_000) for n in range(530, 600)]
+    late = await store.limits.acquire("limit000", lease_ms=60_000)
+    for lease in (*early, late):
+        await raw(store).delete(store.connection.keys.key("lease", lease.lease_id))
+    clock.pass_seconds(30)
+    assert await store.expire() == 70
+    assert await store.promote() == 128  # limit000 has been looked at
+    clock.pass_seconds(60)
+    assert await store.expire() == 1
+    while await store.promote() >= 128:
+        pass
+    assert {limit.active for limit in await store.limits.all()} == {0}

@@ -93,6 +93,7 @@ LIVE = (
     Key("waiters", "zset", "acquires that wait for one limit, by priority and fair-share tag", of="limit"),
     Key("revisits", "zset", "limits whose waiting acquires are looked at again, by that time"),
     Key("leases", "zset", "tasks (and lease:<id> without a task) by the instant their units are freed"),
+    Key("orphans", "zset", "leases whose record is gone; 1: what they hold is searched for, 0: it will be"),
     Key("refills", "zset", "lots of rate limits by the instant they have room again"),
     Key("running", "zset", "tasks a worker holds; score 0: base high, 1: not", of="worker"),
     Key("listed", "hash", "worker -> its profile, of those that may be given something"),
