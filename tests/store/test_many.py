@@ -7,11 +7,12 @@ import pytest
 
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.doctor import examine
+from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import Task
 from tests.conftest import Clock
 from tests.servers import Server
-from tests.store.looking import new, raw, wipe
+from tests.store.looking import claim_one, key_names, new, raw, wipe
 
 
 @pytest.fixture
@@ -21,7 +22,9 @@ def server(start_server: Callable[[str], Server]) -> Server:
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(admission=Admission(max_queued=1_000_000, max_queued_per_user=1_000_000))
+    return Settings(
+        admission=Admission(max_queued=1_000_000, max_queued_per_user=1_000_000, max_task_types=10_000)
+    )
 
 
 async def started(store: Store, count: int, **wishes: Any) -> list[Task]:
@@ -35,12 +38,15 @@ async def started(store: Store, count: int, **wishes: Any) -> list[Task]:
     return tasks
 
 
-async def reads(store: Store) -> int:
-    """Fields and records of hashes that the server has read so far, by the calls and not by their size."""
+async def calls(store: Store, *commands: str) -> int:
+    """How often the server has run these commands."""
     stats: dict[str, dict[str, int]] = await raw(store).info("commandstats")
-    return sum(
-        stats.get(f"cmdstat_{command}", {}).get("calls", 0) for command in ("hget", "hmget", "hgetall")
-    )
+    return sum(stats.get(f"cmdstat_{command}", {}).get("calls", 0) for command in commands)
+
+
+async def reads(store: Store) -> int:
+    """How often the server has read a hash."""
+    return await calls(store, "hget", "hmget", "hgetall")
 
 
 # Holders of one limit
@@ -158,3 +164,63 @@ async def test_orphans_that_come_while_others_are_searched_for_are_found_too(
     while await store.promote() >= 128:
         pass
     assert {limit.active for limit in await store.limits.all()} == {0}
+
+
+# Routes and their audiences
+
+
+async def past_routes(store: Store, count: int) -> None:
+    """Tasks of as many types came, and went."""
+    for start in range(0, count, 500):
+        tasks = [new(f"past{n}") for n in range(start, min(start + 500, count))]
+        await store.submit(*tasks)
+        for task in tasks:
+            await store.cancel(task.task_id)
+
+
+async def tidy(store: Store, key: str, field: str) -> None:
+    """Goes on until this field is gone."""
+    for _ in range(100):
+        if not await raw(store).hexists(store.connection.keys.key(key), field):
+            return
+        await store.upkeep.bury()
+    pytest.fail(f"{field} stays in {key}")
+
+
+async def test_6000_routes_of_the_past_are_forgotten_some_at_a_time(store: Store, clock: Clock) -> None:
+    await store.workers.register("w", task_types=["present", "gone"])
+    await store.submit(new("present"), new("gone"), new("unserved"))
+    await store.workers.register("other", task_types=["gone"])
+    gone = await claim_one(store, "other")
+    await store.complete("other", Completed(gone.task_id, gone.fence))
+    await past_routes(store, 6_000)
+    clock.pass_seconds(700)
+    before = await calls(store, "exists")
+    await store.upkeep.bury()
+    assert 0 < await calls(store, "exists") - before < 400
+    assert await raw(store).hlen(store.connection.keys.key("routes")) > 5_000
+    await tidy(store, "meta", "tidying")
+    routes = await raw(store).hgetall(store.connection.keys.key("routes"))
+    assert set(routes) == {b"present;", b"unserved;"}
+    assert set(await raw(store).hkeys(store.connection.keys.key("audiences"))) == set(routes.values())
+    assert "used" not in await key_names(store)
+    await store.workers.register("w", task_types=["present", "gone"])
+    assert (await claim_one(store)).task_type == "present"
+
+
+async def test_an_audience_that_is_used_again_while_others_are_tidied_stays(
+    store: Store, clock: Clock
+) -> None:
+    await store.workers.register("w", task_types=["again"])
+    await store.submit(new("again"))
+    task = await claim_one(store)
+    await store.complete("w", Completed(task.task_id, task.fence))
+    await past_routes(store, 6_000)
+    clock.pass_seconds(700)
+    await store.workers.register("w", task_types=["again"])
+    await store.upkeep.bury()
+    await tidy(store, "routes", "again;")
+    assert await raw(store).hexists(store.connection.keys.key("meta"), "tidying"), "it goes on"
+    await store.submit(new("again"))
+    await tidy(store, "meta", "tidying")
+    assert (await claim_one(store)).task_type == "again"

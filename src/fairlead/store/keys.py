@@ -120,6 +120,7 @@ PASSING = (
         "completed and cancelled tasks and jobs by when they ended, as <bytes>:<task or job>:<id>",
         ends="with its last member",
     ),
+    Key("used", "hash", "audiences that some route was seen to have", ends="when all routes were looked at"),
     Key("lease", "hash", "a lease without a task, or who waits for it", of="id", ends="released or expired"),
     Key("granted", "list", "wake-up calls for one acquire that waits", of="id", ends="30 s"),
     Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),

@@ -47,6 +47,6 @@ if mark < silent then
 end
 local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
-audiences.tidy(now)
+tidying.go_on(now)
 waking.settle_and_commit()
 return {"ok", lost}
