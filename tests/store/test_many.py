@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.doctor import examine
-from fairlead.store.reports import Completed
+from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.task import Task
 from tests.conftest import Clock
@@ -224,3 +224,45 @@ async def test_an_audience_that_is_used_again_while_others_are_tidied_stays(
     await store.submit(new("again"))
     await tidy(store, "meta", "tidying")
     assert (await claim_one(store)).task_type == "again"
+
+
+# Dead letters of one tenant
+
+
+async def fail(store: Store, tenant: str) -> str:
+    await store.submit(new(tenant=tenant))
+    task = await claim_one(store)
+    await store.fail("w", Failed(task.task_id, task.fence, retriable=False))
+    return task.task_id
+
+
+async def test_dead_letters_of_a_tenant_are_listed_apart(store: Store) -> None:
+    await store.workers.register("w", capacity=9)
+    failed = [(await fail(store, tenant), tenant) for tenant in ("a", "b:c", "a", "ä b", "a")]
+    for tenant in ("a", "b:c", "ä b", "none"):
+        listed = [task.task_id for task in await store.dead_letters(tenant=tenant)]
+        assert listed == [task_id for task_id, of in reversed(failed) if of == tenant]
+    assert len(await store.dead_letters()) == 5
+    assert len(await store.dead_letters(2, skip=1, tenant="a")) == 2
+
+
+async def test_what_is_replayed_or_purged_leaves_the_list_of_its_tenant(store: Store) -> None:
+    await store.workers.register("w", capacity=9)
+    replayed, purged = await fail(store, "a"), await fail(store, "b")
+    await store.replay(replayed)
+    await store.purge(purged)
+    assert {"dead", "deadof:a", "deadof:b"}.isdisjoint(await key_names(store))
+
+
+async def test_the_list_of_a_tenant_runs_out_with_the_last_in_it(store: Store, clock: Clock) -> None:
+    retention = store.settings.retention.dead_seconds
+    await store.workers.register("w", capacity=9)
+    lost = await fail(store, "a")
+    key = store.connection.keys.key("deadof", "a")
+    assert retention - 60 < await raw(store).ttl(key) <= retention
+    await raw(store).delete(store.connection.keys.key("task", lost))  # as it would run out
+    clock.pass_seconds(retention + 1)
+    await store.upkeep.forget()
+    await store.workers.register("w", capacity=9)
+    latest = await fail(store, "a")
+    assert await raw(store).zrange(key, 0, -1) == [latest.encode()]

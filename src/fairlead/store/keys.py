@@ -113,6 +113,13 @@ PASSING = (
     ),
     Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
+    Key(
+        "deadof",
+        "zset",
+        "those of `dead` that are of one tenant",
+        of="tenant",
+        ends="its retention after the last of them ended",
+    ),
     Key("deadjobs", "zset", "failed jobs by when they ended", ends="with its last member"),
     Key(
         "finished",
