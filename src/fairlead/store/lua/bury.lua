@@ -39,6 +39,7 @@ local function fallen_silent()
   return call("ZRANGEBYSCORE", keys.workers, last, last, "WITHSCORES"), last + 1 -- so many in one millisecond
 end
 
+put(act.meta, "buried_at", now)
 local lost = {}
 if mark < silent then
   local found, upto = fallen_silent()
