@@ -166,6 +166,21 @@ async def test_orphans_that_come_while_others_are_searched_for_are_found_too(
     assert {limit.active for limit in await store.limits.all()} == {0}
 
 
+async def test_what_an_id_that_was_used_again_holds_is_its_own(store: Store, clock: Clock) -> None:
+    for n in range(300):
+        await store.limits.set(f"limit{n:03}", Slots(limit=1))
+    await store.limits.acquire("limit299", lease_id="again", lease_ms=10_000)
+    await raw(store).delete(store.connection.keys.key("lease", "again"))
+    clock.pass_seconds(30)
+    assert await store.expire() == 1
+    assert await store.promote() == 128
+    await store.limits.acquire("limit298", lease_id="again", lease_ms=600_000)
+    while await store.promote() >= 128:
+        pass
+    assert [(await store.limits.get(name)).active for name in ("limit298", "limit299")] == [1, 0]
+    await store.limits.release_known("limit298", "again")
+
+
 # Routes and their audiences
 
 
@@ -211,19 +226,22 @@ async def test_6000_routes_of_the_past_are_forgotten_some_at_a_time(store: Store
 async def test_an_audience_that_is_used_again_while_others_are_tidied_stays(
     store: Store, clock: Clock
 ) -> None:
-    await store.workers.register("w", task_types=["again"])
-    await store.submit(new("again"))
-    task = await claim_one(store)
-    await store.complete("w", Completed(task.task_id, task.fence))
+    types = [f"again{n}" for n in range(40)]  # some of them are looked at long before the last route
+    await store.workers.register("w", task_types=types, capacity=40)
+    await store.submit(*map(new, types))
+    tasks = (await store.claim("w", 40)).tasks
+    await store.complete("w", *[Completed(task.task_id, task.fence) for task in tasks])
     await past_routes(store, 6_000)
     clock.pass_seconds(700)
-    await store.workers.register("w", task_types=["again"])
-    await store.upkeep.bury()
-    await tidy(store, "routes", "again;")
+    await store.workers.register("w", task_types=types, capacity=40)
+    known = {name.encode() + b";" for name in types}
+    while known <= (routes := set(await raw(store).hkeys(store.connection.keys.key("routes")))):
+        await store.upkeep.bury()
     assert await raw(store).hexists(store.connection.keys.key("meta"), "tidying"), "it goes on"
-    await store.submit(new("again"))
+    gone = min(known - routes).decode().removesuffix(";")
+    await store.submit(new(gone))
     await tidy(store, "meta", "tidying")
-    assert (await claim_one(store)).task_type == "again"
+    assert (await claim_one(store)).task_type == gone
 
 
 # Dead letters of one tenant

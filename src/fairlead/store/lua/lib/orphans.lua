@@ -18,10 +18,20 @@ function orphans.add(holder)
   alarm_at(0) -- whatever act comes next begins
 end
 
--- Its id was used again: what it holds now is its own.
-local function is_leased_again(holder)
+-- The record of a holder whose id was used again, and leased: what that needs is its own.
+local function leased_again(holder)
   local set = ordered(keys.leases)
-  return set.added[holder] or not set.removed[holder] and call("ZSCORE", set.key, holder)
+  local is_leased = set.added[holder] or not set.removed[holder] and call("ZSCORE", set.key, holder)
+  local bare = string.match(holder, "^lease:(.*)$")
+  return is_leased and (bare and leases.bare(bare) or not bare and records.find(holder)) or nil
+end
+
+local function needs(record, limit)
+  if get(record, "limit") == limit then return true end -- a lease without a task
+  for _, need in ipairs(limits.needs(get(record, "limits") or "")) do
+    if need.name == limit then return true end
+  end
+  return false
 end
 
 -- The last one that was looked at, unless it was the end.
@@ -32,7 +42,8 @@ local function search_limits(sought, after)
   for _, name in ipairs(found) do
     local held = call("HMGET", keys.limit(name), unpack(fields))
     for i, holder in ipairs(sought) do
-      if held[i] and not is_leased_again(holder) then limits.free(holder, {{name = name}}) end
+      local again = held[i] and leased_again(holder)
+      if held[i] and not (again and needs(again, name)) then limits.free(holder, {{name = name}}) end
     end
   end
   return #found == AT_ONCE and found[#found] or nil
@@ -42,10 +53,12 @@ end
 local function search_workers(sought, cursor)
   local page = call("ZSCAN", keys.workers, cursor, "COUNT", AT_ONCE) -- a rank would move with each sign of a worker
   for i = 1, #page[2], 2 do
-    local running = keys.running(page[2][i])
+    local worker = page[2][i]
+    local running = keys.running(worker)
     local held = call("ZMSCORE", running, unpack(sought))
     for j, holder in ipairs(sought) do
-      if held[j] and not is_leased_again(holder) then remove(ordered(running), holder) end
+      local again = held[j] and leased_again(holder)
+      if held[j] and not (again and get(again, "worker") == worker) then remove(ordered(running), holder) end
     end
   end
   return page[1] ~= "0" and page[1] or nil
