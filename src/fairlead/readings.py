@@ -149,6 +149,7 @@ def read_limit(view: View) -> Limit:
         interval_us=read_rate(view["rate"]) if view.get("rate") else None,
         hold="" if view["held_back"] else None,
         slots=tuple(_slot(one) for one in view.get("slots", ())),
+        has_more_slots=view.get("has_more_slots", False),
     )
 
 

@@ -164,7 +164,8 @@ def limit_view(limit: Limit) -> View:
 
 
 def limit_and_slots_view(limit: Limit) -> View:
-    return limit_view(limit) | {"group": limit.name, "slots": [_slot_view(slot) for slot in limit.slots]}
+    slots = [_slot_view(slot) for slot in limit.slots]
+    return limit_view(limit) | {"group": limit.name, "slots": slots, "has_more_slots": limit.has_more_slots}
 
 
 def _slot_view(slot: Slot) -> View:

@@ -216,6 +216,26 @@ async def test_tenants_replay_their_own_dead_letters(
     assert [one.tenant for one in await store.dead_letters()] == ["b"]
 
 
+async def test_the_dead_letters_of_a_tenant_are_found_behind_4100_of_another(
+    api: httpx.AsyncClient, keys: Keys, store: Store
+) -> None:
+    await store.workers.register("w", capacity=1_000)
+    for tenant, count in (("a", 3), *[("b", 1_000)] * 4, ("b", 100)):
+        await store.submit(*[NewTask(task_type="echo", tenant=tenant) for _ in range(count)])
+        failed = 0
+        while failed < count:
+            tasks = (await store.claim("w", 1_000)).tasks
+            await store.fail("w", *[Failed(task.task_id, task.fence, retriable=False) for task in tasks])
+            failed += len(tasks)
+    mine = bearer(await keys.make(tenant="a"))
+    first = good(await api.get("/api/v1/dlq", params={"limit": 2}, headers=mine))
+    rest = good(await api.get("/api/v1/dlq", params={"cursor": first["next_cursor"]}, headers=mine))
+    assert (len(first["tasks"]), len(rest["tasks"]), rest["next_cursor"]) == (2, 1, None)
+    assert {one["tenant"] for one in first["tasks"] + rest["tasks"]} == {"a"}
+    assert len(good(await api.post("/api/v1/dlq/replay", headers=mine))["replayed"]) == 3
+    assert good(await api.get("/api/v1/dlq", headers=mine))["tasks"] == []
+
+
 async def test_the_name_of_the_key_is_in_the_audit(api: httpx.AsyncClient, keys: Keys, store: Store) -> None:
     key = await store.api_keys.create("ann", SCOPES)
     good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(key.key_text)))

@@ -47,6 +47,7 @@ async def test_a_limit_in_slots_is_defined_and_changed(api: httpx.AsyncClient) -
         "paused": False,
         "held_back": False,
         "slots": [],
+        "has_more_slots": False,
     }
 
 
@@ -159,6 +160,17 @@ async def test_the_slots_of_tasks_are_shown_too(api: httpx.AsyncClient) -> None:
         2,
     )
     assert (seen["active"], seen["waiting"]) == (2, 1)
+
+
+async def test_one_of_many_holders_can_be_asked_for(api: httpx.AsyncClient) -> None:
+    await put(api, "gpu", limit=200)
+    leases = [good(await acquire(api, "gpu"), 201)["lease_id"] for _ in range(101)]
+    seen = good(await api.get(f"{LIMITS}/gpu"))
+    assert (seen["active"], len(seen["slots"]), seen["has_more_slots"]) == (101, 100, True)
+    for lease in leases:
+        alone = good(await api.get(f"{LIMITS}/gpu", params={"lease_id": lease}))
+        assert [slot["slot_id"] for slot in alone["slots"]] == [lease]
+    refused(await api.get(f"{LIMITS}/gpu", params={"lease_id": "no name"}), 422, "invalid_input", "lease_id")
 
 
 async def test_a_full_limit_says_so(api: httpx.AsyncClient) -> None:

@@ -56,7 +56,9 @@ async def fill(fresh: Connection) -> None:
     await run("submit", pack([task("old", priority=2, capabilities="tpu")]), START)
 
     await run("register", "w", ",gpu,", "*", 9, 2, pack({}), NOW - 2)
-    await run("submit", pack([task("done", key="k", digest="d"), task("broken")]), NOW - 2)
+    await run(
+        "submit", pack([task("done", key="k", digest="d"), task("broken", facts={"tenant": "acme"})]), NOW - 2
+    )
     assert await claim(fresh, NOW - 1) == ["done", "broken"]
     await run("complete", "w", pack([{"id": "done", "result": "{}"}]), NOW - 1)
     report = {"code": "x", "message": "", "retriable": False, "jitter": 0, "retry_after": 0}

@@ -84,6 +84,14 @@ async def test_lists_workers_keys_audit_crons_and_pipelines_are_as_they_were(
     assert await store.audit.verify() == []
 
 
+async def test_dead_letters_are_listed_by_tenant(store: Store, kept: Kept) -> None:
+    dead = kept.expected["rest"]["dead_letters"]
+    for tenant in ("acme", "zeta"):
+        expected = {task_id for task_id in dead if kept.tasks[task_id].get("tenant") == tenant}
+        assert expected
+        assert {task.task_id for task in await store.dead_letters(tenant=tenant)} == expected
+
+
 async def test_an_api_key_opens_what_it_opened(store: Store, kept: Kept) -> None:
     texts = kept.expected["key_texts"]
     key = await store.api_keys.check(texts["active"])

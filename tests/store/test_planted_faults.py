@@ -52,6 +52,21 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["later is lost"],
     ),
     "a dead task is not listed": ([("ZREM", "dead", "broken")], {"I1"}, ["broken", "dead"]),
+    "a dead task is not listed for its tenant": (
+        [("ZREM", "deadof:acme", "broken")],
+        {"I1"},
+        ["broken", "deadof:acme"],
+    ),
+    "a dead task is listed for another tenant": (
+        [("ZADD", "deadof:other", NOW - 1, "broken")],
+        {"I1"},
+        ["broken", "deadof:other"],
+    ),
+    "a completed task is listed as dead for a tenant": (
+        [("ZADD", "deadof:acme", 1, "done")],
+        {"I1"},
+        ["done", "deadof:acme"],
+    ),
     "a completed task is listed as dead": ([("ZADD", "dead", 1, "done")], {"I1"}, ["done", "dead"]),
     "a completed task is not listed": ([("DEL", "finished")], {"R1"}, ["task:done", "finished_count is 1"]),
     "a running task is listed as ended": ([("ZADD", "finished", FAR, "1:task:high")], {"R1"}, ["task:high"]),

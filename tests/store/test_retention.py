@@ -124,6 +124,21 @@ async def test_of_the_dead_letters_the_latest_are_kept(store: Store) -> None:
     assert await kept(store) == set(failed[-10:])
 
 
+async def test_of_the_dead_letters_of_tenants_the_latest_are_kept(store: Store) -> None:
+    await store.workers.register("w", capacity=100)
+    failed: dict[str, list[str]] = {"a": [], "b": []}
+    for tenant in ("a", "b", "b") * 10:
+        await store.submit_one(new(tenant=tenant))
+        task = await claim_one(store)
+        await store.fail("w", Failed(task.task_id, task.fence, retriable=False))
+        failed[tenant].append(task.task_id)
+    for tenant, count in (("a", 3), ("b", 7)):
+        listed = await raw(store).zrevrange(store.connection.keys.key("deadof", tenant), 0, -1)
+        assert [task_id.decode() for task_id in listed] == failed[tenant][: -count - 1 : -1]
+        kept_of = await store.dead_letters(tenant=tenant)
+        assert [task.task_id for task in kept_of] == failed[tenant][: -count - 1 : -1]
+
+
 async def test_of_the_failed_jobs_the_latest_are_kept(store: Store) -> None:
     await store.workers.register("w", capacity=100)
     ids = []

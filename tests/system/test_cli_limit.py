@@ -74,6 +74,17 @@ async def test_a_stuck_lease_is_freed_by_force_alone(live_store: Store, shell: S
     assert f"Limit gpu has no lease {lease.lease_id}" in again.err
 
 
+async def test_a_lease_is_found_among_more_than_are_shown(live_store: Store, shell: Shell) -> None:
+    await live_store.limits.set("gpu", Slots(limit=200))
+    leases = [await live_store.limits.acquire("gpu", holder="ann") for _ in range(101)]
+    table = (await shell.run("limit", "status", "gpu")).out
+    assert table.endswith("... and more: these are 100 of those who hold it\n")
+    (hidden,) = [lease.lease_id for lease in leases if lease.lease_id not in table]
+    assert (
+        "this would free 1 of gpu that ann holds" in (await shell.run("limit", "release", "gpu", hidden)).err
+    )
+
+
 async def test_the_units_of_a_task_are_not_freed_under_its_feet(live_store: Store, shell: Shell) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
     await live_store.workers.register("w")

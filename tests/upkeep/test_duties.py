@@ -102,3 +102,23 @@ async def test_dead_letters_are_forgotten_after_their_retention(store: Store, cl
     assert await dead_letters.run_once(store) == Report(1)
     assert await store.dead_letters() == []
     assert await dead_letters.run_once(store) == Report(0)
+
+
+async def test_one_heartbeat_of_all_workers_is_asked_to_name_the_dead_when_no_caretaker_does(
+    store: Store, clock: Clock
+) -> None:
+    for n in range(3):
+        await store.workers.register(f"w{n}")
+
+    async def asked() -> list[bool]:
+        return [(await store.workers.heartbeat(f"w{n}")).should_bury for n in range(3)]
+
+    assert await asked() == [True, False, False]
+    clock.pass_seconds(9)
+    assert await asked() == [False, False, False]
+    clock.pass_seconds(1)
+    assert await asked() == [True, False, False]
+    clock.pass_seconds(9)
+    await dead_workers.run_once(store)
+    clock.pass_seconds(9)
+    assert await asked() == [False, False, False], "a caretaker was there"

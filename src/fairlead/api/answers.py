@@ -224,6 +224,7 @@ class SlotAnswer(Answer):
 class LimitAndSlots(LimitAnswer, kw_only=True):
     group: str
     slots: list[SlotAnswer]
+    has_more_slots: bool
 
 
 class LeaseAnswer(Answer):

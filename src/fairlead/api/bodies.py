@@ -216,6 +216,10 @@ class PageQuery(Body, frozen=True):
     cursor: Annotated[str, Meta(pattern="^[0-9]{0,9}$")] = ""
 
 
+class HolderQuery(Body, frozen=True):
+    lease_id: Name | None = None
+
+
 class ForceQuery(Body, frozen=True):
     force: bool = False
     fence: Fence | None = None

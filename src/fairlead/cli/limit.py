@@ -22,7 +22,7 @@ Name = Annotated[str, Parameter(help="Name of the limit.")]
 async def status(
     name: Name | None = None, /, *, options: DoorOptions | None = None, output: Output = "table"
 ) -> None:
-    """Show all limits, or one with everybody who holds it."""
+    """Show all limits, or one with those who hold it, up to 100."""
     async with open_door(options) as door:
         limits = [await door.limits.get(name)] if name is not None else await door.limits.all()
     if output == "json":
@@ -61,6 +61,8 @@ def _print_slots(limit: Limit) -> None:
         for slot in limit.slots
     ]
     print_table(("lease", "of a", "worker", "units", "until"), rows)
+    if limit.has_more_slots:
+        print(f"... and more: these are {len(rows)} of those who hold it")
 
 
 @app.command(name="set")
@@ -125,7 +127,7 @@ async def release(
             await door.limits.force_release(name, lease)
             await note(door, "force_release", f"{name}/{lease}", {"held": True}, {"held": False})
         except Fenced:
-            raise _why_not(await door.limits.get(name), lease) from None
+            raise _why_not(await door.limits.get(name, lease), lease) from None
     if output == "json":
         print_json({"name": name, "lease_id": lease, "released": True})
     else:

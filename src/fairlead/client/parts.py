@@ -36,8 +36,10 @@ class Limits:
         answer = await self._caller.get(path("api", "v1", "limits"))
         return [read_limit(one) for one in answer["limits"]]
 
-    async def get(self, name: str) -> Limit:
-        return read_limit(await self._caller.get(_limit(name)))
+    async def get(self, name: str, lease_id: str | None = None) -> Limit:
+        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
+        asked = {} if lease_id is None else {"lease_id": lease_id}
+        return read_limit(await self._caller.get(_limit(name), **asked))
 
     async def acquire(
         self,

@@ -89,6 +89,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_tasks.one_place,
     doctor_tasks.none_lost,
     doctor_tasks.dead_are_listed,
+    doctor_tasks.dead_are_listed_by_tenant,
     doctor_tasks.one_lease,
     doctor_limits.use_is_held,
     doctor_limits.all_units_or_none,

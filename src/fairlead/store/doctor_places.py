@@ -198,7 +198,9 @@ def holds(s: Snapshot) -> Iterator[Breach]:
 def alarm(s: Snapshot) -> Iterator[Breach]:
     """S4: the alarm is not later than what time does next."""
     due: list[tuple[float, str]] = []
-    for (key, member), instant in standing(s, "leases", "delayed", "waits", "refills", "revisits").items():
+    for (key, member), instant in standing(
+        s, "leases", "delayed", "waits", "refills", "revisits", "orphans"
+    ).items():
         due.append((instant, f"{member} of {key}"))
     for place, threshold in THRESHOLDS.items():
         if after := number(s.meta, threshold):

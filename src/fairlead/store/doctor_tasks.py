@@ -83,6 +83,19 @@ def dead_are_listed(s: Snapshot) -> Iterator[Breach]:
             yield Breach("I1", f"dead has {task}, but {s.status_of(task)}", f"dead {task}")
 
 
+def dead_are_listed_by_tenant(s: Snapshot) -> Iterator[Breach]:
+    """I1: what can be replayed is in its tenant's list, and nothing else that has a record."""
+    found = {place: at for place, at in standing(s, "deadof").items() if place[1] in s.tasks}
+    forgotten = s.now - number(s.meta, "dead_ttl")
+    expected: Standing = {}
+    for task, record in s.tasks.items():
+        if record.get("state") in REPLAYABLE and "tenant" in record:
+            place, ended = (f"deadof:{record['tenant']}", task), number(record, "finished")
+            if ended > forgotten or place in found:
+                expected[place] = ended
+    yield from _misplaced(s, "I1", expected, found)
+
+
 def one_lease(s: Snapshot) -> Iterator[Breach]:
     """I2: a lease for each running task, in the hands of its worker alone, and no other."""
     grace = number(s.meta, "grace")

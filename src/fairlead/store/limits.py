@@ -40,7 +40,7 @@ class Waitable(Runs, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Units somebody holds. Who and until when is told of one limit, not in the list of all."""
+    """Units somebody holds."""
 
     lease_id: str  # of a task: its id
     units: int
@@ -60,7 +60,8 @@ class Limit:
     paused: bool
     interval_us: int | None
     hold: str | None  # the sub-queue units are kept back for
-    slots: tuple[Slot, ...]
+    slots: tuple[Slot, ...]  # of one limit, up to 100; the list of all limits has none
+    has_more_slots: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Limits:
 
     async def page(self, after: str = "", count: int = 200) -> tuple[list[Limit], str]:
         """Limits by name, those after `after`, and the name to go on with: "" when there are no more."""
-        _, rows, last = await self._store.run("show_limits", "", after, count)
+        _, rows, last = await self._store.run("show_limits", "", "", after, count)
         return [_limit(*row) for row in rows], text(last)
 
     async def all(self) -> list[Limit]:
@@ -100,9 +101,12 @@ class Limits:
             limits += more
         return limits
 
-    async def get(self, name: str) -> Limit:
+    async def get(self, name: str, lease_id: str | None = None) -> Limit:
+        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
         check_name("name", name)
-        return _limit(*(await self._store.run("show_limits", name, "", 0))[1][0])
+        if lease_id is not None:
+            check_name("lease_id", lease_id)
+        return _limit(*(await self._store.run("show_limits", name, lease_id or "", "", 0))[1][0])
 
     async def acquire(
         self,
@@ -240,19 +244,9 @@ def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, in
     return ("rate", "", wanted.interval_us, wanted.burst)
 
 
-def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes], holders: list[list[bytes]]) -> Limit:
+def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes], holders: list[Any]) -> Limit:
     record: Mapping[str, str] = fields(flat)
-    known = {text(held): (text(who) or None, int(until) if until else None) for held, who, until in holders}
-    slots = tuple(
-        Slot(
-            held.removeprefix("held:").removeprefix("lease:"),
-            int(units),
-            not held.startswith("held:lease:"),
-            *known.get(held, ()),
-        )
-        for held, units in sorted(record.items())
-        if held.startswith("held:")
-    )
+    held_by, has_more = holders
     return Limit(
         name=text(name),
         kind=record["kind"],
@@ -263,5 +257,17 @@ def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes], holders: l
         paused="paused" in record,
         interval_us=int(record["interval"]) if "interval" in record else None,
         hold=record.get("hold"),
-        slots=slots,
+        slots=tuple(_slot(*holder) for holder in sorted(held_by)),
+        has_more_slots=bool(has_more),
+    )
+
+
+def _slot(held: bytes, units: bytes, who: bytes, until: bytes) -> Slot:
+    holder = text(held).removeprefix("held:")
+    return Slot(
+        holder.removeprefix("lease:"),
+        int(units),
+        not holder.startswith("lease:"),
+        text(who) or None,
+        int(until) if until else None,
     )

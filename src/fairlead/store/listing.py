@@ -55,9 +55,14 @@ async def get_task(connection: Connection, task_id: str) -> Task:
     return tasks[0]
 
 
-async def dead_letters(connection: Connection, count: int, skip: int) -> list[Task]:
-    page = connection.client.zrevrange(connection.keys.key("dead"), skip, skip + count - 1)
-    return await _read(connection, [text(task_id) for task_id in await connection.guard(page)])
+async def dead_page(
+    connection: Connection, count: int, skip: int, tenant: str | None
+) -> tuple[list[Task], bool]:
+    """Of a page of `count` entries those that are still there, and whether more entries follow."""
+    check_short("tenant", tenant)
+    key = connection.keys.key("dead") if tenant is None else connection.keys.key("deadof", tenant)
+    ids = [text(one) for one in await connection.guard(connection.client.zrevrange(key, skip, skip + count))]
+    return await _read(connection, ids[:count]), len(ids) > count
 
 
 async def list_tasks(connection: Connection, wanted: Wanted, limit: int, cursor: str) -> TaskPage:

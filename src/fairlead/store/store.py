@@ -22,7 +22,7 @@ from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
-from fairlead.store.listing import TaskPage, Wanted, dead_letters, get_task, list_tasks
+from fairlead.store.listing import TaskPage, Wanted, dead_page, get_task, list_tasks
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
@@ -324,9 +324,9 @@ class Store:
         wanted = Wanted(status, priority, task_type, user_id, tenant)
         return await list_tasks(self.connection, wanted, limit, cursor)
 
-    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
-        """Failed and dead-lettered tasks, the latest first; each can be replayed."""
-        return await dead_letters(self.connection, count, skip)
+    async def dead_letters(self, count: int = 100, *, skip: int = 0, tenant: str | None = None) -> list[Task]:
+        """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
+        return (await dead_page(self.connection, count, skip, tenant))[0]
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)

@@ -25,6 +25,7 @@ class Beat:
     deadlines: dict[str, int] = field(default_factory=dict)  # task -> ms by which it must end
     stopping: dict[str, int] = field(default_factory=dict)  # cancelled task -> ms until which its units wait
     lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
+    should_bury: bool = False  # nobody has named dead workers for a while: who hears this does
 
     def learn(self, task: str, word: str, until: str = "", deadline: str = "") -> None:
         if word == "ok":
@@ -86,7 +87,8 @@ class Workers:
             answer for part in parts for answer in await self._beat(worker, status, pack(part), lease_ms)
         ]
         # by the time of the first: what the worker learns is counted from before that
-        beat = Beat(text(answers[-1][1]), int(answers[0][3]))
+        should_bury = any(answer[5] for answer in answers)
+        beat = Beat(text(answers[-1][1]), int(answers[0][3]), should_bury=should_bury)
         for row in (row for answer in answers for row in answer[2]):
             beat.learn(*map(text, row))
         return beat

@@ -20,6 +20,7 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
+from fairlead.upkeep import dead_workers
 from fairlead.worker.link import Link
 
 RETRY_SECONDS = 0.5
@@ -122,7 +123,17 @@ class Pulse:
                 "deadlines": self.held.deadlines,
             }
         )
+        if beat.should_bury and isinstance(self._door, Store):
+            await self._bury(self._door)
         return self._beat_seconds
+
+    async def _bury(self, store: Store) -> None:
+        """There is no gateway whose caretaker would notice that other workers are dead."""
+        try:
+            while (await dead_workers.run_once(store)).done:
+                pass
+        except FairleadError as problem:
+            log.warning("bury_failed worker=%s %s", self.worker, problem)
 
 
 class PulseThread:

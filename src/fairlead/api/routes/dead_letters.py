@@ -5,6 +5,7 @@ from fairlead.api.answers import PurgeAnswer, ReplayAnswer, ReplaysAnswer, Tasks
 from fairlead.api.bodies import PageQuery, ReplayBody
 from fairlead.api.call import Call
 from fairlead.api.table import Route
+from fairlead.store.listing import dead_page
 from fairlead.task import Task
 from fairlead.views import View, task_view
 
@@ -15,16 +16,14 @@ async def find(call: Call) -> View:
     """The latest first."""
     query: PageQuery = call.query
     tasks, skip = list[Task](), int(query.cursor or 0)
-    for _ in range(PAGES):  # of all tenants, to find those of one
-        page = await call.gateway.store.dead_letters(PAGE, skip=skip)
-        for task in page:
-            if len(tasks) == query.limit:
-                return _page(tasks, str(skip))
-            skip += 1
-            if call.who.tenant in (None, task.tenant):
-                tasks.append(task)
-        if not page:
+    for _ in range(PAGES):  # the records of some may have run out
+        count = query.limit - len(tasks)
+        page, more = await dead_page(call.gateway.store.connection, count, skip, call.who.tenant)
+        tasks, skip = tasks + page, skip + count
+        if not more:
             return _page(tasks, None)
+        if len(tasks) == query.limit:
+            break
     return _page(tasks, str(skip))
 
 
@@ -43,11 +42,10 @@ async def replay(call: Call) -> View:
 async def replay_many(call: Call) -> View:
     """Queue again all of them, or those of one type."""
     body: ReplayBody = call.body or ReplayBody()
-    store, replayed, skip = call.gateway.store, list[str](), 0
-    while len(replayed) < body.limit and (page := await store.dead_letters(PAGE, skip=skip)):
+    store, tenant, replayed, skip = call.gateway.store, call.who.tenant, list[str](), 0
+    while len(replayed) < body.limit and (page := await store.dead_letters(PAGE, skip=skip, tenant=tenant)):
         for task in page:
-            fits = body.task_type in (None, task.task_type) and call.who.tenant in (None, task.tenant)
-            if not fits or len(replayed) == body.limit:
+            if body.task_type not in (None, task.task_type) or len(replayed) == body.limit:
                 skip += 1
                 continue
             try:

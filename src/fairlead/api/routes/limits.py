@@ -4,7 +4,7 @@ import asyncio
 
 from fairlead import errors
 from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
-from fairlead.api.bodies import ForceQuery, LeaseBody, LimitBody, RenewBody
+from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.gateway import check_scope
 from fairlead.api.polling import Caller
@@ -24,8 +24,9 @@ async def find(call: Call) -> View:
 
 
 async def get(call: Call) -> View:
-    """One limit, and who holds its units."""
-    return limit_and_slots_view(await call.gateway.store.limits.get(call.path["name"]))
+    """One limit, and up to 100 of those who hold its units, or the one with `lease_id`."""
+    query: HolderQuery = call.query
+    return limit_and_slots_view(await call.gateway.store.limits.get(call.path["name"], query.lease_id))
 
 
 async def put(call: Call) -> View:
@@ -130,6 +131,7 @@ ROUTES = (
         scope="read",
         for_all_tenants=True,
         handler=get,
+        query=HolderQuery,
         answer=LimitAndSlots,
         refusals=UNKNOWN,
     ),

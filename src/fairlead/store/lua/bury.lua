@@ -39,6 +39,7 @@ local function fallen_silent()
   return call("ZRANGEBYSCORE", keys.workers, last, last, "WITHSCORES"), last + 1 -- so many in one millisecond
 end
 
+put(act.meta, "buried_at", now)
 local lost = {}
 if mark < silent then
   local found, upto = fallen_silent()
@@ -47,6 +48,6 @@ if mark < silent then
 end
 local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
-audiences.tidy(now)
+tidying.go_on(now)
 waking.settle_and_commit()
 return {"ok", lost}

@@ -3,7 +3,7 @@
 --
 -- ARGV     worker status holders cursor lease clock
 -- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled <lease until> | <id> fenced }... <now> <next cursor>
---          | unknown_worker | uninitialised
+--          <1: bury dead workers> | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
 local int, commit = unit.int, acts.commit
@@ -39,5 +39,9 @@ local answers = {}
 for i, holder in ipairs(named) do answers[i] = beat(holder) end
 if status == "draining" then workers.drain(me) end
 workers.heard_of(me, now)
+
+-- A caretaker does so every second; where there is none, one worker of all is asked to.
+local should_bury = math.abs(now - (number(act.meta, "buried_at") or 0)) >= 10000
+if should_bury then put(act.meta, "buried_at", now) end
 commit()
-return {"ok", get(me, "state"), answers, int(now), next_cursor}
+return {"ok", get(me, "state"), answers, int(now), next_cursor, should_bury and 1 or 0}

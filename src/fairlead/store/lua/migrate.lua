@@ -89,6 +89,7 @@ local function list_ended(found)
     local t = records.find(id)
     local state = t and get(t, "state")
     if (state == "completed" or state == "cancelled") and not get(t, "stopping") then retention.keep_task(t) end
+    if state == "failed" or state == "dead_letter" then retention.list_for_tenant(t) end
   end
   for _, id in ipairs(found.jobs) do
     local job = jobs.record(id)

@@ -6,7 +6,6 @@
 
 local write, commit = unit.write, acts.commit
 local get = hashes.get
-local ordered, remove = sets.ordered, sets.remove
 local begin = acts.begin
 
 if not begin(clock) then return {"uninitialised"} end
@@ -16,7 +15,7 @@ local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
 if t.known.facts.step then return {"step_of_job"} end
 
-remove(ordered(keys.dead), id)
+retention.unlist_dead(t)
 write({"UNLINK", keys.task(id), keys.output(id)})
 idempotency.free(t.known.facts.key, id)
 commit()

@@ -32,6 +32,7 @@ function acts.new()
     idlers = unused(last.idlers), idlers_read = unused(last.idlers_read), -- idle line -> workers found in it
     ledgers = unused(last.ledgers), known_types = unused(last.known_types), submitted_keys = unused(last.submitted_keys), new_kinds = unused(last.new_kinds),
     newly_finished = unused(last.newly_finished), newly_dead = unused(last.newly_dead), newly_dead_jobs = unused(last.newly_dead_jobs), -- entries that this act adds to the lists of what has ended
+    newly_dead_of = unused(last.newly_dead_of), -- tenants of such tasks
     finished_totals = nil, -- {count, bytes} of all that have finished, with those of this act
     unlinked = unused(last.unlinked), -- keys of what goes: the last that the act does
     lost = unused(last.lost), -- worker -> was it alone with a task, or in company?

@@ -6,11 +6,10 @@
 -- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names, and
 -- dropped by whoever changes it.
 
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
+local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
 local change_count = hashes.change_count
 local next_number = acts.next_number
 
-local EVERY, HOUR, MOST_TIDIED = 600000, 3600000, 5000
 local MOST_NAMESPACES = 64 -- whose books are kept
 local KEPT = {books = {}, count = 0} -- prefix -> book
 
@@ -108,6 +107,7 @@ function audiences.of(route)
   end
   audience = audience_named(table.concat(serving, ","))
   put(routes, route, audience)
+  tidying.note_use(audience)
   return audience
 end
 
@@ -151,6 +151,7 @@ function audiences.move_route(route, id)
   if not before or book.has[before][id] then return nil end
   local audience = audience_named(with_profile(book, before, id))
   put(routes, route, audience)
+  tidying.note_use(audience)
   return audience
 end
 
@@ -186,25 +187,8 @@ function audiences.forget_profile(id)
   act.book = nil -- read again by whoever needs it in the next act: nothing else of this act asks
 end
 
--- Forgets routes on which nobody waits, audiences of no route, and profiles that nobody has had for an hour.
-function audiences.tidy(now)
-  if now - (number(act.meta, "tidied") or 0) < EVERY then return end
-  put(act.meta, "tidied", now)
-  profiles.forget_old(now - HOUR)
-  if call("HLEN", keys.routes) > MOST_TIDIED then return end
-  local routes, used = whole(keys.routes), {}
-  for route, audience in pairs(routes and routes.known or NONE) do
-    if call("EXISTS", keys.subs(route)) == 0 then
-      put(routes, route, nil)
-    else
-      used[audience] = true
-    end
-  end
-  local known = whole(keys.audiences)
-  for audience in pairs(known and known.known or NONE) do
-    if get(known, audience) and not used[audience] then
-      changing()
-      put(known, audience, nil)
-    end
-  end
+-- No route has this audience.
+function audiences.forget(audience)
+  changing()
+  put(hash(keys.audiences), audience, nil)
 end

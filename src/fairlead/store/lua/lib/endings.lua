@@ -2,7 +2,6 @@
 
 local int, write = unit.int, unit.write
 local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, remove = sets.ordered, sets.remove
 local setting = acts.setting
 
 function endings.finish(t, verb, state, now, detail)
@@ -54,7 +53,7 @@ function endings.revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
   t.persist = true
   t.beside = get(t, "emitted") and keys.output(t.id)
-  remove(ordered(keys.dead), t.id)
+  retention.unlist_dead(t)
   endings.requeue(t, "replay", now, now)
 end
 

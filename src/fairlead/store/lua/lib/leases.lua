@@ -1,10 +1,8 @@
 -- Leases: the right to run, and the units that go with it.
 
 local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, remove, insert, add, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.members
+local ordered, remove, insert, add = sets.ordered, sets.remove, sets.insert, sets.add
 local setting, alarm_at = acts.setting, acts.alarm_at
-
-local MOST_LIMITS_SEARCHED = 1000 -- for the units of a lease whose task is gone
 
 function leases.lease_until(holder, ends)
   local freed_at = ends + setting("grace")
@@ -77,13 +75,6 @@ function leases.running_on(worker, reserve)
   local gone = act.dropped[worker] or {all = 0, not_high = 0}
   local all = call("ZCARD", keys.running(worker)) - gone.all
   return all, reserve > 0 and call("ZCOUNT", keys.running(worker), 1, 1) - gone.not_high or all
-end
-
--- The record of a leased task is gone (it was cancelled, and nobody looked before its retention ended): look everywhere.
-function leases.drop_orphan(id)
-  remove(ordered(keys.leases), id)
-  for _, name in ipairs(call("ZRANGE", keys.limits, 0, MOST_LIMITS_SEARCHED - 1)) do limits.free(id, {{name = name}}) end
-  for _, worker in ipairs(members(ordered(keys.workers))) do remove(ordered(keys.running(worker)), id) end
 end
 
 -- A lease without a task; nil while it is only waited for.

@@ -1,7 +1,7 @@
 -- What has ended is kept for a time, and no more of it than the policy allows: the oldest goes first.
 --
 -- Completed and cancelled tasks and jobs are in `finished` as "<bytes>:<task or job>:<id>", by when they ended. Failed and dead-lettered
--- tasks are in `dead`, failed jobs in `deadjobs`, by their ids.
+-- tasks are in `dead`, and those of a tenant in its `deadof`, failed jobs in `deadjobs`, by their ids.
 
 local int, write = unit.int, unit.write
 local hash, number, put = hashes.hash, hashes.number, hashes.put
@@ -51,9 +51,31 @@ function retention.keep_job(job)
   keep("job", job.id, number(job, "finished"), jobs.size_of(job))
 end
 
+-- A tenant finds its own among any number of others'. When the records of some have run out, nobody knows whose they were: those
+-- whose time is over go when others come, and all of them with the last one.
+function retention.list_for_tenant(t)
+  local tenant = t.known.tenant
+  if not tenant then return end
+  local set = ordered(keys.deadof(tenant))
+  for _, id in ipairs(up_to(set, act.instant - setting("dead_ttl"), MORE)) do remove(set, id) end
+  add(set, t.id, number(t, "finished"))
+  act.newly_dead_of[tenant] = true
+end
+
 function retention.keep_dead(t)
   add(ordered(keys.dead), t.id, number(t, "finished"))
   act.newly_dead[#act.newly_dead + 1] = t.id
+  retention.list_for_tenant(t)
+end
+
+local function leave_tenant(t)
+  if t.known.tenant then remove(ordered(keys.deadof(t.known.tenant)), t.id) end
+end
+
+-- It is replayed, or purged.
+function retention.unlist_dead(t)
+  remove(ordered(keys.dead), t.id)
+  leave_tenant(t)
 end
 
 function retention.keep_dead_job(job)
@@ -104,6 +126,8 @@ local function drop_dead(key, kind, own, most)
   local left = call("ZCARD", key) + #own
   local function drop(id, ended)
     remove(set, id)
+    local t = kind == "task" and records.find(id)
+    if t then leave_tenant(t) end
     unlink(kind, id, ended)
     left = left - 1
   end
@@ -145,6 +169,7 @@ end
 
 -- At the very end of the act, which may have changed what goes.
 function retention.write()
+  for tenant in pairs(act.newly_dead_of) do write({"PEXPIRE", keys.deadof(tenant), setting("dead_ttl")}) end
   local gone = act.unlinked
   for from = 1, #gone, 200 do write({"UNLINK", unpack(gone, from, math.min(from + 199, #gone))}) end
 end

@@ -13,7 +13,7 @@ local OVERDUE = {
 -- that worker die.
 function time.end_run(id, now, seen_dead)
   local t = records.find(id)
-  if not t then return leases.drop_orphan(id) end
+  if not t then return orphans.add(id) end
   local alone = not losses.in_company(t)
   if get(t, "stopping") then
     leases.drop(t)
@@ -31,8 +31,11 @@ function time.end_leases(now)
   local due = up_to(ordered(keys.leases), now, time.AT_ONCE)
   for _, holder in ipairs(due) do
     local bare = string.match(holder, "^lease:(.*)$")
-    if bare then
-      leases.drop_bare(bare, leases.bare(bare))
+    local lease = bare and leases.bare(bare)
+    if lease then
+      leases.drop_bare(bare, lease)
+    elseif bare then
+      orphans.add(holder)
     else
       time.end_run(holder, now)
     end
@@ -128,7 +131,7 @@ end
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills, keys.revisits}) do
+  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills, keys.revisits, keys.orphans}) do
     instants[#instants + 1] = first_score(ordered(key))
   end
   for _, place in ipairs({"2n", "1n", "1p"}) do
@@ -150,6 +153,7 @@ function time.promote_due(now)
   for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
   count(show_refilled(now))
   count(acquiring.revisit_due(now, time.AT_ONCE))
+  count(orphans.search())
   return most, all
 end
 

@@ -1,0 +1,97 @@
+-- Leases whose record is gone, because somebody deleted it. Nothing else says what they hold, so it is searched for: in all limits, then
+-- with all workers, a page in each act. There may be any number of both.
+--
+-- One search is for all orphans that were known when it began (score 1); those that come later (score 0) wait for the next one. meta's
+-- `search_at` says where it goes on: "l" and the last limit, or "w" and the server's cursor in the workers.
+
+local get, put = hashes.get, hashes.put
+local ordered, remove, add, first, up_to = sets.ordered, sets.remove, sets.add, sets.first, sets.up_to
+local alarm_at = acts.alarm_at
+
+local AT_ONCE = 128 -- limits or workers
+local MOST_SOUGHT = 64 -- orphans of one search
+
+-- `holder`: a task, or lease:<id>.
+function orphans.add(holder)
+  remove(ordered(keys.leases), holder)
+  add(ordered(keys.orphans), holder, 0)
+  alarm_at(0) -- whatever act comes next begins
+end
+
+-- The record of a holder whose id was used again, and leased: what that needs is its own.
+local function leased_again(holder)
+  local set = ordered(keys.leases)
+  local is_leased = set.added[holder] or not set.removed[holder] and call("ZSCORE", set.key, holder)
+  local bare = string.match(holder, "^lease:(.*)$")
+  return is_leased and (bare and leases.bare(bare) or not bare and records.find(holder)) or nil
+end
+
+local function needs(record, limit)
+  if get(record, "limit") == limit then return true end -- a lease without a task
+  for _, need in ipairs(limits.needs(get(record, "limits") or "")) do
+    if need.name == limit then return true end
+  end
+  return false
+end
+
+-- The last one that was looked at, unless it was the end.
+local function search_limits(sought, after)
+  local fields = {}
+  for i, holder in ipairs(sought) do fields[i] = "held:" .. holder end
+  local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, AT_ONCE)
+  for _, name in ipairs(found) do
+    local held = call("HMGET", keys.limit(name), unpack(fields))
+    for i, holder in ipairs(sought) do
+      local again = held[i] and leased_again(holder)
+      if held[i] and not (again and needs(again, name)) then limits.free(holder, {{name = name}}) end
+    end
+  end
+  return #found == AT_ONCE and found[#found] or nil
+end
+
+-- The cursor of the next page, unless it was the last.
+local function search_workers(sought, cursor)
+  local page = call("ZSCAN", keys.workers, cursor, "COUNT", AT_ONCE) -- a rank would move with each sign of a worker
+  for i = 1, #page[2], 2 do
+    local worker = page[2][i]
+    local running = keys.running(worker)
+    local held = call("ZMSCORE", running, unpack(sought))
+    for j, holder in ipairs(sought) do
+      local again = held[j] and leased_again(holder)
+      if held[j] and not (again and get(again, "worker") == worker) then remove(ordered(running), holder) end
+    end
+  end
+  return page[1] ~= "0" and page[1] or nil
+end
+
+local function begin_search()
+  local sought = up_to(ordered(keys.orphans), 0, MOST_SOUGHT)
+  for _, holder in ipairs(sought) do add(ordered(keys.orphans), holder, 1) end
+  return sought
+end
+
+-- Looks at a page, for those who are `sought`. Where to go on, or nil at the end.
+local function search_from(at, sought)
+  local where, from = string.sub(at, 1, 1), string.sub(at, 2)
+  if where == "l" then
+    local last = search_limits(sought, from)
+    if last then return "l" .. last end
+    from = "0"
+  end
+  local cursor = search_workers(sought, from)
+  return cursor and "w" .. cursor
+end
+
+-- One page for those who are sought. A full batch when there is more to do.
+function orphans.search()
+  local set = ordered(keys.orphans)
+  if not first(set) then return 0 end
+  local at = get(act.meta, "search_at")
+  local sought = at and call("ZRANGEBYSCORE", keys.orphans, 1, 1) or begin_search()
+  local following = #sought > 0 and search_from(at or "l", sought) or nil
+  put(act.meta, "search_at", following)
+  if not following then
+    for _, holder in ipairs(sought) do remove(set, holder) end
+  end
+  return first(set) and AT_ONCE or #sought
+end

@@ -1,0 +1,59 @@
+-- Forgets routes on which nobody waits, audiences of no route, and profiles that nobody has had for an hour.
+--
+-- There may be any number of routes: each act looks at a page of them, then at a page of audiences. What the routes use is noted on the
+-- way, also by whoever makes a route meanwhile; what was not noted at the end is used by none. meta's `tidying` says where it goes on:
+-- "r" or "a" and the server's cursor in the routes or the audiences.
+
+local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
+
+local EVERY, HOUR = 600000, 3600000
+local AT_ONCE = 256 -- routes or audiences
+
+-- A route has got this audience.
+function tidying.note_use(audience)
+  if get(act.meta, "tidying") then put(hash(keys.used), audience, 1) end
+end
+
+-- `look` at the fields of one page of a hash. The cursor of the next one, or nil.
+local function look_through(key, cursor, look)
+  local page = call("HSCAN", key, cursor, "COUNT", AT_ONCE)
+  for i = 1, #page[2], 2 do look(page[2][i]) end
+  return page[1] ~= "0" and page[1] or nil
+end
+
+local function look_at_route(route)
+  local routes = hash(keys.routes)
+  local audience = get(routes, route)
+  if call("EXISTS", keys.subs(route)) == 0 then
+    put(routes, route, nil)
+  elseif audience then
+    put(hash(keys.used), audience, 1)
+  end
+end
+
+local function look_at_audience(audience)
+  if not get(hash(keys.used), audience) then audiences.forget(audience) end
+end
+
+-- Where to go on, or nil at the end.
+local function go_on(at)
+  local what, cursor = string.sub(at, 1, 1), string.sub(at, 2)
+  if what == "r" then
+    local following = look_through(keys.routes, cursor, look_at_route)
+    if following then return "r" .. following end
+    cursor = "0"
+  end
+  local following = look_through(keys.audiences, cursor, look_at_audience)
+  if following then return "a" .. following end
+  act.unlinked[#act.unlinked + 1] = keys.used
+end
+
+function tidying.go_on(now)
+  local at = get(act.meta, "tidying")
+  if not at then
+    if now - (number(act.meta, "tidied") or 0) < EVERY then return end
+    put(act.meta, "tidied", now)
+    profiles.forget_old(now - HOUR)
+  end
+  put(act.meta, "tidying", go_on(at or "r0"))
+end
