@@ -122,6 +122,11 @@ class TestWithoutABudget:
     def settings(self) -> Settings:
         return Settings(promotion=Promotion(budget=0))
 
+    async def test_low_which_has_no_promoted_ones_runs_dry_too(self, store: Store) -> None:
+        await big_worker(store)
+        await store.submit(new(priority="low"))
+        assert len(await started(store)) == 1
+
     async def test_promoted_and_native_tasks_are_one_line(self, store: Store, clock: Clock) -> None:
         await promoted_and_native(store, clock, native=3)
         kinds = "".join(task.task_type[0] for task in await started(store))

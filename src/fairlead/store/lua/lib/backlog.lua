@@ -41,7 +41,7 @@ function backlog.standing()
 end
 
 function backlog.standing_at(place)
-  return backlog.standing()[place]
+  return backlog.standing()[place] or 0 -- to low nobody is promoted
 end
 
 -- One more in a place, or one less, whatever task it is.

@@ -54,7 +54,7 @@ end
 -- A tenant finds its own among any number of others'. When the records of some have run out, nobody knows whose they were: those
 -- whose time is over go when others come, and all of them with the last one.
 function retention.list_for_tenant(t)
-  local tenant = t.known.tenant
+  local tenant = t.known.facts.tenant
   if not tenant then return end
   local set = ordered(keys.deadof(tenant))
   for _, id in ipairs(up_to(set, act.instant - setting("dead_ttl"), MORE)) do remove(set, id) end
@@ -69,7 +69,7 @@ function retention.keep_dead(t)
 end
 
 local function leave_tenant(t)
-  if t.known.tenant then remove(ordered(keys.deadof(t.known.tenant)), t.id) end
+  if t.known.facts.tenant then remove(ordered(keys.deadof(t.known.facts.tenant)), t.id) end
 end
 
 -- It is replayed, or purged.
