@@ -2,44 +2,50 @@
 
 local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
 
--- An act uses a few of its tables. Those that the last one left empty serve again: making them all anew would take longer than
--- many an act.
-local function unused(left)
-  return left and next(left) == nil and left or {}
-end
+-- All that an act knows. Nothing is carried over from one call to the next, but for tables that stayed empty: an act uses a few of
+-- them, and making them all again would take longer than many an act.
+local TABLES = {
+  "writes", "texts", -- commands for the commit; texts of numbers, the same few are written for each task of a batch
+  "hash_views", "changed_hashes", "ordered_views", "changed_sets",
+  "counters", -- of meta, as this act leaves them
+  "limit_views", "touched_limits", "touched_lots", "needs_cache",
+  "sub_parts", "sub_names", "route_names", "owners", "kinds",
+  "freed", -- limit -> units that got free in this act: as many idle workers are worth waking
+  "room_changed", -- limits whose waiters are looked at before it ends
+  "looks_again", -- waiters that ask again by themselves
+  "left_limits", -- limits that a task or a lease let go of: some end with it
+  "touched_subs", "ages",
+  "entered_subs", -- sub-queue -> tasks that entered it in this act
+  "idlers", "idlers_read", -- idle line -> workers found in it
+  "ledgers", "known_types", "submitted_keys", "new_kinds",
+  "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of what has ended
+  "newly_dead_of", -- tenants of such tasks
+  "unlinked", -- keys of what goes: the last that the act does
+  "lost", -- worker -> was it alone with a task, or in company?
+  "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
+  "events", "told", "ended",
+}
+local VALUES = {
+  "policy", "standing", -- read from meta: numbers of the policy, place -> tasks that wait
+  "instant", "micros", -- of this act: ms, and microseconds as far as they are known
+  "tell_time", -- a waiting worker has to learn of the alarm
+  "overdue", -- the best base priority of the delayed tasks that are due but did not fit into this act
+  "book", "changes_book", -- profiles and audiences
+  "migrates",
+  "asker", -- the acquire that asks
+  "asks_again", -- the profile of a claim that was not given all it wanted
+  "finished_totals", -- {count, bytes} of all that have finished, with those of this act
+  "ended_key",
+  "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
+}
 
--- All that an act knows. Nothing is carried over from one call to the next.
 function acts.new()
-  local last = act or NONE
-  act = {
-    writes = unused(last.writes), texts = unused(last.texts), -- commands for the commit; texts of numbers, the same few are written for each task of a batch
-    hash_views = unused(last.hash_views), changed_hashes = unused(last.changed_hashes), ordered_views = unused(last.ordered_views), changed_sets = unused(last.changed_sets),
-    policy = nil, standing = nil, counters = unused(last.counters), -- read from and counted on in meta
-    instant = nil, micros = nil, -- of this act: ms, and microseconds as far as they are known
-    tell_time = false, -- a waiting worker has to learn of the alarm
-    overdue = nil, -- the best base priority of the delayed tasks that are due but did not fit into this act
-    book = nil, changes_book = false, -- profiles and audiences
-    migrates = false,
-    limit_views = unused(last.limit_views), touched_limits = unused(last.touched_limits), touched_lots = unused(last.touched_lots), needs_cache = unused(last.needs_cache),
-    sub_parts = unused(last.sub_parts), sub_names = unused(last.sub_names), route_names = unused(last.route_names), owners = unused(last.owners), kinds = unused(last.kinds),
-    freed = unused(last.freed), -- limit -> units that got free in this act: as many idle workers are worth waking
-    room_changed = unused(last.room_changed), -- limits whose waiters are looked at before it ends
-    asker = nil, looks_again = unused(last.looks_again), -- the acquire that asks; waiters that ask again by themselves
-    asks_again = nil, -- the profile of a claim that was not given all it wanted
-    left_limits = unused(last.left_limits), -- limits that a task or a lease let go of: some end with it
-    touched_subs = unused(last.touched_subs), ages = unused(last.ages),
-    entered_subs = unused(last.entered_subs), -- sub-queue -> tasks that entered it in this act
-    idlers = unused(last.idlers), idlers_read = unused(last.idlers_read), -- idle line -> workers found in it
-    ledgers = unused(last.ledgers), known_types = unused(last.known_types), submitted_keys = unused(last.submitted_keys), new_kinds = unused(last.new_kinds),
-    newly_finished = unused(last.newly_finished), newly_dead = unused(last.newly_dead), newly_dead_jobs = unused(last.newly_dead_jobs), -- entries that this act adds to the lists of what has ended
-    newly_dead_of = unused(last.newly_dead_of), -- tenants of such tasks
-    finished_totals = nil, -- {count, bytes} of all that have finished, with those of this act
-    unlinked = unused(last.unlinked), -- keys of what goes: the last that the act does
-    lost = unused(last.lost), -- worker -> was it alone with a task, or in company?
-    dropped = unused(last.dropped), -- worker -> {all, not_high}: its tasks whose leases ended in this act
-    events = unused(last.events), told = unused(last.told), ended = unused(last.ended), ended_key = nil,
-    hand_over = nil, find_taker = nil, hand_straight = nil, -- how a waiting worker is given a task, in acts that do
-  }
+  act = act or {}
+  for i = 1, #TABLES do
+    local left = act[TABLES[i]]
+    if not left or next(left) ~= nil then act[TABLES[i]] = {} end
+  end
+  for i = 1, #VALUES do act[VALUES[i]] = nil end
   act.meta = hash(keys.meta)
 end
 
