@@ -265,3 +265,18 @@ async def test_opening_costs_the_same_however_many_limits_there_are(states: Stat
     await narrow.fill(1)
     await broad.fill(CUSTOMERS)
     await compare(narrow, broad, {"open": lambda state: state.metered.open()})
+
+
+async def test_a_worker_with_a_new_profile_does_not_read_all_the_others(store: Store) -> None:
+    """What an act adds to the profiles is known to the next act: nobody reads them again."""
+
+    async def read() -> int:
+        stats = await raw(store).info("commandstats")
+        return int(stats["cmdstat_hgetall"]["calls"])
+
+    await store.submit(new())
+    await store.workers.register("host-0", capabilities=["host-0"])
+    before = await read()
+    for number in range(1, 6):
+        await store.workers.register(f"host-{number}", capabilities=[f"host-{number}"])
+    assert await read() - before == 5 * 4  # meta, the worker's record, the idle lines, the routes

@@ -155,4 +155,5 @@ function acts.commit()
   hashes.write()
   retention.write()
   unit.flush()
+  audiences.keep_changes()
 end

@@ -3,8 +3,8 @@
 -- A profile is what a worker serves: task types and capabilities. The audience of a route is the set of profiles that serve it;
 -- routes with the same audience share their heads, so a claim looks at as many of them as there are kinds of workers, not types.
 --
--- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names, and
--- dropped by whoever changes it.
+-- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names. An act
+-- that changes it keeps it under a new version, once everything is written.
 
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
 local change_count = hashes.change_count
@@ -32,11 +32,11 @@ local function note_audience(book, audience, text)
     local heard = book.of_profile[profile]
     if heard then heard[#heard + 1] = audience end
   end
-  book.members[audience], book.has[audience], book.by_text[text] = members, has, audience
+  book.members[audience], book.has[audience], book.texts[audience], book.by_text[text] = members, has, text, audience
 end
 
 local function read_book(version)
-  local book = {version = version, profiles = {}, ids = {}, of_profile = {}, members = {}, has = {}, by_text = {}}
+  local book = {version = version, profiles = {}, ids = {}, of_profile = {}, members = {}, has = {}, texts = {}, by_text = {}}
   local flat = call("HGETALL", keys.profiles)
   for i = 1, #flat, 2 do
     local id = string.match(flat[i], "^t:(%d+)$")
@@ -51,6 +51,12 @@ local function read_book(version)
   return book
 end
 
+local function keep(book)
+  if KEPT.count >= MOST_NAMESPACES then KEPT.books, KEPT.count = {}, 0 end
+  if not KEPT.books[keys.prefix] then KEPT.count = KEPT.count + 1 end
+  KEPT.books[keys.prefix] = book
+end
+
 -- Profiles and audiences as this act sees them.
 function audiences.book()
   if act.book then return act.book end
@@ -58,8 +64,7 @@ function audiences.book()
   local book = KEPT.books[keys.prefix]
   if not book or book.version ~= version then
     book = read_book(version)
-    if KEPT.count >= MOST_NAMESPACES then KEPT.books, KEPT.count = {}, 0 end
-    if not act.changes_book then KEPT.books[keys.prefix], KEPT.count = book, KEPT.count + 1 end
+    if not act.changes_book then keep(book) end
   end
   act.book = book
   return book
@@ -70,11 +75,17 @@ local function changing()
   local book = audiences.book()
   if not act.changes_book then
     act.changes_book = true
-    KEPT.books[keys.prefix] = nil
+    if KEPT.books[keys.prefix] then KEPT.books[keys.prefix], KEPT.count = nil, KEPT.count - 1 end
     local instant = call("TIME")
-    put(act.meta, "audience_version", instant[1] .. "." .. instant[2] .. "." .. next_number("audience_changes"))
+    book.version = instant[1] .. "." .. instant[2] .. "." .. next_number("audience_changes")
+    put(act.meta, "audience_version", book.version)
   end
   return book
+end
+
+-- The act has written everything: the book it changed is what the store says now.
+function audiences.keep_changes()
+  if act.changes_book and act.book then keep(act.book) end
 end
 
 function audiences.serves(profile, route)
@@ -136,11 +147,17 @@ function audiences.profile(text)
   return id, true
 end
 
+-- Where a profile stands among these, by its number: at the end, unless a newer one was faster.
+local function place_among(members, id)
+  local at = #members + 1
+  while at > 1 and tonumber(members[at - 1]) > tonumber(id) do at = at - 1 end
+  return at
+end
+
 local function with_profile(book, audience, id)
   local members = {}
   for i, member in ipairs(book.members[audience]) do members[i] = member end
-  members[#members + 1] = id -- the newest has the greatest number
-  table.sort(members, function(a, b) return tonumber(a) < tonumber(b) end)
+  table.insert(members, place_among(members, id), id)
   return table.concat(members, ",")
 end
 
@@ -158,17 +175,12 @@ end
 -- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
 function audiences.extend(audience, id)
   local book = changing()
-  local text = with_profile(book, audience, id)
-  book.by_text[table.concat(book.members[audience], ",")] = nil
-  note_audience(book, audience, text)
-  for _, member in ipairs(book.members[audience]) do -- note_audience listed it once more for those that had it
-    local heard, seen, kept = book.of_profile[member], {}, {}
-    for _, one in ipairs(heard) do
-      if not seen[one] then kept[#kept + 1] = one end
-      seen[one] = true
-    end
-    book.of_profile[member] = kept
-  end
+  local members, heard = book.members[audience], book.of_profile[id]
+  table.insert(members, place_among(members, id), id)
+  book.has[audience][id], heard[#heard + 1] = true, audience
+  local text = table.concat(members, ",")
+  book.by_text[book.texts[audience]] = nil
+  book.texts[audience], book.by_text[text] = text, audience
   put(hash(keys.audiences), audience, text)
 end
 
@@ -184,11 +196,21 @@ function audiences.forget_profile(id)
     end
     put(hash(keys.audiences), audience, table.concat(members, ","))
   end
-  act.book = nil -- read again by whoever needs it in the next act: nothing else of this act asks
+  act.book = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
 end
 
 -- No route has this audience.
 function audiences.forget(audience)
-  changing()
+  local book = changing()
+  for _, member in ipairs(book.members[audience] or NONE) do
+    local heard = {}
+    for _, other in ipairs(book.of_profile[member] or NONE) do
+      if other ~= audience then heard[#heard + 1] = other end
+    end
+    book.of_profile[member] = heard
+  end
+  local text = book.texts[audience]
+  if text then book.by_text[text] = nil end
+  book.members[audience], book.has[audience], book.texts[audience] = nil, nil, nil
   put(hash(keys.audiences), audience, nil)
 end
