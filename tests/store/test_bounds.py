@@ -153,12 +153,12 @@ async def test_bad_items_of_a_large_batch_are_answered_in_their_places(store: St
     ]
 
 
-async def test_an_act_submits_tasks_with_at_most_400_limits(store: Store) -> None:
+async def test_an_act_submits_tasks_with_at_most_200_limits(store: Store) -> None:
     for name in range(8):
         await store.limits.set(f"l{name}", Slots(limit=10))
     watched = Watched(store)
-    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(120)))
-    assert watched.sizes("submit", 0) == [50, 50, 20]
+    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(60)))
+    assert watched.sizes("submit", 0) == [25, 25, 10]
 
 
 async def test_an_act_submits_at_most_a_megabyte(store: Store) -> None:
@@ -273,15 +273,15 @@ async def test_a_claim_gives_about_a_megabyte_and_says_that_there_is_more(store:
     assert await claim_all(store, 14) == ([6, 6, 2], [True, True, False])
 
 
-async def test_a_claim_gives_tasks_with_about_400_limits_and_says_that_there_is_more(store: Store) -> None:
+async def test_a_claim_gives_tasks_with_about_200_limits_and_says_that_there_is_more(store: Store) -> None:
     for name in range(8):
         await store.limits.set(f"l{name}", Slots(limit=1000))
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(120)))
-    assert await claim_all(store, 120) == ([50, 50, 20], [True, True, False])
+    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(60)))
+    assert await claim_all(store, 60) == ([25, 25, 10], [True, True, False])
     watched = Watched(store)
-    assert await store.expire("w") == 120
-    assert [answer[1] for answer in watched.answers("expire")] == [50, 50, 20]
+    assert await store.expire("w") == 60
+    assert [answer[1] for answer in watched.answers("expire")] == [25, 25, 10]
 
 
 async def test_a_claim_gives_less_when_time_has_moved_much_in_the_same_act(

@@ -13,7 +13,7 @@ from fairlead.store.reports import Submitted, expect_ok, submitted_or_error
 
 #: Of one act. An item that is larger than that alone has an act of its own.
 MOST_ITEMS = 200
-MOST_LIMITS = 400  # that its tasks name
+MOST_LIMITS = 200  # that its tasks name
 MOST_BYTES = 1024 * 1024
 
 T = TypeVar("T")

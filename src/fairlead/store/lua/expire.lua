@@ -30,7 +30,7 @@ local function take_out(dead, holds_more)
   end
 end
 
-local MOST_LIMITS = 400 -- that are freed in one act
+local MOST_LIMITS = 200 -- that are freed in one act
 
 local function end_leases_of(dead)
   local running, record = ordered(keys.running(dead)), workers.record(dead)

@@ -6,7 +6,7 @@ local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_
 
 -- Of what one act gives, or one task more.
 local MOST_BYTES = 1048576 -- of parameters
-local MOST_LIMITS = 400 -- named by its tasks
+local MOST_LIMITS = 200 -- named by its tasks
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 function grants.offer_of(me, lease, looks, now)
