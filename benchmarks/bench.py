@@ -17,9 +17,7 @@ from tests.servers import running
 
 WORKER = "bench"
 HOUR = 3_600_000  # ms: no lease ends while something is measured
-NO_BOUNDS = Admission(
-    max_queued=1_000_000_000, max_queued_per_user=1_000_000_000, max_task_types=1_000_000
-)
+NO_BOUNDS = Admission(max_queued=1_000_000_000, max_queued_per_user=1_000_000_000, max_task_types=1_000_000)
 SETTINGS = Settings(admission=NO_BOUNDS)
 
 EMBEDDED = ("--hash-max-listpack-value", "1024")  # as the embedded server is started

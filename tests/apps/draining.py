@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -53,3 +54,25 @@ def sleeps(ctx: Context) -> None:
 @fl.task
 async def pid() -> int:
     return os.getpid()
+
+
+@fl.task
+async def blocks(path: str, deaf: bool = False) -> None:
+    """Holds the event loop of its worker, and may take its signals too."""
+    if deaf:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    Path(path).touch()
+    time.sleep(600)
+
+
+@fl.task
+async def leaves(how: str) -> None:
+    """Ends the process of its worker as if all were well."""
+    if how == "exit":
+        os._exit(0)
+
+    async def end() -> None:
+        raise SystemExit(0)
+
+    await asyncio.gather(end(), asyncio.sleep(1))

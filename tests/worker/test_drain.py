@@ -1,5 +1,7 @@
 """Workers that are told to go: what runs may finish, the rest goes back as if it had never been claimed."""
 
+import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -16,7 +18,7 @@ from fairlead.store.store import Store
 from tests.apps import draining
 from tests.reading import events_of
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import Workers, Yard
 
 TARGET = "tests.apps.draining:fl"
 
@@ -55,7 +57,10 @@ async def states(store: Store) -> set[str]:
     return {worker.state for worker in (await store.stats()).workers}
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("by", SIGNALS)
 async def test_what_runs_may_finish_and_nothing_new_is_begun(
     fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
@@ -73,15 +78,17 @@ async def test_what_runs_may_finish_and_nothing_new_is_begun(
     assert (await live_store.stats()).workers == []
 
 
-async def test_ctrl_c_goes_to_every_process_of_the_terminal_and_stops_none_that_runs(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+@pytest.mark.parametrize("by", SIGNALS)
+async def test_a_signal_to_the_whole_group_stops_none_that_runs(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
+    """Ctrl-C in a terminal, systemd and `tini -g`: each process hears it, and the supervisor decides."""
     go = tmp_path / "go"
     async with yard.workers(TARGET, "--processes", "2", ready=2) as workers:
         tasks = [await draining.until_in_process.submit(str(go)), await draining.until.submit(str(go))]
         for task in tasks:
             await began(task)
-        os.killpg(workers.process.pid, signal.SIGINT)
+        os.killpg(workers.process.pid, by)
         await wait_until(lambda: drains(live_store))
         go.touch()
         assert await workers.exit_code() == 0
@@ -118,7 +125,45 @@ async def test_the_second_signal_cuts_the_grace_short(fl: Fairlead, yard: Yard, 
         await began(task)
         workers.process.send_signal(signal.SIGTERM)
         await wait_until(lambda: drains(live_store))
+        assert await keep_telling(workers) == 0
+    assert (await task.get()).status is State.QUEUED
+
+
+async def keep_telling(workers: Workers) -> int:
+    """Until it has ended: signals within a second count as one. Its exit code."""
+    while workers.process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            workers.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await workers.process.wait()
+    return workers.process.returncode
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["blocked", "deaf"])
+async def test_a_worker_whose_loop_is_blocked_is_killed_after_the_grace_and_nothing_is_charged(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, deaf: bool
+) -> None:
+    async with yard.workers(TARGET, "--grace", "0.2", "--capacity", "2") as workers:
+        other = await draining.never.submit()
+        await began(other)
+        task = await draining.blocks.submit(str(tmp_path / "blocked"), deaf)
+        await wait_until((tmp_path / "blocked").exists)
         assert await workers.end() == 0
+        assert "worker_did_not_stop" in workers.said()
+    for one in (task, other):
+        given_back = await one.get()
+        assert (given_back.status, given_back.crash_count, given_back.loss_count) == (State.QUEUED, 0, 0)
+    assert (await live_store.stats()).workers == []
+
+
+async def test_the_second_signal_kills_a_worker_whose_loop_is_blocked(
+    fl: Fairlead, yard: Yard, tmp_path: Path
+) -> None:
+    async with yard.workers(TARGET, "--grace", "600") as workers:
+        task = await draining.blocks.submit(str(tmp_path / "blocked"))
+        await wait_until((tmp_path / "blocked").exists)
+        assert await keep_telling(workers) == 0
     assert (await task.get()).status is State.QUEUED
 
 

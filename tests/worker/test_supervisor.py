@@ -56,6 +56,19 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
     assert (await live_store.stats()).workers == []
 
 
+@pytest.mark.parametrize("how", ["exit", "gathered"])
+async def test_a_process_that_ends_as_if_all_were_well_has_died_all_the_same(
+    fl: Fairlead, yard: Yard, how: str
+) -> None:
+    async with yard.workers(TARGET, "--capacity", "1") as workers:
+        task = await draining.leaves.submit(how)
+        await workers.ready(2)
+        assert (await task.get()).crash_count >= 1
+        assert "exit_code=0" in workers.said()
+        await task.cancel()
+        assert await workers.end() == 0
+
+
 @pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
 async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_takes_its_place(
     fl: Fairlead, yard: Yard, handler: Any

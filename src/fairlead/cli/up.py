@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
 from fairlead.store.store import Store
 from fairlead.worker.logs import set_up_logging
+from fairlead.worker.signals import on_stop
 from fairlead.worker.supervisor import Supervisor
 from fairlead.worker.worker import Plan
 
@@ -59,8 +59,7 @@ class Up:
         self._supervisor: Supervisor | None = None
 
     async def run(self, opened: socket.socket) -> int:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop)
+        on_stop(self._told_to_stop, self._told_to_hurry)
         host, end = self._where.host_in(self._settings), asyncio.Event()
         async with opened_store(self._settings) as store:
             await check_exposure(store, host, self._where.insecure)
@@ -72,10 +71,15 @@ class Up:
         return code
 
     def _told_to_stop(self) -> None:
-        """The worker drains; told a second time, it gives back what still runs."""
+        """The worker drains."""
         self._stop.set()
         if self._supervisor:
             self._supervisor.stop()
+
+    def _told_to_hurry(self) -> None:
+        """It gives back what still runs."""
+        if self._supervisor:
+            self._supervisor.hurry()
 
     async def _until_stopped(self, store: Store) -> int:
         if self._work.demo:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +21,7 @@ from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.services import calls_at_once, service_handlers
+from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.worker import NOT_REACHABLE, STUCK, Plan, Worker
 
 
@@ -32,10 +32,10 @@ async def work(end: socket.socket) -> int:
     app.place = Place(plan.url, plan.data, plan.namespace, plan.config, plan.key).or_else(app.place)
     settings = app.place.read_settings()
     link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
-    if await link.receive() is None:  # the supervisor has gone
+    message = await link.receive()
+    if message is None or "drain" in message:  # the supervisor has gone, or is told to stop
         return 0
     async with app, _equipped(app, settings, plan) as worker:
-        _obey_signals(worker)
         await worker.run(link)
     await link.close()
     return STUCK if worker.stuck else 0
@@ -54,25 +54,12 @@ async def _equipped(app: Fairlead, settings: Settings, plan: Plan) -> AsyncItera
         yield Worker(app.door, handlers, options=room, supervised=True)
 
 
-def _obey_signals(worker: Worker) -> None:
-    asked = False
-
-    def drain() -> None:
-        nonlocal asked
-        worker.drain(0 if asked else None)
-        asked = True
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, drain)
-
-
 def main() -> None:
     fd, parent = (int(argument) for argument in sys.argv[1:3])
     if sys.platform == "linux" and not die_with(parent):
         return
     set_up_logging()
-    # Ctrl-C goes to every process of the terminal: the supervisor hears it too and says what to do. Not by a
-    # handler that does nothing: uvloop may hear a SIGTERM twice that comes while it deals with a SIGINT.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
     runner = asyncio.Runner(loop_factory=_loop_factory())

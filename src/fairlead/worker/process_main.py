@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import queue
-import signal
 import socket
 import sys
 import threading
@@ -22,6 +21,7 @@ from fairlead.worker.handler import Handler
 from fairlead.worker.loading import load_handler
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.outcome import bad_result, failed
+from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.threads import raise_in
 
 
@@ -123,7 +123,7 @@ def main() -> None:
     if sys.platform == "linux" and not die_with(parent):
         return
     set_up_logging()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole terminal: the worker decides
+    leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
     room = Room(end)

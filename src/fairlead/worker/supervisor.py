@@ -6,6 +6,7 @@ The supervisor imports none of the user's code, so nothing a handler does can ho
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSet
 from fairlead.store.reports import Failed, Grant
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import Pulse
+from fairlead.worker.signals import on_stop
 from fairlead.worker.worker import NOT_REACHABLE, STOP_SECONDS, Plan
 
 LOOK_SECONDS = 0.1
@@ -32,6 +34,7 @@ LONGEST_PAUSE = 10.0
 AWAY_PAUSE = 1.0  # seconds, when it was the store that could not be reached
 EXCUSES = 10  # times that a task is not charged with the death of its worker
 GOODBYE_SECONDS = 0.2  # to read what a dead worker still said
+KILL_SECONDS = 1.5  # after its grace, for a worker to give back what it runs and go
 
 log = logging.getLogger("fairlead.worker")
 
@@ -45,6 +48,9 @@ class Child:
         self.process = process
         self._link = link
         self._excused = excused  # how often each task was not charged with the death of its worker
+        self._killing: asyncio.TimerHandle | None = None
+        self._killed_at = math.inf
+        self._cut_short = False  # it was killed because it did not stop in its time
 
     @classmethod
     async def start(cls, plan: Plan, excused: Counter[str]) -> "Child":
@@ -95,8 +101,15 @@ class Child:
     async def close(self) -> int:
         """Its exit code."""
         code = await self.process.wait()
+        if self._killing:
+            self._killing.cancel()
         await self._link.close()
         return code
+
+    @property
+    def has_drained(self) -> bool:
+        """It ended because it was told to. Any other end is a death, whatever its exit code."""
+        return self.pulse is not None and self.pulse.left_over is not None
 
     def moves(self) -> bool:
         """Not stopped (SIGSTOP), not ended: a worker that does not move is not vouched for."""
@@ -106,11 +119,23 @@ class Child:
         except ChildProcessError:
             return False
 
-    def terminate(self) -> None:
-        # not process.terminate: of one that has just ended it takes the exit code from whoever waits for it
+    def drain(self, grace: float) -> None:
+        """It is told to stop; one that cannot hear it, because a handler blocks its loop, is killed then."""
+        self._link.send({"drain": grace})
+        end = monotonic() + grace + KILL_SECONDS
+        if end < self._killed_at:
+            if self._killing:
+                self._killing.cancel()
+            self._killed_at = end
+            self._killing = asyncio.get_running_loop().call_later(grace + KILL_SECONDS, self._cut)
+
+    def _cut(self) -> None:
+        # not process.kill: of one that has just ended it takes the exit code from whoever waits for it
         with contextlib.suppress(ProcessLookupError):
             if self.process.returncode is None:
-                os.kill(self.process.pid, signal.SIGTERM)
+                log.error("worker_did_not_stop pid=%d killed", self.process.pid)
+                self._cut_short = True
+                os.kill(self.process.pid, signal.SIGKILL)
 
     async def _guard(self, pulse: Pulse) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
@@ -135,8 +160,12 @@ class Child:
         if pulse.worker is None:
             return
         with contextlib.suppress(FairleadError):  # then the leases end by themselves
+            if pulse.left_over is None and self._cut_short:
+                await self._give_back(door, pulse.worker)
+                return
             if pulse.left_over is None:
-                log.error("worker_died worker=%s pid=%d", pulse.worker, self.process.pid)
+                code = self.process.returncode
+                log.error("worker_died worker=%s pid=%d exit_code=%s", pulse.worker, self.process.pid, code)
                 await self._excuse(door, pulse.worker, pulse.apart)
                 await door.expire(pulse.worker)
                 return
@@ -151,6 +180,12 @@ class Child:
                 await door.workers.leave(pulse.worker)
             except InvalidInput:  # it left without knowing of some it held: an answer never reached it
                 await door.expire(pulse.worker)
+
+    async def _give_back(self, door: Door, worker: str) -> None:
+        """It was stopped by us: none of its tasks is charged with that."""
+        held = await door.workers.heartbeat(worker, draining=True)
+        await door.release(worker, *(Grant(task_id) for task_id in (*held.leases, *held.stopping)))
+        await door.expire(worker)
 
     async def _excuse(self, door: Door, worker: str, apart: list[tuple[str, int]]) -> None:
         """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
@@ -172,14 +207,14 @@ class Supervisor:
         self._door: Door | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
+        self._grace = 0.0  # of those that are told to stop
         self._worked = False
         self._exit_code = 0
 
     async def run(self, *, obey_signals: bool = True) -> int:
         """Until it is told to stop, or all have been drained; the exit code of the command."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT) if obey_signals else ():
-            loop.add_signal_handler(number, self.stop)
+        if obey_signals:
+            on_stop(self.stop, self.hurry)
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             first = group.create_task(self._keep(stack))
             while not (first.done() or self._has_worked()):
@@ -189,18 +224,26 @@ class Supervisor:
         return self._exit_code
 
     def stop(self) -> None:
-        """The children drain; the second time they cut it short."""
+        """The children drain."""
+        self._end(self._plan.options.grace)
+
+    def hurry(self) -> None:
+        """They give back at once what they still run."""
+        self._end(0)
+
+    def _end(self, grace: float) -> None:
         self._stopping.set()
+        self._grace = grace
         for child in self._children:
-            child.terminate()
+            child.drain(grace)
 
     async def _keep(self, stack: AsyncExitStack) -> None:
         """One place among the processes: whoever dies in it is replaced."""
         pause = 0.0
         while not self._stopping.is_set():
             born = monotonic()
-            code = await self._one_life(stack)
-            if code == 0 or self._stopping.is_set():
+            code, drained = await self._one_life(stack)
+            if self._stopping.is_set() or (drained and code == 0):
                 return
             away = code == NOT_REACHABLE
             if not self._has_worked() and not (away and await self._reopened()):
@@ -216,16 +259,17 @@ class Supervisor:
                 async with asyncio.timeout(pause):
                     await self._stopping.wait()
 
-    async def _one_life(self, stack: AsyncExitStack) -> int:
+    async def _one_life(self, stack: AsyncExitStack) -> tuple[int, bool]:
+        """Its exit code, and whether it was drained."""
         child = await Child.start(self._plan, self._excused)
         self._children.add(child)
         if self._stopping.is_set():  # told to stop while it was being started
-            child.terminate()
+            child.drain(self._grace)
         try:
             if settings := await child.settings():
                 await child.live(await self._open(stack, settings))
             self._has_worked()
-            return await child.close()
+            return await child.close(), child.has_drained
         finally:
             self._children.discard(child)
 

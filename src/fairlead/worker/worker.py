@@ -27,6 +27,7 @@ from fairlead.worker.ticker import Ticker
 
 NET_SECONDS = 5.0  # a wake-up call may be lost, or meet a worker that dies: look at least this often
 STOP_SECONDS = 5.0  # between asking a handler to stop and giving it up
+GIVE_UP_SECONDS = 1.0  # the same when the worker drains and its grace is over
 ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been read and learned
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
 GRACE_SECONDS = 30.0
@@ -89,6 +90,7 @@ class Worker:
         self._link: Link | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
+        self._drained = asyncio.Event()
         self.ready = asyncio.Event()  # it has registered
         self.stuck = False  # it ends because of a handler that cannot be stopped
 
@@ -111,15 +113,19 @@ class Worker:
     async def run(self, link: Link) -> None:
         """Until it is drained. `link` leads to the pulse."""
         self._link = link
-        await self._claimer.insist(self.register)
+        listening = self._loop.create_task(self._listen())
+        if not await self._registered():
+            listening.cancel()
+            link.send({"bye": []})
+            return
         seconds = self._door.settings.worker.heartbeat_seconds
         link.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
         log.info("worker_started worker=%s capacity=%d", self.id, self._capacity)
-        duties = [self._wait_for_calls(), self._listen(), self._watch()]
+        duties = [self._wait_for_calls(), self._watch()]
         if self._crons:
             duties.append(Ticker(self._door, self._crons).run())
-        background = [self._loop.create_task(duty) for duty in duties]
+        background = [listening, *(self._loop.create_task(duty) for duty in duties)]
         work = self._loop.create_task(self._claimer.work())
         try:
             await asyncio.wait([work, *background], return_when=asyncio.FIRST_COMPLETED)
@@ -132,8 +138,21 @@ class Worker:
             await asyncio.gather(work, *background, return_exceptions=True)
             await self._leave()
 
+    async def _registered(self) -> bool:
+        """False: it was told to go before the store had answered."""
+        registering = self._loop.create_task(self._claimer.insist(self.register))
+        drained = self._loop.create_task(self._drained.wait())
+        await asyncio.wait({registering, drained}, return_when=asyncio.FIRST_COMPLETED)
+        drained.cancel()
+        if registering.done():
+            registering.result()
+            return True
+        registering.cancel()
+        return False
+
     def drain(self, grace: float | None = None) -> None:
         """No new claims; what runs gets `grace` seconds, then it is given back. Again: the shorter counts."""
+        self._drained.set()
         self._claimer.close()
         if self._link:
             self._link.send({"draining": True})
@@ -147,7 +166,7 @@ class Worker:
     def _give_back(self) -> None:
         for run in self._claimer.running.values():
             run.stop(Stop.DRAINED)
-        self._loop.call_later(STOP_SECONDS, self._claimer.give_up)
+        self._loop.call_later(GIVE_UP_SECONDS, self._claimer.give_up)
 
     async def _wait_for_calls(self) -> None:
         """The store calls a worker that waits: there is something to claim, or a task was cancelled."""
@@ -173,7 +192,9 @@ class Worker:
         """What the pulse learned."""
         assert self._link
         async for message in self._link:
-            if "unknown" in message:
+            if "drain" in message:
+                self.drain(message["drain"])
+            elif "unknown" in message:
                 await self._claimer.insist(self.register)
                 self._claimer.look()
             else:
