@@ -247,6 +247,20 @@ async def test_limits_that_begin_to_overlap_make_a_hold_for_who_waits_already(sh
     assert await shop.holds() == {"a": sub, "b": None, "c": sub}
 
 
+async def test_limits_of_a_task_whose_wait_was_over_before_anybody_looked_overlap_too(shop: Shop) -> None:
+    """Whether a limit came alone must not depend on how soon a delay that is over is noticed."""
+    await shop.submit("pair0", BOTH)
+    await shop.claim()
+    await shop.submit("pair1", BOTH)
+    for limit in "ab":
+        late = new(limit, limits={limit: 1}, delay_seconds=1, max_wait_seconds=1)
+        await shop.store.submit_one(late)
+    shop.clock.pass_seconds(60)
+    assert await shop.claim() == [], "their delay and their wait end in one act"
+    sub = "1n:pair1;|a=1,b=1"
+    assert await shop.holds() == {"a": sub, "b": sub}
+
+
 # Limits that lie in each other
 
 

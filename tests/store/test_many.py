@@ -181,6 +181,22 @@ async def test_what_an_id_that_was_used_again_holds_is_its_own(store: Store, clo
     await store.limits.release_known("limit298", "again")
 
 
+async def test_what_a_task_that_was_submitted_again_holds_is_its_own(store: Store, clock: Clock) -> None:
+    for n in range(300):
+        await store.limits.set(f"limit{n:03}", Slots(limit=1))
+    (lost,) = await started(store, 1, limits={"limit299": 1})
+    await raw(store).delete(store.connection.keys.key("task", lost.task_id))
+    clock.pass_seconds(60)
+    assert await store.expire() == 1
+    await store.submit(new(task_id=lost.task_id, limits={"limit298": 1}))
+    await store.workers.register("other")
+    assert (await claim_one(store, "other")).task_id == lost.task_id
+    while await store.promote() >= 128:
+        pass
+    assert [(await store.limits.get(name)).active for name in ("limit298", "limit299")] == [1, 0]
+    assert await is_whole(store, clock, lost.task_id)
+
+
 # Routes and their audiences
 
 

@@ -27,8 +27,9 @@ local function leased_again(holder)
 end
 
 local function needs(record, limit)
-  if get(record, "limit") == limit then return true end -- a lease without a task
-  for _, need in ipairs(limits.needs(get(record, "limits") or "")) do
+  local facts = record.known.facts
+  if not facts then return get(record, "limit") == limit end -- a lease without a task
+  for _, need in ipairs(limits.needs(facts.limits or "")) do
     if need.name == limit then return true end
   end
   return false

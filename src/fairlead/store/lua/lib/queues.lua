@@ -106,6 +106,7 @@ end
 local function settle_sub(sub, how)
   local head, tag = first(subs.queue(sub))
   local home = get(hash(keys.home), sub)
+  if not home then overlap.remember(sub) end -- even if all that came to it have left in this very act
   if not head then
     if home then
       lots.remove(sub)
@@ -119,7 +120,6 @@ local function settle_sub(sub, how)
   if home and names.seq_of(home) == seq and how ~= "move" then return end
   if not home then
     add(ordered(keys.subs(subs.route(sub))), sub, 0)
-    overlap.remember(sub)
     count_sub_queue(sub, 1)
   end
   lots.place(sub, seq, tag, limits.blocking(sub))
