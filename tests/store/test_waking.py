@@ -414,6 +414,22 @@ async def test_a_type_that_goes_on_wakes_one_per_task(live_store: Store) -> None
     assert await calls(live_store, "w1", "w2", "w3") == 1
 
 
+async def test_a_call_for_what_is_paused_meanwhile_is_passed_on_to_one_who_can_start_something(
+    live_store: Store,
+) -> None:
+    """Both wait for the same limit; whichever lot the freed unit is promised to, `chat` starts."""
+    await live_store.limits.set("gpu", Slots(limit=0))
+    await idle(live_store, "renders", task_types=["render"])
+    await idle(live_store, "chats", task_types=["chat"])
+    for kind in ("render", "chat"):
+        await live_store.submit(*(new(task_type=kind, limits={"gpu": 1}) for _ in range(2)))
+    await live_store.pause_type("render", True)
+    await live_store.limits.set("gpu", Slots(limit=1))
+    if await calls(live_store, "renders"):
+        assert (await live_store.claim("renders", idle=True)).tasks == []
+    assert await calls(live_store, "chats")
+
+
 async def test_a_hold_that_ends_wakes_one_who_was_held_back(store: Store, clock: Clock) -> None:
     await store.limits.set("a", Slots(limit=1))
     await store.limits.set("b", Slots(limit=1))

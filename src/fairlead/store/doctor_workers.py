@@ -59,12 +59,16 @@ def _serves(profile: str, route: str) -> bool:
 
 
 def nobody_idles(s: Snapshot) -> Iterator[Breach]:
-    """S4: nobody who could run it is idle while a head can start, unless a call is on its way."""
+    """S4: nobody who could run it is idle while a head can start, unless a call is on its way.
+
+    To whomever: a worker that was called and leaves something behind that others can run calls one of them.
+    """
     if s.torn:
         return
     idle = {line[:-1] for line in s.hash("idle") if line.endswith("o")}
     workers = s.hashes.get("worker", {}).values()
-    called = {w.get("profile") for w in workers if "called" in w and s.now - number(w, "called") <= CALL_MS}
+    if any("called" in w and s.now - number(w, "called") <= CALL_MS for w in workers):
+        return
     live = {
         w.get("profile")
         for w in workers
@@ -74,7 +78,7 @@ def nobody_idles(s: Snapshot) -> Iterator[Breach]:
         return
     for sub in s.queues:
         audience = s.hash("audiences").get(s.hash("routes").get(names.route_of(sub), ""), "").split(",")
-        if idle & live & set(audience) and not called & set(audience) and _can_start(s, sub):
+        if idle & live & set(audience) and _can_start(s, sub):
             yield Breach(
                 "S4", f"sub-queue {sub} can start, but workers that serve it are idle", f"idle {sub}"
             )
