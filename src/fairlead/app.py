@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from fairlead.checks import check_name, check_seconds
+from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
 from fairlead.door import Door
@@ -116,7 +116,9 @@ class Fairlead:
             count, period = parse_rate(rate)
         except ValueError as problem:
             raise InvalidInput("rate", str(problem)) from None
-        self.limits[name] = Rate(count=count, period_seconds=period, burst=burst or count)
+        if burst is not None:
+            check_units("burst", burst)
+        self.limits[name] = Rate(count=count, period_seconds=period, burst=count if burst is None else burst)
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...

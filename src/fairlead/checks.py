@@ -94,9 +94,9 @@ def check_units(field_name: str, units: object) -> None:
         raise InvalidInput(field_name, f"is not a whole number from 1 to {MOST_UNITS}")
 
 
-def check_whole(field_name: str, value: object, most: int) -> None:
-    if not _is_whole(value) or not 0 <= value <= most:  # type: ignore[operator]
-        raise InvalidInput(field_name, f"is not a whole number from 0 to {most}")
+def check_whole(field_name: str, value: object, most: int, *, least: int = 0) -> None:
+    if not _is_whole(value) or not least <= value <= most:  # type: ignore[operator]
+        raise InvalidInput(field_name, f"is not a whole number from {least} to {most}")
 
 
 def check_fraction(field_name: str, value: object) -> None:

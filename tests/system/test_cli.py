@@ -73,6 +73,27 @@ def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Serve
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("worker", "tasks:fl", "--capacity", "0"), "capacity: is not a whole number from 1 to"),
+        (("worker", "tasks:fl", "--reserve", "-1"), "reserve: is not a whole number from 0 to"),
+        (("worker", "tasks:fl", "--processes", "0"), "--processes: is not a whole number from 1 to"),
+        (("worker", "tasks:fl", "--grace", "nan"), "grace: is not a number of seconds"),
+        (("up", "--app", "tasks:fl", "--processes", "0"), "--processes: is not a whole number from 1 to"),
+        (("server", "--host", "0.0.0.0", "--processes", "0"), "--processes: is not a whole number from 1 to"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_number_that_means_nothing_is_refused_with_a_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = fairlead(*arguments, home=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"fairlead: {words}")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (("up", "--engine", "redis://127.0.0.1:1", "--port", "0"), 3, "did not answer"),

@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
+from fairlead import Fairlead
 from fairlead.cli.limit import wanted_limit
 from fairlead.cli.output import printable
 from fairlead.cli.submit import given_limits, given_parameters
@@ -77,3 +78,8 @@ def test_every_state_can_be_asked_for() -> None:
 
 def test_what_would_move_the_cursor_is_written_out() -> None:
     assert printable("red \x1b[31m\r\n\x9b ä €") == "red \\x1b[31m\\r\\n\\x9b ä €"
+
+
+def test_a_burst_of_nothing_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(InvalidInput, match="burst"):
+        Fairlead().limit("api", rate="10/s", burst=0)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fairlead.door import Door
     from fairlead.store.store import Store
 
+MOST_PROCESSES = 1_000
+
 Output = Annotated[Literal["table", "json"], Parameter(help="How to print the answer.")]
 
 

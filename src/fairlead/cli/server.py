@@ -12,7 +12,8 @@ from cyclopts import Parameter
 
 from fairlead.api.processes import keep_processes
 from fairlead.api.serving import address_of, check_exposure, listen, loop_factory, serve
-from fairlead.cli.options import StoreOptions
+from fairlead.checks import check_whole
+from fairlead.cli.options import MOST_PROCESSES, StoreOptions
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.store.opening import opened_store
@@ -46,6 +47,7 @@ def server(
 ) -> None:
     """Serve the gateway over HTTP until SIGTERM or Ctrl-C."""
     where = where or ListenOptions()
+    check_whole("--processes", processes, MOST_PROCESSES, least=1)
     settings, _ = (options or StoreOptions()).read_settings()
     set_up_logging()
     if inherited is None:
@@ -56,17 +58,20 @@ def server(
         if sys.platform == "linux" and not die_with(parent):
             return
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(settings, where, opened, 0 if inherited else processes))
+        runner.run(_serve(settings, where, opened, None if inherited else processes))
 
 
-async def _serve(settings: Settings, where: ListenOptions, opened: socket.socket, processes: int) -> None:
+async def _serve(
+    settings: Settings, where: ListenOptions, opened: socket.socket, processes: int | None
+) -> None:
+    """`processes`: None: this is one of several, and the first has said where it listens."""
     stop = stop_on_signal()
     host = where.host_in(settings)
     async with opened_store(settings) as store:
+        await check_exposure(store, host, where.insecure)
         if processes:
-            await check_exposure(store, host, where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
-        if processes > 1:
+        if processes and processes > 1:
             command = [sys.executable, "-m", "fairlead.cli", *sys.argv[1:]]
             command += ["--inherited", str(opened.fileno()), str(os.getpid())]
             await keep_processes(command, opened, processes, stop)

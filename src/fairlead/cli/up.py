@@ -12,8 +12,9 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
+from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
-from fairlead.cli.options import StoreOptions
+from fairlead.cli.options import MOST_PROCESSES, StoreOptions
 from fairlead.cli.server import ListenOptions
 from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
@@ -42,11 +43,13 @@ def up(
 ) -> int:
     """Start the engine (or connect to the one given) and serve it over HTTP until Ctrl-C."""
     where, options = where or ListenOptions(), options or StoreOptions()
+    work = work or Work()
+    check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
     settings, _ = options.read_settings()
     set_up_logging()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(Up(settings, where, work or Work(), options.config).run(opened))
+        return runner.run(Up(settings, where, work, options.config).run(opened))
 
 
 class Up:

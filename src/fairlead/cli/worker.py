@@ -5,7 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead.cli.options import DoorOptions
+from fairlead.checks import check_whole
+from fairlead.cli.options import MOST_PROCESSES, DoorOptions
 from fairlead.errors import InvalidInput
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.supervisor import Supervisor
@@ -35,6 +36,7 @@ def worker(
     """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
     if bool(target) == services:
         raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
+    check_whole("--processes", processes, MOST_PROCESSES, least=1)
     where = options or DoorOptions()
     where.client_settings()  # what is wrong with them is said once, not by every process
     set_up_logging()

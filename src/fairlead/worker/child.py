@@ -47,9 +47,8 @@ async def _equipped(app: Fairlead, settings: Settings, plan: Plan) -> AsyncItera
         yield Worker(app.door, app.handlers, app.crons, plan.options, supervised=True)
         return
     services, options = services_of(settings), plan.options
-    room = replace(
-        options, capacity=options.capacity or calls_at_once(services), reserve=options.reserve or 0
-    )
+    capacity = calls_at_once(services) if options.capacity is None else options.capacity
+    room = replace(options, capacity=capacity, reserve=options.reserve or 0)
     async with service_handlers(services) as handlers:
         yield Worker(app.door, handlers, options=room, supervised=True)
 

@@ -13,6 +13,7 @@ from typing import Any
 import uuid_utils
 
 from fairlead import __version__
+from fairlead.checks import check_seconds, check_whole
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.door import Door
@@ -31,6 +32,7 @@ GIVE_UP_SECONDS = 1.0  # the same when the worker drains and its grace is over
 ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been read and learned
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
 GRACE_SECONDS = 30.0
+MOST_CAPACITY = 100_000
 NOT_REACHABLE, STUCK = 3, 4  # exit codes of a worker process: no store; a handler that nothing stops
 
 log = logging.getLogger("fairlead.worker")
@@ -45,6 +47,13 @@ class WorkerOptions:
     capabilities: tuple[str, ...] = ()
     name: str = ""
     grace: float = GRACE_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.capacity is not None:
+            check_whole("capacity", self.capacity, MOST_CAPACITY, least=1)
+        if self.reserve is not None:
+            check_whole("reserve", self.reserve, MOST_CAPACITY)
+        check_seconds("grace", self.grace, zero=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +89,7 @@ class Worker:
         self._options = options or WorkerOptions()
         self._supervised = supervised
         settings = door.settings.worker
-        self._capacity = self._options.capacity or settings.capacity
+        self._capacity = settings.capacity if self._options.capacity is None else self._options.capacity
         self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
         self._name = self._options.name or re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:80]
         self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
