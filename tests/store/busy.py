@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from fairlead.store import snapshot
-from fairlead.store.connection import Connection, pack, unpack_records
+from fairlead.store.connection import Connection, pack
 from fairlead.store.doctor import Breach, examine
 
 START = 1_000_000_000
@@ -41,7 +41,7 @@ def task(name: str, **wishes: Any) -> dict[str, Any]:
 
 async def claim(connection: Connection, now: int | str) -> list[str]:
     answer = await connection.run("claim", "w", 20, LEASE, 0, "", "", "", now)
-    return [task_id for task_id, _ in unpack_records(answer[2])]
+    return [row["id"] for row in answer["tasks"]]
 
 
 async def fill(fresh: Connection) -> None:

@@ -96,6 +96,7 @@ def edited(entry: Fields, *, mended: bool = False) -> None:
         (lambda entries: edited(entries[4]), "entry 5 was edited"),
         (lambda entries: edited(entries[2], mended=True), "entry 4 does not follow entry 3"),
         (lambda entries: entries[2].update({b"hash": b"0" * 64}), "entry 3 was edited"),
+        (lambda entries: entries[4].update({b"hash": b"\xff"}), "entry 5 was edited"),
         (lambda entries: entries.pop(2), "entry 4 does not follow entry 2"),
         (lambda entries: entries.pop(0), "the entries before 2 were taken out"),
         (lambda entries: entries.pop(), "the entries after 4 were taken out"),
@@ -116,6 +117,21 @@ async def test_what_was_changed_is_found(
     assert any(words.startswith(problem) for words in found), found
     breaches = await examine(store.connection, now_ms=clock.now)
     assert [breach.invariant for breach in breaches] == ["A1"] * len(found)
+    await wipe(store)
+
+
+async def test_after_a_hash_that_is_no_text_entries_are_still_written_and_follow_each_other(
+    store: Store,
+) -> None:
+    await record(store)
+    await rewrite(store, lambda entries: entries[0].update({b"hash": b"\xff"}))
+    second, third = await record(store), await record(store)
+    assert (second.seq, third.seq, third.previous) == (2, 3, second.hash)
+    found = await store.audit.verify()
+    assert [words.partition(":")[0] for words in found] == [
+        "entry 1 was edited",
+        "entry 2 does not follow entry 1",
+    ]
     await wipe(store)
 
 

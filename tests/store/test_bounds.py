@@ -9,6 +9,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.states import State
+from fairlead.store.connection import Answer, unpack_answer
 from fairlead.store.reports import Completed, Failed, Grant, Progress, Submitted
 from fairlead.store.scripts import edition
 from fairlead.store.store import Store
@@ -41,8 +42,8 @@ class Watched:
     def arguments(self, act: str) -> list[Sequence[Any]]:
         return [arguments for name, arguments, _ in self.acts if name == act]
 
-    def answers(self, act: str) -> list[Any]:
-        return [answer for name, _, answer in self.acts if name == act]
+    def answers(self, act: str) -> list[Answer]:
+        return [unpack_answer(answer) for name, _, answer in self.acts if name == act]
 
     def sizes(self, act: str, argument: int) -> list[int]:
         """How many items each act brought."""
@@ -80,7 +81,7 @@ async def test_a_heartbeat_for_all_that_a_worker_holds_goes_page_by_page(store: 
     watched = Watched(store)
     clock.pass_seconds(5)
     beat = await store.workers.heartbeat("w", lease_ms=20_000)
-    pages = [len(answer[2]) for answer in watched.answers("heartbeat")]
+    pages = [len(answer["rows"]) for answer in watched.answers("heartbeat")]
     assert len(pages) >= 4
     assert max(pages) < 300, "a page may be a little larger, as the server's cursor has it"
     others = {task.task_id for task in tasks} - {tasks[7].task_id}
@@ -103,7 +104,7 @@ async def test_what_a_dead_worker_held_is_ended_128_at_a_time(store: Store) -> N
     tasks = await holding(store, 300)
     watched = Watched(store)
     assert await store.expire("w") == 300
-    assert [answer[1] for answer in watched.answers("expire")] == [128, 128, 44]
+    assert [answer["ended"] for answer in watched.answers("expire")] == [128, 128, 44]
     statuses = {(await store.get(task.task_id)).status for task in tasks}
     assert statuses == {State.QUEUED}
     with pytest.raises(errors.UnknownWorker):
@@ -281,7 +282,7 @@ async def test_a_claim_gives_tasks_with_about_200_limits_and_says_that_there_is_
     assert await claim_all(store, 60) == ([25, 25, 10], [True, True, False])
     watched = Watched(store)
     assert await store.expire("w") == 60
-    assert [answer[1] for answer in watched.answers("expire")] == [25, 25, 10]
+    assert [answer["ended"] for answer in watched.answers("expire")] == [25, 25, 10]
 
 
 async def test_a_claim_gives_less_when_time_has_moved_much_in_the_same_act(
@@ -361,7 +362,7 @@ async def test_keys_are_read_page_by_page(store: Store) -> None:
     ]
     watched = Watched(store)
     assert [key.id for key in await store.api_keys.all()] == ids[::-1]
-    assert max(len(answer[2]) for answer in watched.answers("show_keys")) < 300
+    assert max(len(answer["keys"]) for answer in watched.answers("show_keys")) < 300
 
 
 async def test_kept_output_is_read_a_megabyte_at_a_time(store: Store) -> None:
@@ -372,4 +373,4 @@ async def test_kept_output_is_read_a_megabyte_at_a_time(store: Store) -> None:
     watched = Watched(store)
     assert [output.seq for output in await store.outputs(task.task_id)] == list(range(1, 41))
     assert [output.seq for output in await store.outputs(task.task_id, 3, most=30)] == list(range(4, 34))
-    assert max(sum(map(len, answer[1])) for answer in watched.answers("outputs")) < 1.5 * MOST_BYTES
+    assert max(sum(map(len, answer["chunks"])) for answer in watched.answers("outputs")) < 1.5 * MOST_BYTES

@@ -439,7 +439,7 @@ class Play:
         wish = (*self.asked[lease_id], 20_000, lease_id, "")
         line = (int(lease_id[-1]) % 3, f"u{lease_id[-1]}", 1)
         answer = await self.store.connection.run("acquire", *wish, wait_ms, *line, self.clock())
-        if answer[0] not in (b"ok", b"waiting"):
+        if answer["answer"] not in ("ok", "waiting"):
             del self.asked[lease_id]
 
     async def ask_again(self) -> None:

@@ -2,28 +2,16 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import fairlead.store
 from fairlead.store.keys import ALL, key_functions
 from fairlead.store.scripts import act, edition, function_of, libraries, library, names, read_header, script
+from tests.headers import LUA, header, names_in_header, source
 
-LUA = Path(fairlead.store.__file__).parent / "lua"
 FILES = [*names(), *(f"lib/{name}" for name in libraries())]
 FLAGS = {"allow-oom", "no-writes"}
 PURPOSE = r"-- [A-Z].*(\n-- .*)*[.:]\n"  # a sentence or two
-
-
-@cache
-def source(name: str) -> str:
-    return (LUA / f"{name}.lua").read_text()
-
-
-@cache
-def header(name: str) -> dict[str, tuple[str, ...]]:
-    return read_header(source(name))
 
 
 @cache
@@ -32,15 +20,30 @@ def body(name: str) -> str:
     return re.sub(r"--[^\n]*", "", source(name))
 
 
+def replies(name: str) -> list[str]:
+    """The maps that a file answers with, as they are written there."""
+    text, found = body(name), []
+    for match in re.finditer(r"\{\s*answer = ", text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        found.append(text[match.start() : end])
+    return found
+
+
 def words_answered(name: str) -> set[str]:
-    """The first words of the answers an act gives, itself or by `refused`, which it asks about a report."""
-    text = body(name)
-    words = set(re.findall(r'return \{"(\w+)"', text))
-    words |= set(re.findall(r'answers\[i\] = (?:[^{\n]*)\{"(\w+)"', text))
-    if "endings.refused(" in text:
+    """The words an act answers with, itself or by `refused`, which it asks about a report."""
+    words = {word for reply in replies(name) for word in re.findall(r'answer = [^,}]*"(\w+)"', reply)}
+    if "endings.refused(" in body(name):
         refused = source("lib/endings").partition("function endings.refused(")[2].partition("\nend")[0]
         words |= set(re.findall(r'"(\w+)"(?= end|\n| or nil)', refused))
     return words
+
+
+def names_answered(name: str) -> set[str]:
+    """The keys of the maps it answers with, but for `answer`, which all of them have."""
+    return {key for reply in replies(name) for key in re.findall(r"(?<![\w.])(\w+) = ", reply)} - {"answer"}
 
 
 # The loader
@@ -124,8 +127,26 @@ def test_the_clock_is_the_last_argument_of_every_act_that_tells_the_time(name: s
 
 @pytest.mark.parametrize("name", names())
 def test_the_header_lists_every_word_it_answers(name: str) -> None:
-    known = set(header(name)["RETURNS"])
-    assert sorted(words_answered(name) - known) == []
+    assert words_answered(name), "it answers with no map"
+    assert sorted(words_answered(name) - names_in_header(name)) == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_header_lists_every_name_in_its_answer(name: str) -> None:
+    assert sorted(names_answered(name) - names_in_header(name)) == []
+
+
+@pytest.mark.parametrize("name", ["submit", "tick"])
+def test_the_header_of_an_act_that_submits_lists_every_name_that_submitting_answers_with(name: str) -> None:
+    for library_of in ("lib/submits", "lib/admission", "lib/types"):
+        assert words_answered(library_of)
+        assert words_answered(library_of) | names_answered(library_of) <= names_in_header(name)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_answer_is_a_list_of_words(file: str) -> None:
+    """Whoever reads it would have to know their order."""
+    assert re.findall(r'return \{"\w+"', body(file)) == []
 
 
 # Every file

@@ -7,12 +7,12 @@ import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from fairlead import errors
 from fairlead.checks import check_seconds, check_short
 from fairlead.settings import Rate
-from fairlead.store.connection import Connection, fields, pack, text
+from fairlead.store.connection import Connection, pack
 from fairlead.store.limits import Runs, limit_arguments
 from fairlead.store.listening import Listener
 from fairlead.store.reports import expect_ok
@@ -115,9 +115,9 @@ class ApiKeys:
             key_id, secret = _new_id(), secrets.token_urlsafe(32)
             words = (key_id, digest_of(secret), *arguments, self._store.clock())
             answer = await self._store.connection.run(act, *words)
-            if text(answer[0]) != "taken":  # one of 36^8 ids: the next one is free
-                _, now, flat = expect_ok(answer)
-                return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, fields(flat), int(now)))
+            if answer["answer"] != "taken":  # one of 36^8 ids: the next one is free
+                made = expect_ok(answer)
+                return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, made["fields"], made["now"]))
 
     async def revoke(self, key_id: str) -> None:
         """Ends it, at once."""
@@ -128,18 +128,17 @@ class ApiKeys:
         found: dict[str, tuple[float, ApiKey]] = {}  # a key may be on two pages
         cursor = ""
         while cursor != "0":
-            _, now, rows, cursor = await self._store.run("show_keys", "", cursor or 0)
-            for row in rows:
-                key_id = text(row[0])
-                found[key_id] = float(row[2]), _api_key(key_id, fields(row[1]), int(now))
-            cursor = text(cursor)
+            answer = await self._store.run("show_keys", "", cursor or 0)
+            for row in answer["keys"]:
+                found[row["id"]] = row["ends"], _api_key(row["id"], row["fields"], answer["now"])
+            cursor = answer["cursor"]
         return [key for _, key in sorted(found.values(), key=lambda pair: (pair[0], pair[1].id))]
 
     async def get(self, key_id: str) -> ApiKey:
-        _, now, rows, _ = await self._store.run("show_keys", _known_form(key_id), 0)
-        if not rows:
+        answer = await self._store.run("show_keys", _known_form(key_id), 0)
+        if not answer["keys"]:
             raise errors.UnknownKey()
-        return _api_key(key_id, fields(rows[0][1]), int(now))
+        return _api_key(key_id, answer["keys"][0]["fields"], answer["now"])
 
     async def any(self) -> bool:
         """Whether there was ever a key: once there was, one is asked for, even when all have ended."""
@@ -160,11 +159,11 @@ class ApiKeys:
         if not parts:
             return None
         key_id, secret = parts.groups()
-        _, now, rows, _ = await self._store.run("show_keys", key_id, 0)
-        facts = fields(rows[0][1]) if rows else {}
+        answer = await self._store.run("show_keys", key_id, 0)
+        now, facts = answer["now"], answer["keys"][0]["fields"] if answer["keys"] else {}
         if not hmac.compare_digest(facts.get("digest", NOBODY), digest_of(secret)):
             return None
-        return Seen(_api_key(key_id, facts, int(now)), int(now))
+        return Seen(_api_key(key_id, facts, now), now)
 
     async def note_use(self, key_id: str) -> None:
         await self._store.run("use_key", key_id)
@@ -174,10 +173,10 @@ class ApiKeys:
         interval, burst = (usual.interval_us, usual.burst) if usual else ("", "")
         words = (key_id, tasks, interval, burst, self._store.clock())
         answer = await self._store.connection.run("spend_key", *words)
-        if text(answer[0]) == "rate_limited":
-            raise errors.RateLimited(retry_after=int(answer[1]) / 1000)
-        if text(answer[0]) == "over_burst":
-            most = text(answer[1])
+        if answer["answer"] == "rate_limited":
+            raise errors.RateLimited(retry_after=answer["wait"] / 1000)
+        if answer["answer"] == "over_burst":
+            most = answer["burst"]
             raise errors.InvalidInput("tasks", f"{tasks} at once, this key may send at most {most}")
         expect_ok(answer)
 
@@ -219,7 +218,9 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def _api_key(key_id: str, facts: Mapping[str, str], now: int) -> ApiKey:
+def _api_key(key_id: str, facts: Mapping[str, Any], now: int) -> ApiKey:
+    """A number that was stored comes as text."""
+
     def number(name: str) -> int | None:
         return int(facts[name]) if name in facts else None
 

@@ -4,7 +4,7 @@ Who may write to the server can make the whole chain anew: keep the last hash el
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ class Audit:
         # The first answer tells what to follow; a later one, that somebody else's entry came in between. Two
         # that follow the same one would be a fork, and the chain no proof.
         while answer := await self._append(previous, digest, entry):
-            previous, seq, at = text(answer[1]), int(answer[2]), int(answer[3])
+            previous, seq, at = answer["last"], answer["seq"], answer["now"]
             facts = {"seq": seq, "at": at, "previous": previous, **said, "before": before, "after": after}
             entry = msgspec.json.encode(facts).decode()
             digest = _digest(entry)
@@ -83,7 +83,7 @@ class Audit:
         """None when it was appended."""
         words = (previous, digest, entry, self._store.clock())
         answer = await self._store.connection.run("audit", *words)
-        if text(answer[0]) == "behind":
+        if answer["answer"] == "behind":
             return answer
         expect_ok(answer)
         return None
@@ -91,7 +91,7 @@ class Audit:
     async def _written(self) -> int:
         """How many entries there ever were."""
         answer = await self._append("", "", "")
-        return int(answer[2]) - 1 if answer else 0
+        return int(answer["seq"]) - 1 if answer else 0
 
     async def _rows(self, count: int) -> Rows:
         connection = self._store.connection
@@ -100,7 +100,7 @@ class Audit:
         while len(rows) < count:
             want = min(PAGE, count - len(rows))
             reading = connection.client.xrevrange(connection.keys.key("audit"), latest, "-", want)
-            page: Answer = await connection.guard(reading)
+            page: Sequence[Any] = await connection.guard(reading)
             rows += [(_text(fields, b"entry"), _text(fields, b"hash")) for _, fields in page]
             if len(page) < want:
                 break

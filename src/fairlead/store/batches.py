@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead import errors
 from fairlead.store.api_keys import Connected
-from fairlead.store.connection import pack
+from fairlead.store.connection import Answer, pack
 from fairlead.store.reports import Submitted, expect_ok, submitted_or_error
 
 #: Of one act. An item that is larger than that alone has an act of its own.
@@ -67,11 +67,11 @@ def in_parts(items: Iterable[dict[str, Any]]) -> Iterator[list[msgspec.Raw]]:
 
 async def run_parts(
     store: Connected, items: Iterable[dict[str, Any]], call: Callable[[bytes], tuple[Any, ...]]
-) -> list[list[Any]]:
+) -> list[Answer]:
     """The rows of the answers to all items, which are sent in as many acts as it takes, in one round trip."""
     calls = [(*call(pack(part)), store.clock()) for part in in_parts(items)]
     answers, _ = await store.connection.run_together(*calls)
-    return [row for answer in answers for row in expect_ok(answer)[1]]
+    return [row for answer in answers for row in expect_ok(answer)["rows"]]
 
 
 async def submit_parts(
@@ -89,5 +89,5 @@ async def submit_parts(
         if isinstance(answer, errors.FairleadError):
             replies += [answer] * len(part)
         else:
-            replies += map(submitted_or_error, expect_ok(answer)[1])
+            replies += map(submitted_or_error, expect_ok(answer)["rows"])
     return replies

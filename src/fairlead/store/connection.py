@@ -31,10 +31,10 @@ NOT_NOW = frozenset({"LOADING", "BUSY", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", 
 ERROR_CODE = re.compile(r"""(?:^|caused error: \(['"])([A-Z]+)(?: |$)""")
 
 Argument = str | int | float | bytes
-Answer = list[Any]
+Answer = dict[str, Any]  # what an act replies: `answer` is its word, the header of the act names the rest
 
 pack = msgspec.msgpack.Encoder().encode
-unpack_records = msgspec.msgpack.Decoder(list[tuple[str, dict[str, Any]]]).decode
+unpack_answer = msgspec.msgpack.Decoder(Answer).decode
 unpack_handed = msgspec.msgpack.Decoder(tuple[int, tuple[str, dict[str, Any]]]).decode
 
 
@@ -77,8 +77,7 @@ class Connection:
         return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
-        answer: Answer = await self.guard(self._evaluate(act, arguments))
-        return answer
+        return unpack_answer(await self.guard(self._evaluate(act, arguments)))
 
     async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
         """Several acts in one round trip, in order; each is atomic, the row of them is not.
@@ -107,6 +106,8 @@ class Connection:
                 passed_over = True
             elif isinstance(answer, RedisError):
                 answers[i] = await self.refusal(answer)
+            else:
+                answers[i] = unpack_answer(answer)
         return answers, passed_over
 
     async def _run_or_refuse(self, act: str, arguments: Sequence[Argument]) -> Answer | FairleadError:
@@ -203,8 +204,3 @@ def error_code(problem: RedisError) -> str:
 
 def text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def fields(flat: Sequence[bytes | int]) -> dict[str, str]:
-    """A flat field-value list as a dict; a number that the script has just set comes as one."""
-    return {text(flat[i]): text(flat[i + 1]) for i in range(0, len(flat), 2)}

@@ -5,7 +5,7 @@ from typing import Protocol
 from fairlead import errors
 from fairlead.checks import LATEST, check_name, check_whole
 from fairlead.settings import Settings
-from fairlead.store.connection import pack, text
+from fairlead.store.connection import pack
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Submitted, submitted_or_error
 from fairlead.store.specs import spec_of
@@ -25,8 +25,8 @@ class Crons:
     async def last(self, name: str) -> tuple[int, int]:
         """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
         check_name("name", name)
-        _, last, now = await self._store.run("last_tick", name)
-        return int(last), int(now)
+        answer = await self._store.run("last_tick", name)
+        return answer["last"], answer["now"]
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
         """Submits the task and moves the cron on to `tick`; None when `previous` is no longer its last tick.
@@ -40,8 +40,8 @@ class Crons:
         if tick <= previous:
             raise errors.InvalidInput("tick", "is not after the previous one")
         spec = pack(spec_of(task, self._store.settings))
-        _, row = await self._store.run("tick", name, previous, tick, spec)
-        if text(row[0]) == "passed":
+        row = (await self._store.run("tick", name, previous, tick, spec))["row"]
+        if row["answer"] == "passed":
             return None
         answer = submitted_or_error(row)
         if isinstance(answer, errors.FairleadError):

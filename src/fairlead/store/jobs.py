@@ -15,7 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.store.api_keys import Connected
 from fairlead.store.connection import Answer, pack, text
 from fairlead.store.crons import Submits
-from fairlead.store.reports import expect_ok, submitted_or_error
+from fairlead.store.reports import expect_ok, invalid, submitted_or_error
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, priority_named, write_key
 
@@ -40,15 +40,16 @@ class Jobs:
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
         answer = await self._run("submit_job", pack(_request(job, self._store.settings)))
-        word = text(answer[0])
+        word = answer["answer"]
         if word in ("conflict", "invalid", "queue_full", "too_many_types"):
             refused = submitted_or_error(answer)
             assert isinstance(refused, errors.FairleadError)
             raise refused
         repeated = word == "exists"
-        _, job_id, status, *priority = answer if repeated else expect_ok(answer)
-        known = Priority(int(priority[0])) if priority else None
-        return SubmittedJob(text(job_id), JobStatus(text(status)), repeated, known)
+        if not repeated:
+            expect_ok(answer)
+        known = Priority(answer["priority"]) if "priority" in answer else None
+        return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known)
 
     async def known(self) -> Known:
         """The pipelines that can be run, and the types of task their steps may be."""
@@ -75,19 +76,20 @@ class Jobs:
     async def cancel(self, job_id: str) -> None:
         """Ends it, with what waits and runs of it."""
         answer = await self._run("cancel_job", check_job_id(job_id))
-        if text(answer[0]) == "already_finished":
-            raise errors.AlreadyFinished(f"The job is {text(answer[1])} already: nothing was changed.")
+        if answer["answer"] == "already_finished":
+            raise errors.AlreadyFinished(f"The job is {answer['status']} already: nothing was changed.")
         expect_ok(answer)
 
     async def resume(self, job_id: str) -> list[str]:
         """Goes on at the stage that failed; the steps of it that are done already are not run again."""
         answer = await self._run("resume_job", check_job_id(job_id))
-        word = text(answer[0])
+        word = answer["answer"]
         if word == "invalid":
-            raise errors.InvalidInput(text(answer[1]), text(answer[3]), text(answer[2]))
+            raise invalid(answer)
         if word == "not_resumable":
-            raise errors.NotResumable(_why_not(text(answer[1]), text(answer[2])))
-        return [text(step) for step in expect_ok(answer)[1]]
+            raise errors.NotResumable(_why_not(answer["status"], answer.get("error", "")))
+        done: list[str] = expect_ok(answer)["done"]
+        return done
 
     async def _run(self, act: str, argument: Any) -> Answer:
         return await self._store.connection.run(act, argument, self._store.clock())

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import uuid_utils
 
@@ -13,7 +13,7 @@ from fairlead.checks import check_ms, check_name, check_seconds, check_short, ch
 from fairlead.clock import monotonic
 from fairlead.settings import Rate, Settings, Slots
 from fairlead.store.calls import Calls
-from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, fields, pack, text
+from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack
 from fairlead.store.reports import Grant, expect_ok
 from fairlead.store.specs import account_of, weight_of
 from fairlead.task import priority_named
@@ -91,8 +91,8 @@ class Limits:
 
     async def page(self, after: str = "", count: int = 200) -> tuple[list[Limit], str]:
         """Limits by name, those after `after`, and the name to go on with: "" when there are no more."""
-        _, rows, last = await self._store.run("show_limits", "", "", after, count)
-        return [_limit(*row) for row in rows], text(last)
+        answer = await self._store.run("show_limits", "", "", after, count)
+        return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
     async def all(self) -> list[Limit]:
         limits, after = await self.page()
@@ -106,7 +106,8 @@ class Limits:
         check_name("name", name)
         if lease_id is not None:
             check_name("lease_id", lease_id)
-        return _limit(*(await self._store.run("show_limits", name, lease_id or "", "", 0))[1][0])
+        answer = await self._store.run("show_limits", name, lease_id or "", "", 0)
+        return _limit(answer["limits"][0])
 
     async def acquire(
         self,
@@ -141,7 +142,7 @@ class Limits:
             # it may stand in line, or have its units already: nobody would give them back
             await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
             raise
-        return Lease(lease_id, name, int(answer[1]), int(answer[2]))
+        return Lease(lease_id, name, answer["fence"], answer["ends"])
 
     async def _wait_in_line(
         self,
@@ -156,11 +157,11 @@ class Limits:
             stays = int(NET_SECONDS * 1000) if keep_place else 0
             wait_ms = max(stays, round(left * 1000))
             answer = await store.connection.run("acquire", *wish, wait_ms, *line, store.clock())
-            if text(answer[0]) != "waiting":
+            if answer["answer"] != "waiting":
                 return expect_ok(answer)
             if not left:
                 raise errors.LimitFull()
-            look = int(answer[1]) / 1000 if answer[1] else NET_SECONDS
+            look = answer["ask_in"] / 1000 if "ask_in" in answer else NET_SECONDS
             pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
             await self._calls.next("granted", wish[3], pause, ANSWER_WITHIN)
 
@@ -174,10 +175,7 @@ class Limits:
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
         check_ms("lease_ms", lease_ms)
-        _, rows = await self._store.run("renew", pack([lease.grant.packed()]), lease_ms)
-        if rows[0][0] != b"ok":
-            raise errors.Fenced()
-        return replace(lease, expires_at=int(rows[0][1]))
+        return replace(lease, expires_at=(await self._renew(lease.grant.packed(), lease_ms))["ends"])
 
     async def release(self, lease: Lease) -> None:
         """Gives the units back; raises Fenced when the lease was over before."""
@@ -189,11 +187,8 @@ class Limits:
         """As `renew`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
         check_name("name", name)
         check_ms("lease_ms", lease_ms)
-        holder = Grant(lease_id, fence).packed() | {"limit": name}
-        _, rows = await self._store.run("renew", pack([holder]), lease_ms)
-        if rows[0][0] != b"ok":
-            raise errors.Fenced()
-        return Lease(lease_id, name, int(rows[0][2]), int(rows[0][1]))
+        row = await self._renew(Grant(lease_id, fence).packed() | {"limit": name}, lease_ms)
+        return Lease(lease_id, name, row["fence"], row["ends"])
 
     async def release_known(self, name: str, lease_id: str, fence: int | None = None) -> None:
         """As `release`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
@@ -204,9 +199,15 @@ class Limits:
         """Frees a stuck lease of this limit. What it protects may still be going on."""
         await self.release_known(name, lease_id)
 
+    async def _renew(self, holder: Mapping[str, Any], lease_ms: int) -> Answer:
+        (row,) = (await self._store.run("renew", pack([holder]), lease_ms))["rows"]
+        if row["answer"] != "ok":
+            raise errors.Fenced()
+        return cast(Answer, row)
+
     async def _release(self, grant: Grant, **condition: str) -> None:
-        _, rows = await self._store.run("release", "", pack([grant.packed() | condition]), 1)
-        if rows[0][:2] != [b"ok", b"released"]:
+        (row,) = (await self._store.run("release", "", pack([grant.packed() | condition]), 1))["rows"]
+        if row["answer"] != "ok":
             raise errors.Fenced()
 
 
@@ -244,30 +245,21 @@ def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, in
     return ("rate", "", wanted.interval_us, wanted.burst)
 
 
-def _limit(name: bytes, waiting: int, room: bytes, flat: list[bytes], holders: list[Any]) -> Limit:
-    record: Mapping[str, str] = fields(flat)
-    held_by, has_more = holders
+def _limit(row: Answer) -> Limit:
     return Limit(
-        name=text(name),
-        kind=record["kind"],
-        limit=int(record["limit" if record["kind"] == "slots" else "burst"]),
-        active=int(record.get("used", 0)),
-        waiting=waiting,
-        room=int(room),
-        paused="paused" in record,
-        interval_us=int(record["interval"]) if "interval" in record else None,
-        hold=record.get("hold"),
-        slots=tuple(_slot(*holder) for holder in sorted(held_by)),
-        has_more_slots=bool(has_more),
+        name=row["name"],
+        kind=row["kind"],
+        limit=row["most"],
+        active=row["used"],
+        waiting=row["waiting"],
+        room=row["room"],
+        paused=row["paused"],
+        interval_us=row.get("interval"),
+        hold=row.get("hold"),
+        slots=tuple(sorted(map(_slot, row["slots"]), key=lambda slot: (not slot.is_task, slot.lease_id))),
+        has_more_slots=row["more_slots"],
     )
 
 
-def _slot(held: bytes, units: bytes, who: bytes, until: bytes) -> Slot:
-    holder = text(held).removeprefix("held:")
-    return Slot(
-        holder.removeprefix("lease:"),
-        int(units),
-        not holder.startswith("lease:"),
-        text(who) or None,
-        int(until) if until else None,
-    )
+def _slot(row: Answer) -> Slot:
+    return Slot(row["id"], row["units"], row["is_task"], row.get("holder") or None, row.get("ends"))

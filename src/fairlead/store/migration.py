@@ -17,9 +17,10 @@ AT_ONCE = 100  # workers or records of one call
 
 
 async def migrate(connection: Connection, policy: Mapping[str, int], clock: Callable[[], str]) -> None:
-    async def step(name: str, given: Any = None) -> int:
+    async def step(name: str, given: Any = None) -> bool:
+        """Whether there is more of it to do."""
         answer = await connection.run("migrate", name, pack(given), clock())
-        return int(answer[1]) if text(answer[0]) == "ok" else 0
+        return bool(answer.get("more"))
 
     found = await _keys(connection)
     drop = [*SINGLE, *(f"{family}:{of}" for family in FAMILIES for of in found[family])]

@@ -2,13 +2,10 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from fairlead.priority import Priority
 from fairlead.states import State
-from fairlead.store.connection import Answer, text
+from fairlead.store.connection import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,43 +102,36 @@ def _blocker_words(blocker: Blocker) -> str:
 
 
 def read_stats(answer: Answer) -> Stats:
-    _, now, places, workers, ended, delayed, lost, missing = answer
+    now: int = answer["now"]
     depth: Counter[str] = Counter()
     oldest: dict[str, int] = {}
-    for place, count, arrival in places:
-        word = Priority(int(place[:1])).word
-        depth[word] += count
-        if arrival:
-            oldest[word] = min(oldest.get(word, int(now)), int(float(arrival)))
-    counts: Counter[str] = Counter()
-    for state, count in ended:
-        counts[text(state)] += int(count)
+    for row in answer["places"]:
+        word = Priority(int(row["place"][0])).word
+        depth[word] += row["depth"]
+        oldest[word] = min(oldest.get(word, now), row.get("oldest", now))
     return Stats(
-        queues={
-            p.word: Depth(depth[p.word], (int(now) - oldest.get(p.word, int(now))) / 1000) for p in Priority
-        },
-        workers=[_worker_stats(row) for row in workers],
-        delayed=delayed,
-        ended_last_minute=counts,
-        lost_events=int(lost),
-        missing_records=int(missing),
+        queues={p.word: Depth(depth[p.word], (now - oldest[p.word]) / 1000) for p in Priority},
+        workers=[_worker_stats(row) for row in answer["workers"]],
+        delayed=answer["delayed"],
+        ended_last_minute=Counter(answer["ended"] or {}),  # an empty Lua table is packed as a list
+        lost_events=answer["lost_events"],
+        missing_records=answer["missing_records"],
     )
 
 
-def _worker_stats(row: list[Any]) -> WorkerStats:
-    running = row[1]
-    worker, _, state, seen, capacity, reserve, types, capabilities, name, version = map(text, row)
+def _worker_stats(row: Answer) -> WorkerStats:
+    types = row.get("types", "*")
     return WorkerStats(
-        worker_id=worker,
-        state=state,
-        capacity=int(capacity),
-        running=running,
-        seen=int(seen),
-        reserve=int(reserve),
+        worker_id=row["id"],
+        state=row["state"],
+        capacity=row["capacity"],
+        running=row["running"],
+        seen=row["seen"],
+        reserve=row["reserve"],
         task_types=None if types == "*" else _listed(types),
-        capabilities=_listed(capabilities),
-        name=name,
-        version=version,
+        capabilities=_listed(row.get("capabilities", "")),
+        name=row.get("name", ""),
+        version=row.get("version", ""),
     )
 
 
@@ -151,21 +141,20 @@ def _listed(names: str) -> tuple[str, ...]:
 
 
 def read_explanation(task_id: str, answer: Answer) -> Explanation:
-    facts = msgspec.json.decode(answer[2])
-    if facts["state"] != State.QUEUED:
-        return Explanation(task_id, State(facts["state"]), run_at=facts.get("run_at"))
-    blocked = facts["blocked_by"] or []  # an empty Lua table is an object in JSON
+    if answer["state"] != State.QUEUED:
+        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"))
+    ahead = answer["ahead"] or {}  # an empty Lua table is packed as a list
     return Explanation(
         task_id,
         State.QUEUED,
-        effective_priority=Priority(int(facts["place"][0])),
-        promoted=facts["place"][1] == "p",
-        position=facts["position"],
-        ahead={Priority(int(place)).word: count for place, count in facts["ahead"].items()},
-        promotes_at=facts.get("promotes_at"),
-        blocked_by=tuple(Blocker(**blocker) for blocker in blocked),
-        held_for=facts.get("held_for"),
-        type_paused=facts["type_paused"],
-        no_capable_worker=facts["capable_workers"] == 0,
-        reserve=facts["only_reserve_free"],
+        effective_priority=Priority(int(answer["place"][0])),
+        promoted=answer["place"][1] == "p",
+        position=answer["position"],
+        ahead={Priority(int(place)).word: count for place, count in ahead.items()},
+        promotes_at=answer.get("promotes_at"),
+        blocked_by=tuple(Blocker(**blocker) for blocker in answer["blocked_by"]),
+        held_for=answer.get("held_for"),
+        type_paused=answer["type_paused"],
+        no_capable_worker=answer["capable_workers"] == 0,
+        reserve=answer["only_reserve_free"],
     )

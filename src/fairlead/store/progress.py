@@ -26,11 +26,12 @@ async def read_outputs(
     store: Connected, task_id: str, after: int, after_event: int, most: int
 ) -> list[Output]:
     outputs: list[Output] = []
-    more = 1
+    more = True
     while more and len(outputs) < most:
         known = outputs[-1].seq if outputs else after
-        _, rows, more = await store.run("outputs", task_id, known, after_event, most - len(outputs))
-        outputs += [Output(*msgspec.json.decode(row)) for row in rows]
+        answer = await store.run("outputs", task_id, known, after_event, most - len(outputs))
+        outputs += [Output(*msgspec.json.decode(chunk)) for chunk in answer["chunks"]]
+        more = answer["more"]
     return outputs
 
 

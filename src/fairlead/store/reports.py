@@ -10,7 +10,7 @@ from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_who
 from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.connection import Answer, text, unpack_handed, unpack_records
+from fairlead.store.connection import Answer, unpack_handed
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, Task
 
@@ -173,8 +173,8 @@ class Claimed:
     again: bool = False  # there may be more that did not fit into this act: ask again at once
 
 
-def tasks_of(packed: bytes) -> list[Task]:
-    return [Task.from_record(task_id, record) for task_id, record in unpack_records(packed)]
+def tasks_of(answer: Answer) -> list[Task]:
+    return [Task.from_record(row["id"], row["fields"]) for row in answer["tasks"]]
 
 
 def handed_by(packed: bytes) -> Handed:
@@ -183,48 +183,51 @@ def handed_by(packed: bytes) -> Handed:
 
 
 def expect_ok(answer: Answer) -> Answer:
-    word = text(answer[0])
+    word = answer["answer"]
     if word == "ok":
         return answer
     if word == "uninitialised":
         raise errors.NamespaceNotOpen()
     if word == "too_many_units":
         raise errors.InvalidInput(
-            "units", f"the limit has {text(answer[1])} units, so many can never be free", word
+            "units", f"the limit has {answer['most']} units, so many can never be free", word
         )
     raise REFUSALS[word]()
 
 
-def answer_or_error(row: list[Any]) -> State | errors.FairleadError:
+def invalid(row: Answer) -> errors.InvalidInput:
+    return errors.InvalidInput(row["field"], row["message"], row["code"])
+
+
+def answer_or_error(row: Answer) -> State | errors.FairleadError:
     """One answer of a batch of reports. A repeated report is answered as the first one was."""
-    word = text(row[0])
+    word = row["answer"]
     if word in ("ok", "repeated"):
-        return State(text(row[1]))
+        return State(row["state"])
     if word == "invalid":
-        return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
+        return invalid(row)
     return REFUSALS[word]()
 
 
-def error_or_none(row: list[Any]) -> errors.FairleadError | None:
-    word = text(row[0])
+def error_or_none(row: Answer) -> errors.FairleadError | None:
+    word = row["answer"]
     return None if word == "ok" else REFUSALS[word]()
 
 
-def submitted_or_error(row: list[Any]) -> Submitted | errors.FairleadError:
-    word = text(row[0])
+def submitted_or_error(row: Answer) -> Submitted | errors.FairleadError:
+    word = row["answer"]
     if word == "conflict":
         return errors.IdempotencyConflict()
     if word == "invalid":
-        return errors.InvalidInput(text(row[1]), text(row[3]), text(row[2]))
+        return invalid(row)
     if word in ("queue_full", "too_many_types"):
         refusal = _queue_full if word == "queue_full" else _too_many_types
-        return refusal(text(row[1]), int(row[2]), int(row[3]) / 1000 if row[3] else None)
+        return refusal(row["setting"], row["waiting"], row["pace"] / 1000 if "pace" in row else None)
     if word == "exists":
-        priorities = [Priority(int(value)) for value in row[3:]]
-        return Submitted(text(row[1]), State(text(row[2])), True, None, (), *priorities)
-    position = int(row[3]) if len(row) > 3 else None
-    blocked_by = tuple(text(row[4]).split(",")) if len(row) > 4 and row[4] else ()
-    return Submitted(text(row[1]), State(text(row[2])), False, position, blocked_by)
+        priorities = [Priority(row[name]) for name in ("priority", "effective") if name in row]
+        return Submitted(row["id"], State(row["state"]), True, None, (), *priorities)
+    blocked_by = tuple(row.get("blocked_by", ()))
+    return Submitted(row["id"], State(row["state"]), False, row.get("position"), blocked_by)
 
 
 def _queue_full(setting: str, waiting: int, retry_after: float | None) -> errors.QueueFull:

@@ -3,8 +3,12 @@
     -- Purpose, in a sentence.
     --
     -- ARGV     worker want clock
-    -- RETURNS  ok <task>... | unknown_worker
+    -- RETURNS  ok alarm? tasks {id fields}... | unknown_worker
     -- FLAGS    allow-oom
+
+An act replies with one map: `answer` is a word, and what follows a word are the other keys that come with it;
+one with a question mark may be absent. A row of a list is a map too. The reply is packed (msgpack) when the
+act has ended: one string costs the server less than many elements.
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full.
 
@@ -43,7 +47,7 @@ class Act:
     @property
     def registration(self) -> str:
         flags = ", ".join(f"'{flag}'" for flag in self.flags)
-        callback = f"function(KEYS, ARGV) enter(KEYS[1]) return run.{self.name}(unpack(ARGV)) end"
+        callback = f"function(KEYS, ARGV) return perform(run.{self.name}, KEYS[1], ARGV) end"
         name = f"function_name = '{function_of(self.name)}'"
         return f"redis.register_function{{{name}, callback = {callback}, flags = {{{flags}}}}}\n"
 
@@ -71,7 +75,7 @@ def library() -> str:
 def script(name: str, call: str = "redis.call") -> tuple[str, str]:
     """One act for `EVAL`, and its digest. `call` speaks to the server; a fault test gives another."""
     header = f"#!lua flags={','.join(act(name).flags)}\n"
-    text = f"{header}{_program([name], call)}enter(KEYS[1])\nreturn run.{name}(unpack(ARGV))\n"
+    text = f"{header}{_program([name], call)}return perform(run.{name}, KEYS[1], ARGV)\n"
     return text, hashlib.sha1(text.encode()).hexdigest()
 
 
@@ -117,15 +121,17 @@ def _program(acts: list[str], call: str = "redis.call") -> str:
             *(f"do\n{_text(f'lib/{name}')}end\n" for name in tables),
             "local run = {}\n",
             *(act(name).function for name in acts),
-            _enter(call),
+            _perform(call),
         ]
     )
 
 
-def _enter(call: str) -> str:
+def _perform(call: str) -> str:
+    """What every act begins and ends with."""
     return (
-        "local function enter(meta)\n  if not string then bind() end\n"
-        f"  call = {call}\n  keys.name(meta)\n  acts.new()\nend\n"
+        "local function perform(chosen, meta, arguments)\n  if not string then bind() end\n"
+        f"  call = {call}\n  keys.name(meta)\n  acts.new()\n"
+        "  return cmsgpack.pack(chosen(unpack(arguments)))\nend\n"
     )
 
 

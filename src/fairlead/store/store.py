@@ -16,7 +16,7 @@ from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
 from fairlead.store.batches import Batch, run_parts, submit_parts
-from fairlead.store.connection import Answer, Connection, make_client, pack, text, translated
+from fairlead.store.connection import Answer, Connection, make_client, pack, translated
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.jobs import Jobs
@@ -39,6 +39,7 @@ from fairlead.store.reports import (
     Submitted,
     answer_or_error,
     expect_ok,
+    invalid,
     submitted_or_error,
     tasks_of,
 )
@@ -100,12 +101,12 @@ class Store:
         await self.connection.guard(check(self.connection.client))
         policy = stored_policy(self.settings)
         answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
-        if text(answer[0]) == "older":
+        if answer["answer"] == "older":
             await migrate(self.connection, policy, self.clock)
             answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
-        if text(answer[0]) == "newer":
+        if answer["answer"] == "newer":
             raise errors.SchemaTooNew(
-                f"Namespace {self.connection.keys.namespace!r} has schema {text(answer[1])}, "
+                f"Namespace {self.connection.keys.namespace!r} has schema {answer['schema']}, "
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
         if govern:
@@ -148,8 +149,8 @@ class Store:
         ]
         arguments = pack(declared_types(types)), pack(declared_limits(limits)), pack(plans)
         answer = await self.connection.run("declare", origin, *arguments, self.clock())
-        if text(answer[0]) == "invalid":
-            raise errors.InvalidInput(text(answer[1]), text(answer[3]), text(answer[2]))
+        if answer["answer"] == "invalid":
+            raise invalid(answer)
         expect_ok(answer)
 
     async def run(self, act: str, *arguments: Any) -> Answer:
@@ -163,7 +164,7 @@ class Store:
         return batch.answers(await submit_parts(self, batch.accepted))
 
     async def submit_one(self, task: NewTask) -> Submitted:
-        _, (row,) = await self.run("submit", pack([spec_of(task, self.settings)]))
+        (row,) = (await self.run("submit", pack([spec_of(task, self.settings)])))["rows"]
         answer = submitted_or_error(row)
         if isinstance(answer, errors.FairleadError):
             raise answer
@@ -206,11 +207,10 @@ class Store:
         return ("claim", worker, most, lease, wait, request, fences, offered, self.clock())
 
     def _claimed(self, answer: Answer) -> Claimed:
-        word = text(answer[0])
-        if word == "draining":
-            return Claimed(tasks_of(answer[2]), answer[1], draining=True)
-        _, alarm, packed, now, again = expect_ok(answer)
-        return Claimed(tasks_of(packed), now, int(alarm) if alarm else None, again=bool(again))
+        if answer["answer"] == "draining":
+            return Claimed(tasks_of(answer), answer["now"], draining=True)
+        expect_ok(answer)
+        return Claimed(tasks_of(answer), answer["now"], answer.get("alarm"), again=answer["again"])
 
     async def report(
         self,
@@ -239,7 +239,7 @@ class Store:
         claimed = self._claimed(answers.pop()) if claim else Claimed()
         if passed_over:  # it ran before the reports that make room for it
             claimed = replace(claimed, again=True)
-        replies = (answer_or_error(row) for answer in answers for row in expect_ok(answer)[1])
+        replies = (answer_or_error(row) for answer in answers for row in expect_ok(answer)["rows"])
         return [answer for batch in batches.values() for answer in batch.answers(replies)], claimed
 
     async def complete(self, worker: str, *reports: Completed) -> list[State | errors.FairleadError]:
@@ -254,13 +254,13 @@ class Store:
         rows = await run_parts(
             self, [grant.packed() for grant in grants], lambda part: ("renew", part, lease)
         )
-        return [int(row[1]) if row[0] == b"ok" else errors.Fenced() for row in rows]
+        return [row["ends"] if row["answer"] == "ok" else errors.Fenced() for row in rows]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; its deadline."""
         check_ms("ms", ms)
         holder = pack(grant.packed())
-        return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))[1])
+        return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))["deadline"])
 
     async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
@@ -283,8 +283,7 @@ class Store:
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; the worker that runs it, if one does."""
-        answer = await self.run("cancel", check_task_id(task_id))
-        return text(answer[1]) or None
+        return (await self.run("cancel", check_task_id(task_id))).get("worker")
 
     async def replay(self, task_id: str) -> None:
         await self.run("replay", check_task_id(task_id))
@@ -297,14 +296,14 @@ class Store:
         """Ends the leases that ran out, or all of a worker that is known to be dead; how many."""
         if worker:
             check_name("worker_id", worker)
-        ended, more = 0, 1
+        ended, more = 0, True
         while more:
-            _, count, more = await self.run("expire", worker)
-            ended += count
+            answer = await self.run("expire", worker)
+            ended, more = ended + answer["ended"], answer["more"]
         return ended
 
     async def promote(self) -> int:
-        return int((await self.run("promote"))[1])
+        return int((await self.run("promote"))["due"])
 
     async def get(self, task_id: str) -> Task:
         return await get_task(self.connection, task_id)
@@ -340,7 +339,7 @@ class Store:
 
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""
-        return int(expect_ok(await self.connection.run("recorded", last_event))[1])
+        return int(expect_ok(await self.connection.run("recorded", last_event))["dropped"])
 
 
 async def _nothing_to_do() -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
 from fairlead.store.api_keys import Connected
-from fairlead.store.connection import text
 from fairlead.store.reports import expect_ok
 
 
@@ -30,13 +29,14 @@ class Upkeep:
         await self._elect(who, 0)
 
     async def _elect(self, who: str, lease_ms: int) -> str:
-        return text(expect_ok(await self._store.connection.run("elect", who, lease_ms))[1])
+        answer = expect_ok(await self._store.connection.run("elect", who, lease_ms))
+        return str(answer.get("caretaker", ""))
 
     async def bury(self) -> list[LostWorker]:
         """The workers that have fallen silent; each is named once, whoever asks."""
-        rows = (await self._store.run("bury"))[1]
-        return [LostWorker(text(worker), int(seen), running) for worker, seen, running in rows]
+        rows = (await self._store.run("bury"))["workers"]
+        return [LostWorker(row["id"], row["seen"], row["running"]) for row in rows]
 
     async def forget(self) -> int:
         """Forgets what has ended, at most 128 of a kind: over its bounds, or out of time; the most of one."""
-        return int((await self._store.run("forget"))[1])
+        return int((await self._store.run("forget"))["forgotten"])

@@ -27,11 +27,12 @@ class Beat:
     lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
     should_bury: bool = False  # nobody has named dead workers for a while: who hears this does
 
-    def learn(self, task: str, word: str, until: str = "", deadline: str = "") -> None:
+    def learn(self, row: Answer) -> None:
+        word, task = row["answer"], row["id"]
         if word == "ok":
-            self.leases[task], self.deadlines[task] = int(until), int(deadline)
+            self.leases[task], self.deadlines[task] = row["ends"], row["deadline"]
         elif word == "cancelled":
-            self.stopping[task] = int(until)
+            self.stopping[task] = row["ends"]
         elif task not in self.lost:
             self.lost.append(task)
 
@@ -87,16 +88,16 @@ class Workers:
             answer for part in parts for answer in await self._beat(worker, status, pack(part), lease_ms)
         ]
         # by the time of the first: what the worker learns is counted from before that
-        should_bury = any(answer[5] for answer in answers)
-        beat = Beat(text(answers[-1][1]), int(answers[0][3]), should_bury=should_bury)
-        for row in (row for answer in answers for row in answer[2]):
-            beat.learn(*map(text, row))
+        should_bury = any(answer["bury"] for answer in answers)
+        beat = Beat(answers[-1]["state"], answers[0]["now"], should_bury=should_bury)
+        for row in (row for answer in answers for row in answer["rows"]):
+            beat.learn(row)
         return beat
 
     async def _beat(self, worker: str, status: str, holders: bytes, lease_ms: int) -> list[Answer]:
         """An act, or several when the worker holds more than one of them takes."""
         answers = [await self._store.run("heartbeat", worker, status, holders, 0, lease_ms)]
-        while (cursor := text(answers[-1][4])) != "0":
+        while (cursor := answers[-1]["cursor"]) != "0":
             answers.append(await self._store.run("heartbeat", worker, status, holders, cursor, lease_ms))
         return answers
 
@@ -107,11 +108,11 @@ class Workers:
     async def leave(self, worker: str) -> None:
         """It has stopped and holds nothing."""
         answer = await self._connection.run("drain", worker, 1, self._store.clock())
-        if text(answer[0]) == "busy":
+        if answer["answer"] == "busy":
             raise errors.InvalidInput(
-                "worker_id", f"still holds {text(answer[1])} tasks: report or release them first"
+                "worker_id", f"still holds {answer['running']} tasks: report or release them first"
             )
-        if text(answer[0]) != "unknown_worker":  # it left before
+        if answer["answer"] != "unknown_worker":  # it left before
             expect_ok(answer)
 
     async def wait(self, worker: str, seconds: float) -> str | Handed | None:

@@ -2,35 +2,34 @@
 -- when it is woken, and at least every five seconds; without `wait` it leaves the line.
 --
 -- ARGV     limit units lease id holder wait priority account weight clock
--- RETURNS  ok <fence> <until> | waiting <ms after which to ask, or ""> | limit_full <instant or ""> | unknown_limit
---          | too_many_units <most> | conflict | uninitialised
+-- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
 
 local int = unit.int
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local wanted = limits.of(limit)
-if not wanted then return {"unknown_limit"} end
+if not wanted then return {answer = "unknown_limit"} end
 local count, waits, class = tonumber(units), wait ~= "0", tonumber(priority)
 local is_rate = get(wanted, "kind") == "rate"
 
 -- The reply to this very request was lost: the lease is there.
 local known = leases.bare(id)
 local asked = known or waiters.record(id)
-if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {"conflict"} end
-if known then return {"ok", get(known, "fence"), get(known, "until")} end
+if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {answer = "conflict"} end
+if known then return {answer = "ok", fence = number(known, "fence"), ends = number(known, "until")} end
 
 local most = number(wanted, is_rate and "burst" or "limit")
-if most > 0 and count > most then return {"too_many_units", int(most)} end
+if most > 0 and count > most then return {answer = "too_many_units", most = most} end
 act.asker = id
 time.advance(now) -- nobody else may be there to notice that a lease ran out
 queues.settle()
 
 local function full()
   waking.settle_and_commit()
-  return {"limit_full", is_rate and not get(wanted, "paused") and int(rates.refilled_at(wanted, count)) or ""}
+  return {answer = "limit_full", free_at = is_rate and not get(wanted, "paused") and rates.refilled_at(wanted, count) or nil}
 end
 
 local function new_record()
@@ -62,5 +61,5 @@ if is_waiting() then
   end
 end
 waking.settle_and_commit()
-if is_waiting() then return {"waiting", acquiring.ask_at(waiter)} end
-return {"ok", int(number(waiter, "fence")), int(number(waiter, "until"))}
+if is_waiting() then return {answer = "waiting", ask_in = acquiring.ask_in(waiter)} end
+return {answer = "ok", fence = number(waiter, "fence"), ends = number(waiter, "until")}

@@ -2,23 +2,24 @@
 -- the next entry has to name.
 --
 -- ARGV     previous digest entry clock
--- RETURNS  ok <seq> | behind <last hash or ""> <next seq> <now> | uninitialised
+-- RETURNS  ok seq | behind last (hash) seq (of the next) now | uninitialised
 -- FLAGS    allow-oom
 
-local int, write, commit = unit.int, unit.write, acts.commit
+local write, commit = unit.write, acts.commit
 local number = hashes.number
 local next_number, begin = acts.next_number, acts.begin
 
 local MOST_KEPT = 10000
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local last = call("XREVRANGE", keys.audit, "+", "-", "COUNT", 1)[1]
-local last_hash = last and last[2][4] or ""
+-- what was written by hand may be no text, which no answer can hold
+local last_hash = string.match(last and last[2][4] or "", "^%x*$") or "unreadable"
 if digest == "" or previous ~= last_hash then
-  return {"behind", last_hash, (number(act.meta, "audited") or 0) + 1, int(now)}
+  return {answer = "behind", last = last_hash, seq = (number(act.meta, "audited") or 0) + 1, now = now}
 end
 
 local seq = next_number("audited")
 write({"XADD", keys.audit, "MAXLEN", MOST_KEPT, "*", "entry", entry, "hash", digest})
 commit()
-return {"ok", seq}
+return {answer = "ok", seq = seq}

@@ -2,7 +2,7 @@
 -- themselves. What they hold is freed when its leases end: until then a worker that is only cut off may run it.
 --
 -- ARGV     clock
--- RETURNS  ok { <worker> <seen> <tasks it holds> }... | uninitialised
+-- RETURNS  ok workers {id seen running}... | uninitialised
 -- FLAGS    allow-oom
 
 local int, write = unit.int, unit.write
@@ -11,7 +11,7 @@ local setting, begin = acts.setting, acts.begin
 
 local HOUR, AT_ONCE = 3600000, 128
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local function bury(id, seen)
   local running, record = call("ZCARD", keys.running(id)), workers.record(id)
@@ -24,7 +24,7 @@ local function bury(id, seen)
     workers.forget_lost(id)
   end
   if called then waking.pass_on() end -- it will not answer the call
-  return {id, seen, running}
+  return {id = id, seen = tonumber(seen), running = running}
 end
 
 -- A worker's last sign only moves on, so that behind the mark nobody is left who was not named.
@@ -50,4 +50,4 @@ local named = number(act.meta, "buried") or 0 -- those after it are still to be 
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
 tidying.go_on(now)
 waking.settle_and_commit()
-return {"ok", lost}
+return {answer = "ok", workers = lost}

@@ -1,22 +1,22 @@
 -- End a task by request; with a step its job, and all that runs of it.
 --
 -- ARGV     id clock
--- RETURNS  ok <worker that must stop or ""> | already_finished <state> | unknown_task | uninitialised
+-- RETURNS  ok worker? (that must stop) | already_finished state | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local get = hashes.get
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
-if not t then return {"unknown_task"} end
+if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")
-if state == "cancelled" then return {"ok", get(t, "stopping") and get(t, "worker") or ""} end
-if state ~= "queued" and state ~= "delayed" and state ~= "executing" then return {"already_finished", state} end
+if state == "cancelled" then return {answer = "ok", worker = get(t, "stopping") and get(t, "worker")} end
+if state ~= "queued" and state ~= "delayed" and state ~= "executing" then return {answer = "already_finished", state = state} end
 
 local stopping = cancels.cancel(t, now)
 local job = jobs.job_of(t)
 if job then cancels.cancel_steps(job, now) end
 waking.settle_and_commit()
-return {"ok", stopping}
+return {answer = "ok", worker = stopping}

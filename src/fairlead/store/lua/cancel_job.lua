@@ -1,20 +1,20 @@
 -- End a job by request: what waits of it is gone, what runs is told to stop.
 --
 -- ARGV     id clock
--- RETURNS  ok | already_finished <status> | unknown_job | uninitialised
+-- RETURNS  ok | already_finished status | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
 local get = hashes.get
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local job = jobs.record(id)
-if not job then return {"unknown_job"} end
+if not job then return {answer = "unknown_job"} end
 local status = get(job, "status")
-if status == "COMPLETED" or status == "FAILED" then return {"already_finished", status} end
+if status == "COMPLETED" or status == "FAILED" then return {answer = "already_finished", status = status} end
 if status ~= "CANCELLED" then
   cancels.cancel_steps(job, now)
   waking.settle_and_commit()
 end
-return {"ok"}
+return {answer = "ok"}

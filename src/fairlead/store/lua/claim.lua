@@ -1,8 +1,7 @@
 -- Give the best waiting tasks to one worker, and again what it was handed and has not heard of.
 --
 -- ARGV     worker want lease wait request heard capabilities clock
--- RETURNS  ok <next alarm or ""> <packed { <id> {field = value...} }...> <now> <1: ask again at once>
---          | draining <now> <packed, as above> | unknown_worker | uninitialised
+-- RETURNS  ok alarm? tasks {id fields}... now again | draining tasks {id fields}... now | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
 local get, number, put = hashes.get, hashes.number, hashes.put
@@ -10,15 +9,14 @@ local setting, begin = acts.setting, acts.begin
 local commit = acts.commit
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
-if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
+if not me or now - number(me, "seen") > setting("worker_ttl") then return {answer = "unknown_worker"} end
 
--- packed: one string instead of some forty for each task, for the server to send and the client to read
-local function packed(ids)
+local function contents(ids)
   local list = {}
-  for i, id in ipairs(ids) do list[i] = grants.content_of(id) end
-  return cmsgpack.pack(list)
+  for i, id in ipairs(ids) do list[i] = {id = id, fields = grants.content_of(id)} end
+  return list
 end
 
 -- The reply to this very request was lost: the tasks are leased already, say so again. A worker may have several requests
@@ -30,8 +28,8 @@ if request ~= "" and get(me, "request" .. letter) == request then
     local t = records.find(id)
     if t and get(t, "state") == "executing" and get(t, "worker") == worker then still[#still + 1] = id end
   end
-  if not is_active then return {"draining", now, packed(still)} end
-  return {"ok", get(act.meta, "alarm") or "", packed(still), now, number(me, "again" .. letter) or 0}
+  if not is_active then return {answer = "draining", tasks = contents(still), now = now} end
+  return {answer = "ok", alarm = number(act.meta, "alarm"), tasks = contents(still), now = now, again = get(me, "again" .. letter) ~= nil}
 end
 
 -- Its profile must see all that it serves before it is given anything.
@@ -40,7 +38,7 @@ local profile = is_active and profiles.list(me)
 if is_active and not profiles.has_joined(profile) then
   workers.heard_of(me, now)
   commit()
-  return {"ok", "", packed({}), now, 1}
+  return {answer = "ok", tasks = {}, now = now, again = true}
 end
 
 local function remember(ids, again)
@@ -54,7 +52,7 @@ if not is_active then
   local ids = handover.not_heard_of(me, heard, tonumber(lease), now)
   if #ids > 0 then remember(ids) end
   commit()
-  return {"draining", now, packed(ids)}
+  return {answer = "draining", tasks = contents(ids), now = now}
 end
 local moved = time.advance(now)
 queues.settle()
@@ -89,5 +87,5 @@ waking.wake()
 if #offer.ids > 0 or was_called then waking.pass_on() end
 if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
 commit()
-local alarm = (watches or wait == "0") and get(act.meta, "alarm") or ""
-return {"ok", alarm, packed(ids), now, unfinished and 1 or 0}
+local alarm = (watches or wait == "0") and number(act.meta, "alarm") or nil
+return {answer = "ok", alarm = alarm, tasks = contents(ids), now = now, again = unfinished}

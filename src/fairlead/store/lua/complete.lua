@@ -1,15 +1,14 @@
 -- Accept results, each with the tasks that follow from it, or the next stage of its job: both happen or neither.
 --
 -- ARGV     worker reports clock
--- RETURNS  ok { ok <state> {follow-up answers} | repeated <state> | fenced | unknown_task | conflict
---          | invalid <field> <code> <message> }... | uninitialised
+-- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task | conflict | invalid field code message}... | uninitialised
 -- FLAGS    allow-oom
 
 local get, put, put_all = hashes.get, hashes.put, hashes.put_all
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local function complete(t, report)
   local job = jobs.job_of(t)
@@ -21,18 +20,17 @@ local function complete(t, report)
   if known.retries or known.crashes or known.losses then put(t, "error", nil) end -- of an earlier run
   local following = job and stages.step_completed(job, t, report.result, now)
   endings.finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
-  local followers = {}
-  for i, spec in ipairs(report.follow or {}) do followers[i] = submits.submit(spec, now, true) end
+  for _, spec in ipairs(report.follow or NONE) do submits.submit(spec, now, true) end
   if following then stages.queue_steps(job, following, now) end
-  return {"ok", "completed", followers}
+  return {answer = "ok", state = "completed"}
 end
 
-local answers = {}
+local rows = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
   local t = records.find(report.id)
   local word = endings.refused(t, worker, report.fence)
   if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was given back before
-  answers[i] = word and {word, t and get(t, "state")} or complete(t, report)
+  rows[i] = word and {answer = word, state = t and get(t, "state")} or complete(t, report)
 end
 waking.settle_and_commit()
-return {"ok", answers}
+return {answer = "ok", rows = rows}

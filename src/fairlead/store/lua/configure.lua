@@ -2,17 +2,17 @@
 -- joins, leaves a policy that is there as it is.
 --
 -- ARGV     schema policy govern
--- RETURNS  ok | newer <schema> | older <schema>: it must be migrated first
+-- RETURNS  ok | newer schema | older schema (it must be migrated first)
 
 local commit = acts.commit
 local whole, get, put = hashes.whole, hashes.get, hashes.put
 
 local found = call("HGET", keys.meta, "schema")
-if found and tonumber(found) > tonumber(schema) then return {"newer", found} end
+if found and tonumber(found) > tonumber(schema) then return {answer = "newer", schema = tonumber(found)} end
 whole(keys.meta)
-if found and (tonumber(found) < tonumber(schema) or get(act.meta, "migrating")) then return {"older", found} end
+if found and (tonumber(found) < tonumber(schema) or get(act.meta, "migrating")) then return {answer = "older", schema = tonumber(found)} end
 put(act.meta, "schema", tonumber(schema))
 acts.set_policy(cmsgpack.unpack(policy), govern == "1")
 put(act.meta, "alarm", 0) -- thresholds may have changed: look at everything once
 commit()
-return {"ok"}
+return {answer = "ok"}

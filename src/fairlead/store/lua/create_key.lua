@@ -1,16 +1,16 @@
 -- Make an API key. Its secret stays with the caller: only the digest of it comes here.
 --
 -- ARGV     id digest facts clock
--- RETURNS  ok <now> { <field> <value>... } | taken | uninitialised
+-- RETURNS  ok now fields | taken | uninitialised
 
-local int, commit = unit.int, acts.commit
+local commit = acts.commit
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
-if access.record(id) then return {"taken"} end
+if not now then return {answer = "uninitialised"} end
+if access.record(id) then return {answer = "taken"} end
 local record = cmsgpack.unpack(facts)
 record.digest = digest
 local made = access.issue(id, record, now)
 commit()
-return {"ok", int(now), access.key_fields(made)}
+return {answer = "ok", now = now, fields = made}

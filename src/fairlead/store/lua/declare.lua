@@ -2,7 +2,7 @@
 -- only when its origin declares it otherwise than the last time: what an operator has set since stands.
 --
 -- ARGV     origin types_declared limits_declared pipelines clock
--- RETURNS  ok | invalid <field> <code> <message> | uninitialised
+-- RETURNS  ok | invalid field code message | uninitialised
 
 local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
 local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
@@ -10,7 +10,7 @@ local commit = acts.commit
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local new_types, new_limits = cmsgpack.unpack(types_declared), cmsgpack.unpack(limits_declared)
 
 local defined = {}
@@ -19,7 +19,7 @@ for _, one in ipairs(new_types) do
   for _, need in ipairs(limits.needs(one.limits)) do
     if not defined[need.name] and not limits.of(need.name) then
       local field = "tasks." .. one.name .. ".limits." .. need.name
-      return {"invalid", field, "unknown_limit", "there is no such limit: declare it too, or define it first"}
+      return types.invalid(field, "unknown_limit", "there is no such limit: declare it too, or define it first")
     end
   end
 end
@@ -68,4 +68,4 @@ keep(keys.types, new_types)
 keep(keys.pipelines, cmsgpack.unpack(pipelines))
 waking.wake()
 commit()
-return {"ok"}
+return {answer = "ok"}

@@ -1,19 +1,19 @@
 -- Make a process the caretaker, or keep it so, unless another one is. With a lease of 0 it steps back.
 --
 -- ARGV     who lease
--- RETURNS  ok <the caretaker or ""> | uninitialised
+-- RETURNS  ok caretaker? | uninitialised
 -- FLAGS    allow-oom
 
 local write, commit = unit.write, acts.commit
 local begin = acts.begin
 
-if not begin("") then return {"uninitialised"} end
+if not begin("") then return {answer = "uninitialised"} end
 local elected = call("GET", keys.caretaker)
-if elected and elected ~= who then return {"ok", elected} end
+if elected and elected ~= who then return {answer = "ok", caretaker = elected} end
 if lease == "0" then
   write({"UNLINK", keys.caretaker})
 else
   write({"SET", keys.caretaker, who, "PX", lease})
 end
 commit()
-return {"ok", lease == "0" and "" or who}
+return {answer = "ok", caretaker = lease ~= "0" and who or nil}

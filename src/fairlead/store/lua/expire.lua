@@ -2,7 +2,7 @@
 -- dead: end what it holds now, and forget it when nothing is left.
 --
 -- ARGV     worker clock
--- RETURNS  ok <leases ended> <1: the worker holds more> | uninitialised
+-- RETURNS  ok ended more (the worker holds some still) | uninitialised
 -- FLAGS    allow-oom
 
 local get, put = hashes.get, hashes.put
@@ -10,7 +10,7 @@ local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, set
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 -- Before anybody is woken: the dead one would be the wrong one.
 local function take_out(dead, holds_more)
@@ -48,7 +48,7 @@ local function end_leases_of(dead)
   return count, holds_more
 end
 
-local count, holds_more
+local count, holds_more = 0, false
 if worker ~= "" then count, holds_more = end_leases_of(worker) else count = time.end_leases(now) end
 waking.settle_and_commit()
-return {"ok", count, holds_more and 1 or 0}
+return {answer = "ok", ended = count, more = holds_more}

@@ -1,19 +1,21 @@
 -- Why a task waits, and what has to happen before it starts.
 --
 -- ARGV     id clock
--- RETURNS  ok <now> <json> | unknown_task | uninitialised
+-- RETURNS  ok state run_at? | ok state place position ahead {priority = count} promotes_at?
+--          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free
+--          | unknown_task | uninitialised
 
 local int = unit.int
-local hash, get, number = hashes.hash, hashes.get, hashes.number
+local get, number = hashes.get, hashes.number
 local setting, begin = acts.setting, acts.begin
 
 local MOST_WORKERS = 200
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
-if not t then return {"unknown_task"} end
+if not t then return {answer = "unknown_task"} end
 if get(t, "state") ~= "queued" then
-  return {"ok", int(now), cjson.encode({state = get(t, "state"), run_at = number(t, "run_at")})}
+  return {answer = "ok", state = get(t, "state"), run_at = number(t, "run_at")}
 end
 
 local place, tag = get(t, "place"), number(t, "tag")
@@ -69,9 +71,9 @@ end
 if #seen_last == MOST_WORKERS then capable = math.max(capable, audiences.workers_for(subs.route(sub))) end
 
 local after = queues.threshold(place)
-return {"ok", int(now), cjson.encode({
-  state = "queued", place = place, tag = int(tag), position = position + 1, ahead = ahead, arrival = number(t, "arrival"),
+return {
+  answer = "ok", state = "queued", place = place, position = position + 1, ahead = ahead,
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
-  holds = get(hash(keys.holds), sub) ~= nil, type_paused = limits.is_paused_type(sub), capable_workers = capable,
+  type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
-})}
+}

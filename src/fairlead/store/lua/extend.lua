@@ -1,19 +1,19 @@
 -- Give a running task more time: its deadline moves, only ever later, and its lease with it.
 --
 -- ARGV     worker holder ms lease clock
--- RETURNS  ok <deadline> | fenced | unknown_task | uninitialised
+-- RETURNS  ok deadline | fenced | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local int, commit = unit.int, acts.commit
+local commit = acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local named = cmsgpack.unpack(holder)
 local t = records.find(named.id)
-if not t then return {"unknown_task"} end
-if not leases.is_held_by(t, worker, named.fence) then return {"fenced"} end
+if not t then return {answer = "unknown_task"} end
+if not leases.is_held_by(t, worker, named.fence) then return {answer = "fenced"} end
 
 local deadline, before = now + tonumber(ms), number(t, "deadline")
 if deadline > before then
@@ -26,4 +26,4 @@ if instant > number(t, "lease_until") then
   leases.lease_until(t.id, instant)
 end
 commit()
-return {"ok", int(math.max(deadline, before))}
+return {answer = "ok", deadline = math.max(deadline, before)}

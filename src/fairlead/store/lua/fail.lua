@@ -2,16 +2,16 @@
 -- crash is tried again at once while crashes are left.
 --
 -- ARGV     worker reports clock
--- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
+-- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
 local get, put = hashes.get, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
-local answers = {}
+local rows = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
   local t = records.find(report.id)
   local word = endings.refused(t, worker, report.fence)
@@ -24,7 +24,7 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
       endings.fail_run(t, "fail", report, now)
     end
   end
-  answers[i] = {word or "ok", t and get(t, "state")}
+  rows[i] = {answer = word or "ok", state = t and get(t, "state")}
 end
 waking.settle_and_commit()
-return {"ok", answers}
+return {answer = "ok", rows = rows}

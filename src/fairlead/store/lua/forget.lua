@@ -2,7 +2,7 @@
 -- only records run out by themselves.
 --
 -- ARGV     clock
--- RETURNS  ok <most of one kind that were forgotten> | uninitialised
+-- RETURNS  ok forgotten (of one kind, at most) | uninitialised
 -- FLAGS    allow-oom
 
 local begin = acts.begin
@@ -10,8 +10,8 @@ local commit = acts.commit
 
 local AT_ONCE = 128
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local dropped = retention.drop(AT_ONCE)
 local passed = retention.pass(now, AT_ONCE)
 commit()
-return {"ok", math.max(dropped, passed)}
+return {answer = "ok", forgotten = math.max(dropped, passed)}

@@ -2,18 +2,18 @@
 -- cursor on, which is 0 at first and after the last page.
 --
 -- ARGV     worker status holders cursor lease clock
--- RETURNS  ok <state> { <id> ok <lease until> <deadline> | <id> cancelled <lease until> | <id> fenced }... <now> <next cursor>
---          <1: bury dead workers> | unknown_worker | uninitialised
+-- RETURNS  ok state rows {ok id ends deadline | cancelled id ends | fenced id}... now cursor (of the next page) bury (dead workers)
+--          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
-local int, commit = unit.int, acts.commit
+local commit = acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put
 local setting, begin = acts.setting, acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
-if not me or now - number(me, "seen") > setting("worker_ttl") then return {"unknown_worker"} end
+if not me or now - number(me, "seen") > setting("worker_ttl") then return {answer = "unknown_worker"} end
 
 local PAGE = 256
 local named, next_cursor = cmsgpack.unpack(holders), "0"
@@ -28,15 +28,15 @@ end
 local function beat(holder)
   local t = records.find(holder.id)
   if t and get(t, "stopping") and get(t, "worker") == worker then
-    return {holder.id, "cancelled", get(t, "lease_until")}
+    return {answer = "cancelled", id = holder.id, ends = number(t, "lease_until")}
   end
   local mine = t and get(t, "state") == "executing" and get(t, "worker") == worker
-  if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {holder.id, "fenced"} end
-  return {holder.id, "ok", int(leases.prolong(t, tonumber(lease), now)), get(t, "deadline")}
+  if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {answer = "fenced", id = holder.id} end
+  return {answer = "ok", id = holder.id, ends = leases.prolong(t, tonumber(lease), now), deadline = number(t, "deadline")}
 end
 
-local answers = {}
-for i, holder in ipairs(named) do answers[i] = beat(holder) end
+local rows = {}
+for i, holder in ipairs(named) do rows[i] = beat(holder) end
 if status == "draining" then workers.drain(me) end
 workers.heard_of(me, now)
 
@@ -44,4 +44,4 @@ workers.heard_of(me, now)
 local should_bury = math.abs(now - (number(act.meta, "buried_at") or 0)) >= 10000
 if should_bury then put(act.meta, "buried_at", now) end
 commit()
-return {"ok", get(me, "state"), answers, int(now), next_cursor, should_bury and 1 or 0}
+return {answer = "ok", state = get(me, "state"), rows = rows, now = now, cursor = next_cursor, bury = should_bury}

@@ -1,7 +1,7 @@
 -- When a cron last ticked, and what time it is. One that is seen for the first time begins now: it has missed nothing.
 --
 -- ARGV     name clock
--- RETURNS  ok <last> <now> | uninitialised
+-- RETURNS  ok last now | uninitialised
 
 local int, commit = unit.int, acts.commit
 local hash, number, put = hashes.hash, hashes.number, hashes.put
@@ -9,7 +9,7 @@ local begin = acts.begin
 
 local DAY = 86400000
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local crons = hash(keys.crons)
 local last = number(crons, name)
 -- So far ahead is only what was set by a clock that has been put right since: waiting for it would stop the cron. A clock
@@ -19,4 +19,4 @@ if not last or last > now + DAY then
   put(crons, name, int(now))
 end
 commit()
-return {"ok", int(last), int(now)}
+return {answer = "ok", last = last, now = now}

@@ -7,7 +7,7 @@
 --   end      nothing is left to do
 --
 -- ARGV     step given clock
--- RETURNS  ok <1: there is more to do> | uninitialised
+-- RETURNS  ok more (is to be done) | uninitialised
 
 local write, write_many = unit.write, unit.write_many
 local hash, get, number, put, change_count = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.change_count
@@ -16,7 +16,7 @@ local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alar
 
 local AT_ONCE = 200
 local now = acts.begin_migration(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local function set_aside(key, as)
   if call("EXISTS", key) == 1 then write({"RENAME", key, keys.migrating(as)}) end
@@ -67,10 +67,10 @@ local function tasks()
     local list = call("ZRANGE", keys.migrating(as), 0, AT_ONCE - 1)
     if #list > 0 then
       queue_again(list, as)
-      return 1
+      return true
     end
   end
-  return 0
+  return false
 end
 
 local function list_worker(id)
@@ -100,8 +100,8 @@ local function list_ended(found)
 end
 
 local is_old = number(act.meta, "schema") < 3
-if not is_old and not get(act.meta, "migrating") then return {"ok", 0} end -- somebody else was faster
-local more = 0
+if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- somebody else was faster
+local more = false
 if step == "begin" and is_old then
   begin(cmsgpack.unpack(given))
 elseif step == "tasks" then
@@ -110,11 +110,11 @@ elseif step == "workers" then
   for _, id in ipairs(cmsgpack.unpack(given)) do list_worker(id) end
 elseif step == "ended" then
   list_ended(cmsgpack.unpack(given))
-elseif step == "end" and tasks() == 0 then
+elseif step == "end" and not tasks() then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)
 end
 queues.settle()
 act.entered_subs = {} -- nobody is called before everything is there
 waking.settle_and_commit()
-return {"ok", more}
+return {answer = "ok", more = more}

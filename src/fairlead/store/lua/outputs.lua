@@ -1,15 +1,15 @@
 -- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
 --
 -- ARGV     id known told most clock
--- RETURNS  ok { <json of seq, fence, chunk, seq of the event and time> }... <1: there are more> | unknown_task | uninitialised
+-- RETURNS  ok chunks (each JSON: [seq, fence, chunk, seq of its event, time]) more | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local hash, get, number = hashes.hash, hashes.get, hashes.number
 local begin = acts.begin
 
-if not begin(clock) then return {"uninitialised"} end
+if not begin(clock) then return {answer = "uninitialised"} end
 local t = hash(keys.task(id))
-if not get(t, "state") then return {"unknown_task"} end
+if not get(t, "state") then return {answer = "unknown_task"} end
 local kept = call("LLEN", keys.output(id))
 local first_kept = (number(t, "emitted") or 0) - kept + 1
 local from, to = math.max(0, tonumber(known) + 1 - first_kept), kept
@@ -29,4 +29,4 @@ while #rows < wanted and from < kept and bytes < MOST_BYTES do
   end
   from = from + #piece
 end
-return {"ok", rows, from < kept and 1 or 0}
+return {answer = "ok", chunks = rows, more = from < kept}

@@ -8,7 +8,7 @@ local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local pauses = paused == "1"
 
 local function look_again(limit_name)
@@ -35,8 +35,8 @@ local function pause_type()
   act.freed[limit_name] = pauses and 0 or 1000
 end
 
-if what == "limit" and not limits.of(name) then return {"unknown_limit"} end
+if what == "limit" and not limits.of(name) then return {answer = "unknown_limit"} end
 if what == "limit" then pause_limit() else pause_type() end
 waking.wake()
 commit()
-return {"ok"}
+return {answer = "ok"}

@@ -1,14 +1,14 @@
 -- Keep what holders tell of their runs: how far they are, and chunks of output. Live listeners hear it, the outbox does not.
 --
 -- ARGV     worker reports clock
--- RETURNS  ok { ok | fenced | unknown_task }... | uninitialised
+-- RETURNS  ok rows {ok | fenced | unknown_task}... | uninitialised
 
 local int, write, write_many, commit = unit.int, unit.write, unit.write_many, acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 -- `first` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
 local function keep_output(t, chunks, first)
@@ -29,17 +29,17 @@ end
 
 local function keep(report)
   local t = records.find(report.id)
-  if not t then return {"unknown_task"} end
-  if not leases.is_held_by(t, worker, report.fence) then return {"fenced"} end
+  if not t then return {answer = "unknown_task"} end
+  if not leases.is_held_by(t, worker, report.fence) then return {answer = "fenced"} end
   if report.progress then
     put(t, "progress", report.progress)
     events.publish(t, "progress", now, report.progress)
   end
   if report.chunks then keep_output(t, report.chunks, report.first) end
-  return {"ok"}
+  return {answer = "ok"}
 end
 
-local answers = {}
-for i, report in ipairs(cmsgpack.unpack(reports)) do answers[i] = keep(report) end
+local rows = {}
+for i, report in ipairs(cmsgpack.unpack(reports)) do rows[i] = keep(report) end
 commit()
-return {"ok", answers}
+return {answer = "ok", rows = rows}

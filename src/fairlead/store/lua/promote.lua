@@ -1,14 +1,14 @@
 -- Do what time alone does to waiting tasks: ends of delays and of patience, ageing, refilled rate limits.
 --
 -- ARGV     clock
--- RETURNS  ok <most of one kind that were due> | uninitialised
+-- RETURNS  ok due (of one kind, at most) | uninitialised
 -- FLAGS    allow-oom
 
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local most = time.promote_due(now)
 waking.settle_and_commit()
-return {"ok", most}
+return {answer = "ok", due = most}

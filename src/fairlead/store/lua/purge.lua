@@ -1,22 +1,22 @@
 -- Forget a failed or dead-lettered task: its record goes now, not at the end of its retention, and its idempotency key is free.
 --
 -- ARGV     id clock
--- RETURNS  ok | not_purgeable <state> | step_of_job | unknown_task | uninitialised
+-- RETURNS  ok | not_purgeable state | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local write, commit = unit.write, acts.commit
 local get = hashes.get
 local begin = acts.begin
 
-if not begin(clock) then return {"uninitialised"} end
+if not begin(clock) then return {answer = "uninitialised"} end
 local t = records.find(id)
-if not t then return {"unknown_task"} end
+if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")
-if state ~= "failed" and state ~= "dead_letter" then return {"not_purgeable", state} end
-if t.known.facts.step then return {"step_of_job"} end
+if state ~= "failed" and state ~= "dead_letter" then return {answer = "not_purgeable", state = state} end
+if t.known.facts.step then return {answer = "step_of_job"} end
 
 retention.unlist_dead(t)
 write({"UNLINK", keys.task(id), keys.output(id)})
 idempotency.free(t.known.facts.key, id)
 commit()
-return {"ok"}
+return {answer = "ok"}

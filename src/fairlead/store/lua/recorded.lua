@@ -1,18 +1,18 @@
 -- The recorder has stored every event up to the end of this entry: drop them.
 --
 -- ARGV     last
--- RETURNS  ok <dropped> | uninitialised
+-- RETURNS  ok dropped | uninitialised
 -- FLAGS    allow-oom
 
 local int, write, commit = unit.int, unit.write, acts.commit
 local number, put = hashes.number, hashes.put
 local begin = acts.begin
 
-if not begin("") then return {"uninitialised"} end
-if #call("XRANGE", keys.events, last, last) == 0 then return {"ok", 0} end -- it was dropped before, or never was
+if not begin("") then return {answer = "uninitialised"} end
+if #call("XRANGE", keys.events, last, last) == 0 then return {answer = "ok", dropped = 0} end -- it was dropped before, or never was
 local from, count = string.match(last, "^(%d+)-(%d+)$")
 local upto, gone = tonumber(from) + tonumber(count) - 1, number(act.meta, "events_gone") or 0
 put(act.meta, "events_gone", upto)
 write({"XTRIM", keys.events, "MINID", int(upto + 1)})
 commit()
-return {"ok", upto - gone}
+return {answer = "ok", dropped = upto - gone}

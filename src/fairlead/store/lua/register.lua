@@ -8,7 +8,7 @@ local commit = acts.commit
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me then
   me = hash(keys.worker(worker))
@@ -27,4 +27,4 @@ put(me, "called", nil)
 profiles.list(me)
 workers.heard_of(me, now)
 commit()
-return {"ok"}
+return {answer = "ok"}

@@ -1,14 +1,14 @@
 -- Give tasks back unrun, to the very place they had, and leases without a task back to their limit.
 --
 -- ARGV     worker holders bare clock
--- RETURNS  ok { ok <state> | repeated <state> | fenced | unknown_task }... | uninitialised
+-- RETURNS  ok rows {ok state | repeated state | fenced state? | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
 local get, put = hashes.get, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local function give_back(t)
   put(t, "reported", get(t, "fence"))
@@ -22,24 +22,24 @@ local function release_bare(id, lease, fence, limit)
   local waiter = limit and not fence and waiters.record(id)
   if waiter and get(waiter, "limit") == limit then
     waiters.withdraw(waiter)
-    return {"ok", "released"}
+    return {answer = "ok", state = "released"}
   end
-  if not lease or fence and get(lease, "fence") ~= fence then return {"fenced"} end
-  if limit and get(lease, "limit") ~= limit then return {"fenced"} end
+  if not lease or fence and get(lease, "fence") ~= fence then return {answer = "fenced"} end
+  if limit and get(lease, "limit") ~= limit then return {answer = "fenced"} end
   leases.drop_bare(id, lease)
-  return {"ok", "released"}
+  return {answer = "ok", state = "released"}
 end
 
-local answers = {}
+local rows = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
-    answers[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit)
+    rows[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit)
   else
     local t = records.find(holder.id)
     local word = endings.refused(t, worker, holder.fence)
     if not word then give_back(t) end
-    answers[i] = {word or "ok", t and get(t, "state")}
+    rows[i] = {answer = word or "ok", state = t and get(t, "state")}
   end
 end
 waking.settle_and_commit()
-return {"ok", answers}
+return {answer = "ok", rows = rows}

@@ -1,20 +1,20 @@
 -- Queue a failed or dead-lettered task again, as at the beginning.
 --
 -- ARGV     id clock
--- RETURNS  ok | not_replayable <state> | step_of_job | unknown_task | uninitialised
+-- RETURNS  ok | not_replayable state | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local get, number, put = hashes.get, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
-if not t then return {"unknown_task"} end
+if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")
-if state ~= "failed" and state ~= "dead_letter" then return {"not_replayable", state} end
+if state ~= "failed" and state ~= "dead_letter" then return {answer = "not_replayable", state = state} end
 
-if t.known.facts.step then return {"step_of_job"} end
+if t.known.facts.step then return {answer = "step_of_job"} end
 
 if get(t, "timeout_given") then
   records.change(t, "timeout", number(t, "timeout_given"))
@@ -22,4 +22,4 @@ if get(t, "timeout_given") then
 end
 endings.revive(t, now, {"retries", "crashes", "losses", "error", "finished", "worker", "started", "deadline", "progress"})
 waking.settle_and_commit()
-return {"ok"}
+return {answer = "ok"}

@@ -2,8 +2,8 @@
 -- the attempts it has used; one that has its result is not run again.
 --
 -- ARGV     id clock
--- RETURNS  ok { <step already done>... } | not_resumable <status> <error or ""> | invalid <field> <code> <message> | unknown_job
---          | uninitialised
+-- RETURNS  ok done (steps that are not run again) | not_resumable status error? (JSON) | invalid field code message | conflict
+--          | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
 local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
@@ -11,11 +11,11 @@ local ordered, remove = sets.ordered, sets.remove
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local job = jobs.record(id)
-if not job then return {"unknown_job"} end
+if not job then return {answer = "unknown_job"} end
 local failed = get(job, "status") == "FAILED" and cjson.decode(get(job, "error"))
-if not failed or not failed.retryable then return {"not_resumable", get(job, "status"), get(job, "error") or ""} end
+if not failed or not failed.retryable then return {answer = "not_resumable", status = get(job, "status"), error = get(job, "error")} end
 
 local stage = jobs.stages_of(job)[number(job, "stage")]
 local missing, problem = stages.missing_steps(job, stage)
@@ -47,4 +47,4 @@ put(job, "status", started and "RUNNING" or "PENDING")
 job.persist = true
 remove(ordered(keys.deadjobs), id)
 waking.settle_and_commit()
-return {"ok", done}
+return {answer = "ok", done = done}

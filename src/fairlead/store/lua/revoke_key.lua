@@ -9,12 +9,12 @@ local commit = acts.commit
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local record = access.record(id)
-if not record then return {"key_unknown"} end
+if not record then return {answer = "key_unknown"} end
 if not get(record, "revoked") then
   put(record, "revoked", now)
   access.key_ends(id, math.min(now, number(record, "expires") or access.NEVER))
   commit()
 end
-return {"ok"}
+return {answer = "ok"}

@@ -1,19 +1,19 @@
 -- Make a key with the rights of another one, which ends after the overlap, if not before.
 --
 -- ARGV     id digest old overlap_ms clock
--- RETURNS  ok <now> { <field> <value>... } | taken | key_unknown | key_ended | uninitialised
+-- RETURNS  ok now fields | taken | key_unknown | key_ended | uninitialised
 
-local int, commit = unit.int, acts.commit
+local commit = acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local before = access.record(old)
-if not before then return {"key_unknown"} end
+if not before then return {answer = "key_unknown"} end
 local expires = number(before, "expires") or access.NEVER
-if get(before, "revoked") or expires <= now then return {"key_ended"} end
-if access.record(id) then return {"taken"} end
+if get(before, "revoked") or expires <= now then return {answer = "key_ended"} end
+if access.record(id) then return {answer = "taken"} end
 
 local ends = math.min(expires, now + tonumber(overlap_ms))
 put(before, "expires", ends)
@@ -23,4 +23,4 @@ local made = access.issue(id, {
   lifetime = number(before, "lifetime"), interval = get(before, "interval"), burst = get(before, "burst"),
 }, now)
 commit()
-return {"ok", int(now), access.key_fields(made)}
+return {answer = "ok", now = now, fields = made}

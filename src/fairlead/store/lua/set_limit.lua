@@ -7,9 +7,9 @@ local commit = acts.commit
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 limits.define(name, kind, limit, interval, burst)
 waking.wake()
 commit()
-return {"ok"}
+return {answer = "ok"}

@@ -2,20 +2,19 @@
 -- the last page. An unknown id is answered by nothing, at the price of a known one.
 --
 -- ARGV     id cursor clock
--- RETURNS  ok <now> { <id> { <field> <value>... } <when it ends> }... <next cursor> | uninitialised
+-- RETURNS  ok now keys {id fields ends?}... cursor (of the next page) | uninitialised
 -- FLAGS    allow-oom
 
-local int = unit.int
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local PAGE = 128
 local page = id ~= "" and {"0", {id, ""}} or call("ZSCAN", keys.keys, cursor, "COUNT", PAGE)
 local list, found = {}, page[2]
 for i = 1, #found, 2 do
-  local record = call("HGETALL", keys.key(found[i]))
-  if #record > 0 then list[#list + 1] = {found[i], record, found[i + 1]} end
+  local record = access.record(found[i])
+  if record then list[#list + 1] = {id = found[i], fields = record.known, ends = tonumber(found[i + 1])} end
 end
-return {"ok", int(now), list, page[1]}
+return {answer = "ok", now = now, keys = list, cursor = page[1]}

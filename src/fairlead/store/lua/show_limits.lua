@@ -2,16 +2,15 @@
 -- of them, or a page of all by name.
 --
 -- ARGV     name lease after count clock
--- RETURNS  ok { <name> <waiting> <room> { <field> <value>... } { { <held field> <units> <who or ""> <until or ""> }... <1: there are more> } }...
---          <last or ""> | unknown_limit | uninitialised
+-- RETURNS  ok limits {name kind most used waiting room paused interval? hold?
+--          slots {id units is_task holder? ends?}... more_slots}... last? (there are more after it) | unknown_limit | uninitialised
 
-local int = unit.int
-local number = hashes.number
+local get, number = hashes.get, hashes.number
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
-if name ~= "" and not limits.of(name) then return {"unknown_limit"} end
+if not now then return {answer = "uninitialised"} end
+if name ~= "" and not limits.of(name) then return {answer = "unknown_limit"} end
 
 local MOST_HOLDERS = 100
 local MOST_PAGES = 20 -- of a hash that has room for many more fields than it has
@@ -21,7 +20,7 @@ local function holder(field, units)
   local id = string.match(field, "^held:(.*)$")
   local bare = string.match(id, "^lease:(.*)$")
   local facts = bare and call("HMGET", keys.lease(bare), "holder", "until") or call("HMGET", keys.task(id), "worker", "lease_until")
-  return {field, units, facts[1] or "", facts[2] or ""}
+  return {id = bare or id, units = tonumber(units), is_task = not bare, holder = facts[1] or nil, ends = tonumber(facts[2] or nil)}
 end
 
 -- Which of them come first is the server's affair: a limit may have any number of holders, and only so much of it is read.
@@ -32,13 +31,13 @@ local function some_holders()
     cursor = page[1]
     for i = 1, #page[2], 2 do
       local field = page[2][i]
-      if not seen[field] and #rows == MOST_HOLDERS then return {rows, 1} end
+      if not seen[field] and #rows == MOST_HOLDERS then return rows, true end
       if not seen[field] then rows[#rows + 1] = holder(field, page[2][i + 1]) end
       seen[field] = true
     end
-    if cursor == "0" then return {rows, 0} end
+    if cursor == "0" then return rows, false end
   end
-  return {rows, 1}
+  return rows, true
 end
 
 -- The lease of a task, or one without a task.
@@ -48,22 +47,25 @@ local function one_holder()
     local units = call("HGET", keys.limit(name), field)
     if units then rows[#rows + 1] = holder(field, units) end
   end
-  return {rows, 0}
+  return rows, false
 end
 
-local function row(one, held_by)
-  local view, flat = limits.of(one), {}
-  for field, value in pairs(view.known) do
-    if value then
-      flat[#flat + 1] = field
-      flat[#flat + 1] = value
-    end
-  end
-  return {one, (number(view, "waiting") or 0) + (number(view, "waiters") or 0), int(limits.room(view, 0, true)), flat, held_by}
+local function row(one, slots, more_slots)
+  local view = limits.of(one)
+  local kind = get(view, "kind")
+  return {
+    name = one, kind = kind, most = number(view, kind == "slots" and "limit" or "burst"), used = number(view, "used") or 0,
+    waiting = (number(view, "waiting") or 0) + (number(view, "waiters") or 0), room = limits.room(view, 0, true),
+    paused = get(view, "paused") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
+    slots = slots, more_slots = more_slots,
+  }
 end
 
-if name ~= "" then return {"ok", {row(name, lease == "" and some_holders() or one_holder())}, ""} end
+if name ~= "" then
+  local holders = lease == "" and some_holders or one_holder
+  return {answer = "ok", limits = {row(name, holders())}}
+end
 local list = {}
 local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, tonumber(count))
-for i, one in ipairs(found) do list[i] = row(one, {{}, 0}) end
-return {"ok", list, #found == tonumber(count) and found[#found] or ""}
+for i, one in ipairs(found) do list[i] = row(one, {}, false) end
+return {answer = "ok", limits = list, last = #found == tonumber(count) and found[#found] or nil}

@@ -1,20 +1,20 @@
 -- Take from the rate of an API key, or from the usual one if it has none: all that is asked for, or nothing.
 --
 -- ARGV     id tasks usual_interval usual_burst clock
--- RETURNS  ok | rate_limited <ms until there is room> | over_burst <burst> | key_unknown | uninitialised
+-- RETURNS  ok | rate_limited wait (ms) | over_burst burst | key_unknown | uninitialised
 
-local int, commit = unit.int, acts.commit
+local commit = acts.commit
 local whole, number, put = hashes.whole, hashes.number, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local record = whole(keys.key(id))
-if not record then return {"key_unknown"} end
+if not record then return {answer = "key_unknown"} end
 local interval = number(record, "interval") or tonumber(usual_interval)
 local burst = number(record, "burst") or tonumber(usual_burst)
-if not interval then return {"ok"} end
-if tonumber(tasks) > burst then return {"over_burst", int(burst)} end -- it would be refused for ever
+if not interval then return {answer = "ok"} end
+if tonumber(tasks) > burst then return {answer = "over_burst", burst = burst} end -- it would be refused for ever
 
 local now_us, known = now * 1000, number(record, "tat") or 0
 -- it owes its burst at most: what lies beyond that is from before the clock was set back, or of another rate
@@ -25,5 +25,5 @@ if early <= 0 or owes_until < known then
   put(record, "tat", owes_until)
   commit()
 end
-if early > 0 then return {"rate_limited", int(math.ceil(early / 1000))} end
-return {"ok"}
+if early > 0 then return {answer = "rate_limited", wait = math.ceil(early / 1000)} end
+return {answer = "ok"}

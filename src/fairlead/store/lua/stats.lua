@@ -1,34 +1,42 @@
 -- How much waits, runs and ended lately.
 --
 -- ARGV     clock
--- RETURNS  ok <now> { <place> <depth> <oldest arrival or ""> }... { <worker> <running> <state> <seen> <capacity> <reserve>
---          <types> <capabilities> <name> <version> }... { <state> <ended> }... <delayed> <lost events> <missing records>
---          | uninitialised
+-- RETURNS  ok now places {place depth oldest? (arrival)}...
+--          workers {id running state seen capacity reserve types? capabilities? name? version?}...
+--          ended {state = count} delayed lost_events missing_records | uninitialised
 
 local int = unit.int
-local get = hashes.get
+local number = hashes.number
 local setting, begin = acts.setting, acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 
 local WORKER_FIELDS = {"state", "seen", "capacity", "reserve", "types", "capabilities", "name", "version"}
-local UNKNOWN = {state = "gone", seen = "0", capacity = "0", reserve = "0", types = "*"} -- its record has run out
+
+local function worker_row(id)
+  local row = {id = id, running = call("ZCARD", keys.running(id))}
+  local known = call("HMGET", keys.worker(id), unpack(WORKER_FIELDS))
+  for i, field in ipairs(WORKER_FIELDS) do row[field] = known[i] or nil end
+  for _, field in ipairs({"seen", "capacity", "reserve"}) do row[field] = tonumber(row[field]) or 0 end -- 0: its record has run out
+  -- by the policy of the namespace: whoever looks may have other settings
+  if now - row.seen > setting("worker_ttl") then row.state = "dead" end
+  return row
+end
 
 local places, list, ended = {}, {}, {}
 for i, place in ipairs(choice.PLACES) do
-  local oldest = call("ZRANGE", keys.age(place), 0, 0, "WITHSCORES")[2] or ""
-  places[i] = {place, backlog.standing_at(place), oldest}
+  local oldest = call("ZRANGE", keys.age(place), 0, 0, "WITHSCORES")[2]
+  places[i] = {place = place, depth = backlog.standing_at(place), oldest = tonumber(oldest)}
 end
 for i, id in ipairs(call("ZREVRANGE", keys.workers, 0, 999)) do
-  local known = call("HMGET", keys.worker(id), unpack(WORKER_FIELDS))
-  list[i] = {id, call("ZCARD", keys.running(id))}
-  for k, field in ipairs(WORKER_FIELDS) do list[i][k + 2] = known[k] or UNKNOWN[field] or "" end
-  -- by the policy of the namespace: whoever looks may have other settings
-  if now - tonumber(list[i][4]) > setting("worker_ttl") then list[i][3] = "dead" end
+  list[i] = worker_row(id)
 end
 for bucket = math.floor(now / 10000) - 5, math.floor(now / 10000) do
   local counts = call("HGETALL", keys.recent(int(bucket)))
-  for i = 1, #counts, 2 do ended[#ended + 1] = {counts[i], counts[i + 1]} end
+  for i = 1, #counts, 2 do ended[counts[i]] = (ended[counts[i]] or 0) + counts[i + 1] end
 end
-return {"ok", int(now), places, list, ended, backlog.delayed(), get(act.meta, "lost") or "0", get(act.meta, "missing_records") or "0"}
+return {
+  answer = "ok", now = now, places = places, workers = list, ended = ended, delayed = backlog.delayed(),
+  lost_events = number(act.meta, "lost") or 0, missing_records = number(act.meta, "missing_records") or 0,
+}

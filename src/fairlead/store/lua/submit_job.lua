@@ -1,23 +1,23 @@
 -- Accept a job: its first stage is queued. All its steps are checked now, not when their turn comes.
 --
 -- ARGV     request clock
--- RETURNS  ok <id> <status> | exists <id> <status> <priority, when its record is gone> | conflict
---          | invalid <field> <code> <message> | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> | uninitialised
+-- RETURNS  ok id status | exists id status priority? (when its record is gone) | conflict | invalid field code message
+--          | queue_full setting waiting pace? (ms in which a task ends) | too_many_types setting waiting pace? | uninitialised
 
 local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local asked = cmsgpack.unpack(request)
 
 local known = asked.key and idempotency.find(asked.key) or NONE
 local id = known.id or asked.id
 local before = jobs.record(id)
 local digest = known.digest or before and get(before, "digest")
-if digest and digest ~= asked.digest then return {"conflict"} end
-if before then return {"exists", id, get(before, "status")} end
-if digest then return {"exists", id, known.state or "COMPLETED", known.priority} end
+if digest and digest ~= asked.digest then return {answer = "conflict"} end
+if before then return {answer = "exists", id = id, status = get(before, "status")} end
+if digest then return {answer = "exists", id = id, status = known.state or "COMPLETED", priority = tonumber(known.priority)} end
 
 local plan, steps = cmsgpack.pack(asked.stages), {} -- as asked for: what is declared of their types is added at their time
 for _, stage in ipairs(asked.stages) do
@@ -36,4 +36,4 @@ change_count(act.meta, "jobs_open", 1)
 stages.queue_steps(job, stages.next_steps(job, 1, now), now)
 if asked.key then idempotency.remember(asked.key, asked.digest, id) end
 waking.settle_and_commit()
-return {"ok", id, "PENDING"}
+return {answer = "ok", id = id, status = "PENDING"}

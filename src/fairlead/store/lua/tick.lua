@@ -1,27 +1,28 @@
 -- Submit the task of a cron's next tick, if nobody has: its last tick is compared and set in the same step.
 --
 -- ARGV     name previous tick task clock
--- RETURNS  ok { ok <id> <state> | exists <id> <state> <priorities, when its record is gone> | passed | conflict | invalid <field> <code> <message>
---          | queue_full | too_many_types <setting> <waiting> <ms in which a task ends or ""> } | uninitialised
+-- RETURNS  ok row {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | passed | conflict
+--          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
+--          | too_many_types setting waiting pace?} | uninitialised
 
 local hash, get, put = hashes.hash, hashes.get, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local crons, spec = hash(keys.crons), cmsgpack.unpack(task)
 
-local function answer()
+local function submit()
   local is_next = get(crons, name) == previous
   -- The task is there: its caller did not hear the answer to this very call, and hears it now.
-  if not is_next and not records.find(spec.id) then return {"passed"} end
+  if not is_next and not records.find(spec.id) then return {answer = "passed"} end
   if is_next and tonumber(tick) > now then return types.invalid("tick", "too_early", "is still to come") end
   local submitted = submits.submit(spec, now)
   -- A refused task leaves the cron where it is: its tick counts as missed, as if nobody had been there.
-  if is_next and (submitted[1] == "ok" or submitted[1] == "exists") then put(crons, name, tick) end
+  if is_next and (submitted.answer == "ok" or submitted.answer == "exists") then put(crons, name, tick) end
   return submitted
 end
 
-local answered = answer()
+local row = submit()
 waking.settle_and_commit()
-return {"ok", answered}
+return {answer = "ok", row = row}

@@ -9,11 +9,11 @@ local begin = acts.begin
 
 local MINUTE = 60000
 local now = begin(clock)
-if not now then return {"uninitialised"} end
+if not now then return {answer = "uninitialised"} end
 local record = whole(keys.key(id))
-if not record then return {"key_unknown"} end
+if not record then return {answer = "key_unknown"} end
 if now - (number(record, "last_used") or 0) >= MINUTE then
   put(record, "last_used", now)
   commit()
 end
-return {"ok"}
+return {answer = "ok"}

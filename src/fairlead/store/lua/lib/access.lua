@@ -30,15 +30,3 @@ function access.issue(id, fields, now)
   access.key_ends(id, fields.expires)
   return fields
 end
-
--- { <field> <value>... }
-function access.key_fields(record)
-  local flat = {}
-  for field, value in pairs(record) do
-    if value then
-      flat[#flat + 1] = field
-      flat[#flat + 1] = value
-    end
-  end
-  return flat
-end

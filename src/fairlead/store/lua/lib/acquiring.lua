@@ -119,10 +119,10 @@ function acquiring.may_take(limit, class, units, waits)
   return not member or subs.class(names.cut_waiter(member)) > class
 end
 
--- When a waiter should ask again by itself: the first of a line looks after what time does. "": when it is woken.
-function acquiring.ask_at(record)
+-- The ms after which a waiter should ask again by itself: the first of a line looks after what time does. nil: when it is woken.
+function acquiring.ask_in(record)
   local alarm = number(act.meta, "alarm")
   local head = first(ordered(keys.waiters(get(record, "limit"))))
-  if not alarm or not act.looks_again[record.id] and head ~= waiters.member(record) then return "" end
-  return int(math.max(0, alarm - act.instant))
+  if not alarm or not act.looks_again[record.id] and head ~= waiters.member(record) then return nil end
+  return math.max(0, alarm - act.instant)
 end

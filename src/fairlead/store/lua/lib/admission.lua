@@ -9,17 +9,18 @@ local function waiting_in_all()
   return backlog.delayed() + positions.standing_in_all()
 end
 
--- The ms in which one task ends, by those of the last minute: so soon there may be a place. "" when none ended.
+-- The ms in which one task ends, by those of the last minute: so soon there may be a place. nil when none ended.
 local function pace()
   local ended = 0
   for bucket = math.floor(act.instant / 10000) - 5, math.floor(act.instant / 10000) do
     for _, count in ipairs(call("HVALS", keys.recent(int(bucket)))) do ended = ended + count end
   end
-  return ended > 0 and int(math.ceil(60000 / ended)) or ""
+  return ended > 0 and math.ceil(60000 / ended) or nil
 end
 
 local function full(setting_name, count)
-  if count >= (setting(setting_name) or math.huge) then return {"queue_full", setting_name, int(count), pace()} end
+  if count < (setting(setting_name) or math.huge) then return nil end
+  return {answer = "queue_full", setting = setting_name, waiting = count, pace = pace()}
 end
 
 -- A tenant may have tasks of so many kinds waiting: each kind, a type with its capabilities, is a line of its own.
@@ -28,7 +29,7 @@ local function check_kinds(spec, tenant)
   if get(kinds, route) then return nil end
   local most, new = setting("max_task_types"), act.new_kinds[tenant] or 0
   local count = most and call("HLEN", kinds.key) + new
-  if most and count >= most then return {"too_many_types", "max_task_types", int(count), pace()} end
+  if most and count >= most then return {answer = "too_many_types", setting = "max_task_types", waiting = count, pace = pace()} end
   act.new_kinds[tenant] = new + 1
 end
 

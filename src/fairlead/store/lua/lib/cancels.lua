@@ -4,9 +4,9 @@ local get, number, put = hashes.get, hashes.number, hashes.put
 local ordered, remove = sets.ordered, sets.remove
 local setting, next_fence = acts.setting, acts.next_fence
 
--- The worker that must stop, or "".
+-- The worker that must stop, or nil.
 function cancels.cancel(t, now)
-  local state, stopping = get(t, "state"), ""
+  local state, stopping = get(t, "state"), nil
   if state == "executing" then
     stopping = get(t, "worker")
     put(t, "stopping", get(t, "fence"))

@@ -83,7 +83,7 @@ function grants.give(offer, want)
   return last
 end
 
--- A task as its worker gets it: {id, fields}; a field that is false is not there.
+-- The fields of a task as its worker gets it; one that is false is not there.
 function grants.content_of(id)
   local t = records.whole(id)
   local record, job = t.known, jobs.job_of(t)
@@ -92,5 +92,5 @@ function grants.content_of(id)
     for field, value in pairs(t.known) do record[field] = value end
     record.parameters = jobs.step_parameters(job)
   end
-  return {id, record}
+  return record
 end

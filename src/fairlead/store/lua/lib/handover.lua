@@ -17,7 +17,7 @@ end
 
 local function tell_handed(me, id)
   put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(keys.task(id)).known.fence) .. " ")
-  workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, grants.content_of(id)}))
+  workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, {id, grants.content_of(id)}}))
 end
 
 -- The sub-queue whose task it was handed; nil when it should be called instead, also because a claim would look after holds first.

@@ -33,7 +33,7 @@ function stages.next_steps(job, index, now)
   local missing, problem = stages.missing_steps(job, stage)
   if not problem then return missing end
   -- a limit is gone, say: what was reached stays, and somebody can mend it and resume
-  local code, message = problem[3] or problem[1], problem[4] or "its step cannot be queued"
+  local code, message = problem.code or problem.answer, problem.message or "its step cannot be queued"
   jobs.set_job_error(job, {code = code, message = message, retryable = true, step = number(job, "step")})
   put(job, "open", 0)
   jobs.end_job(job, "FAILED", now)

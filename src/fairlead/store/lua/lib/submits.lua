@@ -42,15 +42,18 @@ local function given_before(spec)
   local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
   if t then
     local same = t.known.facts.type == spec.type and get(t, "parameters") == spec.parameters
-    if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {"conflict"} end -- also of another tenant: say nothing
-    return {"exists", spec.id, get(t, "state")}
+    if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {answer = "conflict"} end -- also of another tenant: say nothing
+    return {answer = "exists", id = spec.id, state = get(t, "state")}
   end
   local known = spec.key and idempotency.find(spec.key)
   if not known then return nil end
-  if known.digest ~= spec.digest then return {"conflict"} end
+  if known.digest ~= spec.digest then return {answer = "conflict"} end
   local state = get(hash(keys.task(known.id)), "state")
-  if state then return {"exists", known.id, state} end
-  return {"exists", known.id, known.state or "completed", known.priority, known.effective}
+  if state then return {answer = "exists", id = known.id, state = state} end
+  return {
+    answer = "exists", id = known.id, state = known.state or "completed",
+    priority = tonumber(known.priority), effective = tonumber(known.effective),
+  }
 end
 
 -- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
@@ -58,8 +61,8 @@ function submits.refusal_of_all(specs)
   local groups, digests = {}, {}
   for _, spec in ipairs(specs) do
     local before = given_before(spec)
-    if before and before[1] == "conflict" then return before end
-    if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {"conflict"} end
+    if before and before.answer == "conflict" then return before end
+    if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {answer = "conflict"} end
     local problem = not before and (types.add_declared(spec) or check_limits(spec, groups))
     if problem then return problem end
     if spec.key then digests[spec.key] = spec.digest end
@@ -67,14 +70,17 @@ function submits.refusal_of_all(specs)
   end
 end
 
--- The limits that have no room for it now, by their names: "a,b".
+-- The names of the limits that have no room for it now, if there are any.
 local function without_room(spec)
-  if spec.limits == "" then return "" end
-  local lacking = {}
+  if spec.limits == "" then return nil end
+  local lacking
   for _, need in ipairs(limits.needs(spec.limits)) do
-    if limits.room(limits.of(need.name), spec.priority, false) < need.units then lacking[#lacking + 1] = need.name end
+    if limits.room(limits.of(need.name), spec.priority, false) < need.units then
+      lacking = lacking or {}
+      lacking[#lacking + 1] = need.name
+    end
   end
-  return table.concat(lacking, ",")
+  return lacking
 end
 
 -- Queues it, or delays it. Returns the answer. One that `follows` from a result comes in even when the queue is full: the work
@@ -104,5 +110,5 @@ function submits.submit(spec, now, follows)
   events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
-  return {"ok", spec.id, state, position, blocked_by}
+  return {answer = "ok", id = spec.id, state = state, position = position, blocked_by = blocked_by}
 end

@@ -6,7 +6,7 @@ local hash, load_fields, get, number = hashes.hash, hashes.load_fields, hashes.g
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
 
 function types.invalid(field, code, message)
-  return {"invalid", field, code, message}
+  return {answer = "invalid", field = field, code = code, message = message}
 end
 
 -- What the code and what the file say of a type; read once per act.
