@@ -10,7 +10,7 @@
 -- RETURNS  ok more (is to be done) | uninitialised
 
 local write, write_many = unit.write, unit.write_many
-local hash, get, number, put, change_count = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.change_count
+local get, number, put = hashes.get, hashes.number, hashes.put
 local ordered, remove, add = sets.ordered, sets.remove, sets.add
 local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
 

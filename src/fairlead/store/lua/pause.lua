@@ -4,7 +4,7 @@
 -- RETURNS  ok | unknown_limit | uninitialised
 
 local int, commit = unit.int, acts.commit
-local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
+local hash, whole, put = hashes.hash, hashes.whole, hashes.put
 local begin = acts.begin
 
 local now = begin(clock)

@@ -4,7 +4,6 @@
 
 local int = unit.int
 local hash, get, number, put, put_all = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, first = sets.ordered, sets.first
 local setting, alarm_at = acts.setting, acts.alarm_at
 
 -- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
