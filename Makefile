@@ -20,7 +20,7 @@ run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
 
 test: install test-servers ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 check: install ## what CI runs: format, lint, types, tests
 	$(BIN)/ruff format --check

@@ -63,7 +63,7 @@ class Coroner:
         """A supervisor takes all of its workers along, but those whose death it had noticed itself."""
         said = self._said(kill.crew)
         if kill.whom == "worker":
-            return set(re.findall(rf"worker_died worker=(\S+) pid={kill.pid}\n", said))
+            return set(re.findall(rf"worker_died worker=(\S+) pid={kill.pid}\b", said))
         died = re.findall(r"worker_died worker=(\S+)", said)
         return set(re.findall(r"worker_started worker=(\S+)", said)) - set(died)
 

@@ -9,46 +9,54 @@ import socket
 from collections.abc import Sequence
 
 from fairlead.clock import monotonic
+from fairlead.worker.signals import Stop
 
 SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
 LONGEST_PAUSE = 5.0
+KILL_SECONDS = 1.5  # after its grace, for a server to end what is under way
 
 log = logging.getLogger("fairlead.api")
 
 
-async def keep_processes(
-    command: Sequence[str], opened: socket.socket, count: int, stop: asyncio.Event
-) -> None:
+async def keep_processes(command: Sequence[str], opened: socket.socket, count: int, stop: Stop) -> None:
     """Until told to stop, which they are told too."""
     async with asyncio.TaskGroup() as group:
         for _ in range(count):
             group.create_task(_keep(command, opened, stop))
 
 
-async def _keep(command: Sequence[str], opened: socket.socket, stop: asyncio.Event) -> None:
+async def _keep(command: Sequence[str], opened: socket.socket, stop: Stop) -> None:
     """One place among the processes."""
     pause = 0.0
-    while not stop.is_set():
+    while not stop.told.is_set():
         born = monotonic()
         code = await _one_life(command, opened, stop)
-        if stop.is_set():
+        if stop.told.is_set():
             break
         log.error("server_died exit_code=%d", code)
         pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                await stop.wait()
+                await stop.told.wait()
 
 
-async def _one_life(command: Sequence[str], opened: socket.socket, stop: asyncio.Event) -> int:
+async def _one_life(command: Sequence[str], opened: socket.socket, stop: Stop) -> int:
     child = await asyncio.create_subprocess_exec(*command, pass_fds=[opened.fileno()])
-    ended = asyncio.create_task(child.wait())
-    stopping = asyncio.create_task(stop.wait())
+    stopping = asyncio.create_task(_stop(child.pid, stop))
     try:
-        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not ended.done():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGTERM)
-        return await ended
+        return await child.wait()
     finally:
         stopping.cancel()
+
+
+async def _stop(pid: int, stop: Stop) -> None:
+    """When told to: it has its grace, unless it is hurried; then it is killed."""
+    await stop.told.wait()
+    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(stop.grace + KILL_SECONDS):
+            await stop.hurried.wait()
+            os.kill(pid, signal.SIGTERM)
+            await asyncio.sleep(KILL_SECONDS)
+    log.error("server_did_not_stop pid=%d killed", pid)
+    os.kill(pid, signal.SIGKILL)

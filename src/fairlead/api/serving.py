@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import math
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,6 +28,8 @@ from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.services import running_services
+from fairlead.worker.signals import Stop
+from fairlead.worker.worker import Worker
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
@@ -85,15 +88,23 @@ class Server(uvicorn.Server):
 
 
 async def serve(
-    store: Store, settings: Settings, host: str, opened: socket.socket, stop: asyncio.Event
+    store: Store,
+    settings: Settings,
+    host: str,
+    opened: socket.socket,
+    stop: Stop,
+    end: asyncio.Event | None = None,
 ) -> None:
-    """The gateway, the upkeep beside it and what calls the services, until told to stop."""
-    async with _gateway(store, settings, host) as gateway, _services(store, settings):
-        server = Server(_config(gateway, settings.server))
+    """The gateway, the upkeep beside it and what calls the services, until told to stop.
+
+    With an `end`, requests are answered until that: a worker beside it still reports what it runs.
+    """
+    async with _gateway(store, settings, host) as gateway, _services(store, settings, stop):
+        server = Server(_config(gateway, settings.server, stop.grace))
         upkeep = asyncio.create_task(Caretaker(store).run())
         keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
         serving = asyncio.create_task(server.serve(sockets=[opened]))
-        stopping = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task((end or stop.told).wait())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             gateway.stopping.set()
@@ -107,12 +118,25 @@ async def serve(
 
 
 @asynccontextmanager
-async def _services(store: Store, settings: Settings) -> AsyncIterator[None]:
-    if settings.services:
-        async with running_services(store, settings):
-            yield
-    else:
+async def _services(store: Store, settings: Settings, stop: Stop) -> AsyncIterator[None]:
+    if not settings.services:
         yield
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        worker = await stack.enter_async_context(running_services(store, settings, grace=stop.grace))
+        draining = asyncio.create_task(_drain(worker, stop))
+        try:
+            yield
+            await stack.aclose()  # while it is still listened to those who hurry it
+        finally:
+            draining.cancel()
+
+
+async def _drain(worker: Worker, stop: Stop) -> None:
+    await stop.told.wait()
+    worker.drain()
+    await stop.hurried.wait()
+    worker.drain(0)
 
 
 @asynccontextmanager
@@ -140,7 +164,7 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
         )
 
 
-def _config(gateway: Gateway, settings: ServerSettings) -> uvicorn.Config:
+def _config(gateway: Gateway, settings: ServerSettings, grace: float) -> uvicorn.Config:
     seconds = {"read_seconds": settings.read_seconds, "write_seconds": settings.write_seconds}
     options: dict[str, Any] = {
         "http": type("Protocol", (CappedProtocol,), seconds),
@@ -155,7 +179,7 @@ def _config(gateway: Gateway, settings: ServerSettings) -> uvicorn.Config:
         "server_header": False,
         "date_header": False,
         "timeout_keep_alive": 60,
-        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "timeout_graceful_shutdown": math.ceil(min(GRACE_SECONDS, grace)),
     }
     return uvicorn.Config(make_app(gateway), **options)
 

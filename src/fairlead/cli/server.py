@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 from dataclasses import dataclass
@@ -12,12 +11,14 @@ from cyclopts import Parameter
 
 from fairlead.api.processes import keep_processes
 from fairlead.api.serving import address_of, check_exposure, listen, loop_factory, serve
-from fairlead.checks import check_whole
+from fairlead.checks import check_seconds, check_whole
 from fairlead.cli.options import MOST_PROCESSES, StoreOptions
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.store.opening import opened_store
 from fairlead.worker.logs import set_up_logging
+from fairlead.worker.signals import Stop
+from fairlead.worker.worker import GRACE_SECONDS
 
 
 @Parameter(name="*")
@@ -30,6 +31,16 @@ class ListenOptions:
     insecure: Annotated[
         bool, Parameter(help="Serve an address that others can reach, without keys.", negative=())
     ] = False
+    grace: Annotated[
+        float,
+        Parameter(
+            help="Seconds that calls of services get after SIGTERM or Ctrl-C before they are given back."
+        ),
+    ] = GRACE_SECONDS
+
+    def stop(self) -> Stop:
+        check_seconds("--grace", self.grace, zero=True)
+        return Stop(self.grace)
 
     def host_in(self, settings: Settings) -> str:
         return self.host or settings.server.host
@@ -65,7 +76,7 @@ async def _serve(
     settings: Settings, where: ListenOptions, opened: socket.socket, processes: int | None
 ) -> None:
     """`processes`: None: this is one of several, and the first has said where it listens."""
-    stop = stop_on_signal()
+    stop = where.stop().on_signals()
     host = where.host_in(settings)
     async with opened_store(settings) as store:
         await check_exposure(store, host, where.insecure)
@@ -77,10 +88,3 @@ async def _serve(
             await keep_processes(command, opened, processes, stop)
         else:
             await serve(store, settings, host, opened, stop)
-
-
-def stop_on_signal() -> asyncio.Event:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop

@@ -22,7 +22,7 @@ from fairlead.store.store import Store
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.signals import on_stop
 from fairlead.worker.supervisor import Supervisor
-from fairlead.worker.worker import Plan
+from fairlead.worker.worker import Plan, WorkerOptions
 
 
 @Parameter(name="*")
@@ -58,7 +58,7 @@ class Up:
         self._where = where
         self._work = work
         self._config = config
-        self._stop = asyncio.Event()
+        self._stop = where.stop()
         self._supervisor: Supervisor | None = None
 
     async def run(self, opened: socket.socket) -> int:
@@ -68,33 +68,34 @@ class Up:
             await check_exposure(store, host, self._where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
             async with asyncio.TaskGroup() as group:
-                group.create_task(serve(store, self._settings, host, opened, end))
+                group.create_task(serve(store, self._settings, host, opened, self._stop, end))
                 code = await self._until_stopped(store)
                 end.set()  # not before: it serves while the worker drains
         return code
 
     def _told_to_stop(self) -> None:
-        """The worker drains."""
-        self._stop.set()
+        """The worker drains, and calls of services end."""
+        self._stop.told.set()
         if self._supervisor:
             self._supervisor.stop()
 
     def _told_to_hurry(self) -> None:
-        """It gives back what still runs."""
+        """They give back what still runs."""
+        self._stop.hurried.set()
         if self._supervisor:
             self._supervisor.hurry()
 
     async def _until_stopped(self, store: Store) -> int:
         if self._work.demo:
             await self._unless_stopped(run_demo(store))
-        if self._work.once or self._stop.is_set():
+        if self._work.once or self._stop.told.is_set():
             return 0
         print("Press Ctrl-C to stop.", flush=True)
         if self._work.app:
             self._supervisor = Supervisor(self._plan(self._work.app, store), self._work.processes)
             if code := await self._supervisor.run(obey_signals=False):
                 return code  # the app cannot be run, and it was said why
-        await self._stop.wait()
+        await self._stop.told.wait()
         return 0
 
     def _plan(self, app: str, store: Store) -> Plan:
@@ -102,6 +103,7 @@ class Up:
         engine = self._settings.engine
         return Plan(
             target=app,
+            options=WorkerOptions(grace=self._where.grace),
             url=engine.url or f"unix://{quote(store.address)}",
             namespace=engine.namespace,
             config=str(self._config) if self._config else None,
@@ -110,7 +112,7 @@ class Up:
     async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
         """Does the work, but drops it when told to stop."""
         task = asyncio.create_task(work)
-        waiting = asyncio.create_task(self._stop.wait())
+        waiting = asyncio.create_task(self._stop.told.wait())
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if not task.done():

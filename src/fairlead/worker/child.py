@@ -22,7 +22,7 @@ from fairlead.worker.loading import load_app
 from fairlead.worker.logs import set_up_logging
 from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.signals import leave_signals_to_the_parent
-from fairlead.worker.worker import NOT_REACHABLE, STUCK, Plan, Worker
+from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STUCK, Plan, Worker
 
 
 async def work(end: socket.socket) -> int:
@@ -34,11 +34,11 @@ async def work(end: socket.socket) -> int:
     link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
     message = await link.receive()
     if message is None or "drain" in message:  # the supervisor has gone, or is told to stop
-        return 0
+        return DRAINED
     async with app, _equipped(app, settings, plan) as worker:
         await worker.run(link)
     await link.close()
-    return STUCK if worker.stuck else 0
+    return STUCK if worker.stuck else DRAINED
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from fairlead.settings import Settings
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.running import running_worker
-from fairlead.worker.worker import Worker, WorkerOptions
+from fairlead.worker.worker import GRACE_SECONDS, Worker, WorkerOptions
 
 MOST_CALLS = 1000  # at once, of one worker process
 
@@ -32,11 +32,13 @@ async def service_handlers(services: Mapping[str, Service]) -> AsyncIterator[dic
 
 
 @asynccontextmanager
-async def running_services(door: Door, settings: Settings, name: str = "services") -> AsyncIterator[Worker]:
+async def running_services(
+    door: Door, settings: Settings, name: str = "services", grace: float = GRACE_SECONDS
+) -> AsyncIterator[Worker]:
     """A worker in this process that calls the services of the settings, while the block runs."""
     services = services_of(settings)
     async with service_handlers(services) as handlers:
-        options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name)
+        options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name, grace=grace)
         async with running_worker(door, handlers, (), options) as worker:
             yield worker
 

@@ -1,12 +1,16 @@
-"""Signals of worker processes: the supervisor hears them, and tells its children what to do.
+"""Signals that stop a process of Fairlead: the first one, and later ones that are to hurry it.
+
+Of workers the supervisor hears them, and tells its children what to do.
 
 A terminal, `tini -g` and systemd send a signal to the whole group. A child that obeyed it would count one
 signal twice, and a handler's process would die in the middle of its task.
 """
 
 import asyncio
+import atexit
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fairlead.clock import monotonic
 
@@ -34,5 +38,31 @@ def on_stop(stop: Callable[[], None], hurry: Callable[[], None]) -> None:
             heard_at = now
             hurry()
 
+    loop = asyncio.get_running_loop()
+
+    def pass_on(*_: object) -> None:
+        if not loop.is_closed():  # not add_signal_handler: after the end of the loop a signal would kill us
+            loop.call_soon_threadsafe(hear)
+
     for number in STOPPING:
-        asyncio.get_running_loop().add_signal_handler(number, hear)
+        signal.signal(number, pass_on)
+    atexit.register(_ignore_signals)
+
+
+def _ignore_signals() -> None:
+    """On the way out: the interpreter takes its handlers back, and one more signal would count as a death."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """`told` to stop: what runs has `grace` seconds. `hurried`: it has none any more."""
+
+    grace: float
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    hurried: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on_signals(self) -> "Stop":
+        on_stop(self.told.set, self.hurried.set)
+        return self

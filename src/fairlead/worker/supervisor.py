@@ -25,7 +25,7 @@ from fairlead.store.reports import Failed, Grant
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import Pulse
 from fairlead.worker.signals import on_stop
-from fairlead.worker.worker import NOT_REACHABLE, STOP_SECONDS, Plan
+from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STOP_SECONDS, STUCK, Plan
 
 LOOK_SECONDS = 0.1
 SILENT_SECONDS = 2.0  # a worker shows every half second that its loop runs
@@ -34,6 +34,7 @@ LONGEST_PAUSE = 10.0
 AWAY_PAUSE = 1.0  # seconds, when it was the store that could not be reached
 EXCUSES = 10  # times that a task is not charged with the death of its worker
 GOODBYE_SECONDS = 0.2  # to read what a dead worker still said
+SAID_SECONDS = 10.0  # to read the goodbye of one that has said it, however busy we are
 KILL_SECONDS = 1.5  # after its grace, for a worker to give back what it runs and go
 
 log = logging.getLogger("fairlead.worker")
@@ -86,11 +87,11 @@ class Child:
         guard = asyncio.create_task(self._guard(self.pulse))
         self._link.send({"go": True})
         try:
-            await self.process.wait()
+            code = await self.process.wait()
             # It reads the goodbye, if there was one. The line ends with the process, unless a process that
             # it has started and left behind holds it open.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GOODBYE_SECONDS):
+                async with asyncio.timeout(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS):
                     await pulse
         finally:
             for task in (pulse, guard):
@@ -105,11 +106,6 @@ class Child:
             self._killing.cancel()
         await self._link.close()
         return code
-
-    @property
-    def has_drained(self) -> bool:
-        """It ended because it was told to. Any other end is a death, whatever its exit code."""
-        return self.pulse is not None and self.pulse.left_over is not None
 
     def moves(self) -> bool:
         """Not stopped (SIGSTOP), not ended: a worker that does not move is not vouched for."""
@@ -242,9 +238,9 @@ class Supervisor:
         pause = 0.0
         while not self._stopping.is_set():
             born = monotonic()
-            code, drained = await self._one_life(stack)
-            if self._stopping.is_set() or (drained and code == 0):
-                return
+            code = await self._one_life(stack)
+            if self._stopping.is_set() or code == DRAINED:
+                return  # any other end is a death, also one with exit code 0
             away = code == NOT_REACHABLE
             if not self._has_worked() and not (away and await self._reopened()):
                 # it cannot work as it is: another try would end the same
@@ -259,8 +255,7 @@ class Supervisor:
                 async with asyncio.timeout(pause):
                     await self._stopping.wait()
 
-    async def _one_life(self, stack: AsyncExitStack) -> tuple[int, bool]:
-        """Its exit code, and whether it was drained."""
+    async def _one_life(self, stack: AsyncExitStack) -> int:
         child = await Child.start(self._plan, self._excused)
         self._children.add(child)
         if self._stopping.is_set():  # told to stop while it was being started
@@ -269,7 +264,7 @@ class Supervisor:
             if settings := await child.settings():
                 await child.live(await self._open(stack, settings))
             self._has_worked()
-            return await child.close(), child.has_drained
+            return await child.close()
         finally:
             self._children.discard(child)
 

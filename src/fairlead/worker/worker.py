@@ -33,7 +33,9 @@ ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
 GRACE_SECONDS = 30.0
 MOST_CAPACITY = 100_000
-NOT_REACHABLE, STUCK = 3, 4  # exit codes of a worker process: no store; a handler that nothing stops
+# Exit codes of a worker process: no store; a handler that nothing stops; it was told to go. The last is not
+# 0, because a handler can end its process with that.
+NOT_REACHABLE, STUCK, DRAINED = 3, 4, 5
 
 log = logging.getLogger("fairlead.worker")
 
