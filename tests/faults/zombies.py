@@ -57,7 +57,10 @@ async def outlive(
     await wait_until(lambda: works(store, crew, history), 40, "the stopped worker works again")
     if task_type == "report_late":
         refusal = f"report_refused task={task.task_id} fence={first.fence} fenced"
-        await wait_until(lambda: refusal in crew.said(), because="the late report was refused")
+        killed = f"pid={first.pid} killed"  # on a busy machine its supervisor may be faster than its report
+        await wait_until(
+            lambda: refusal in crew.said() or killed in crew.said(), because="the late report was refused"
+        )
     acts = [event.act for event in history.events[known:] if event.task == task.task_id]
     assert acts[:4] == ["submit", "claim", "expire", "claim"], acts
     assert acts.index("complete") == len(acts) - 1, acts
