@@ -10,7 +10,8 @@ from benchmarks.figures import Figure, Outcome
 from fairlead.store.store import MOST_PER_CALL, Store
 
 CONSISTS = (
-    "a queued task is its record (a hash) and a member of two sorted sets, its sub-queue and the ages; "
+    "a queued task is its record (a hash) and a member of three sorted sets: its sub-queue, the order of its "
+    "place, and the ages; "
     "its event stays until a recorder has stored it; each as MEMORY USAGE says, the rest is the table of keys"
 )
 DEFAULTS = ("--hash-max-listpack-value", "64")
@@ -47,6 +48,7 @@ async def _measure(store: Store, case: str, count: int, calm: float) -> list[Fig
     parts = {
         "record": await _size(client, keys.key("task", one)),
         "queue": await _size(client, keys.key("queue", "1n:echo;|")) / count,
+        "order": await _size(client, keys.key("order", "1n")) / count,
         "age": await _size(client, keys.key("age", "1n")) / count,
     }
     values = {
