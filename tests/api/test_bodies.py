@@ -22,7 +22,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-OF_THE_CARETAKER = (b"buried_at", b"tidied", b"tidying", b"finished_count", b"finished_bytes", b"alarm")
+OF_THE_CARETAKER = (b"buried_at", b"tidied", b"tidying", b"finished_count", b"finished_bytes")
 
 
 async def written(store: Store) -> dict[str, Any]:

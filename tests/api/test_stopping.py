@@ -1,4 +1,4 @@
-"""`fairlead server` and `up` told to stop while a service is called: it has the grace, no more."""
+"""`fairlead server` and `up` stop while a service is being called: the call has the grace, no more."""
 
 import asyncio
 import contextlib

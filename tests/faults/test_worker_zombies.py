@@ -42,4 +42,7 @@ async def test_a_whole_crew_that_was_stopped_for_longer_than_its_lease_changes_n
 async def test_the_report_of_a_worker_that_was_stopped_for_too_long_is_refused(
     live_store: Store, crews: Fleet, history: History, sink: Sink
 ) -> None:
-    await outlive(live_store, crews, history, sink, task_type="report_late", seconds=LEASE)
+    for _ in range(5):  # until one is fast enough to report before its supervisor gives it up
+        if (await outlive(live_store, crews, history, sink, task_type="report_late", seconds=LEASE)).reported:
+            return
+    raise AssertionError("no late report came")

@@ -24,6 +24,7 @@ class Outlived:
     whole_crew: bool
     refused: int  # writes of the stopped run that came too late
     late: float  # seconds for which it still wrote after it had gone on
+    reported: bool  # its report came too late, and was refused
 
 
 async def outlive(
@@ -41,7 +42,7 @@ async def outlive(
 
     AssertionError when the worker's late doings changed anything.
     """
-    known = len(history.events)
+    known, reported = len(history.events), False
     task = NewTask(task_type=task_type, parameters={"sink": sink.url, "seconds": seconds})
     await store.submit_one(task)
     await wait_until(lambda: sink.read(task.task_id), 40, "it runs")
@@ -61,6 +62,7 @@ async def outlive(
         await wait_until(
             lambda: refusal in crew.said() or killed in crew.said(), because="the late report was refused"
         )
+        reported = refusal in crew.said()
     acts = [event.act for event in history.events[known:] if event.task == task.task_id]
     assert acts[:4] == ["submit", "claim", "expire", "claim"], acts
     assert acts.index("complete") == len(acts) - 1, acts
@@ -71,7 +73,7 @@ async def outlive(
     sink.forget(task.task_id)
     late = [row.at - went_on for row in written if row.fence == first.fence]
     refused = sum(not row.accepted for row in written)
-    return Outlived(crew, first.pid, task_type, whole_crew, refused, max(0.0, *late))
+    return Outlived(crew, first.pid, task_type, whole_crew, refused, max(0.0, *late), reported)
 
 
 def assert_only_rising_fences(written: list[Written]) -> None:

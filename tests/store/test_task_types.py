@@ -1,4 +1,4 @@
-"""Tasks of so many types, each with its capabilities, may wait of a tenant, and of not one more."""
+"""The number of task types, each with its capabilities, that a tenant may have waiting is bounded."""
 
 from collections.abc import Callable
 from typing import Any

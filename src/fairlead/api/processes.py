@@ -50,13 +50,18 @@ async def _one_life(command: Sequence[str], opened: socket.socket, stop: Stop) -
 
 
 async def _stop(pid: int, stop: Stop) -> None:
-    """When told to: it has its grace, unless it is hurried; then it is killed."""
+    """Stops one process when asked to: after its grace, or at once when hurried, it is killed."""
     await stop.told.wait()
-    os.kill(pid, signal.SIGTERM)
+    _signal(pid, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(stop.grace + KILL_SECONDS):
             await stop.hurried.wait()
-            os.kill(pid, signal.SIGTERM)
+            _signal(pid, signal.SIGTERM)
             await asyncio.sleep(KILL_SECONDS)
     log.error("server_did_not_stop pid=%d killed", pid)
-    os.kill(pid, signal.SIGKILL)
+    _signal(pid, signal.SIGKILL)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, number)

@@ -95,7 +95,7 @@ async def serve(
     stop: Stop,
     end: asyncio.Event | None = None,
 ) -> None:
-    """The gateway, the upkeep beside it and what calls the services, until told to stop.
+    """The gateway, the upkeep beside it and what calls the services, until asked to stop.
 
     With an `end`, requests are answered until that: a worker beside it still reports what it runs.
     """
@@ -127,7 +127,7 @@ async def _services(store: Store, settings: Settings, stop: Stop) -> AsyncIterat
         draining = asyncio.create_task(_drain(worker, stop))
         try:
             yield
-            await stack.aclose()  # while it is still listened to those who hurry it
+            await stack.aclose()  # while a second signal can still hurry it
         finally:
             draining.cancel()
 

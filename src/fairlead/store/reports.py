@@ -190,7 +190,7 @@ def expect_ok(answer: Answer) -> Answer:
         raise errors.NamespaceNotOpen()
     if word == "too_many_units":
         raise errors.InvalidInput(
-            "units", f"the limit has {answer['most']} units, so many can never be free", word
+            "units", f"the limit has {answer['most']} units: that many can never be free", word
         )
     raise REFUSALS[word]()
 

@@ -25,7 +25,7 @@ class Beat:
     deadlines: dict[str, int] = field(default_factory=dict)  # task -> ms by which it must end
     stopping: dict[str, int] = field(default_factory=dict)  # cancelled task -> ms until which its units wait
     lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
-    should_bury: bool = False  # nobody has named dead workers for a while: who hears this does
+    should_bury: bool = False  # dead workers were not looked for in a while: the caller should do it
 
     def learn(self, row: Answer) -> None:
         word, task = row["answer"], row["id"]

@@ -33,7 +33,7 @@ async def work(end: socket.socket) -> int:
     settings = app.place.read_settings()
     link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
     message = await link.receive()
-    if message is None or "drain" in message:  # the supervisor has gone, or is told to stop
+    if message is None or "drain" in message:  # the supervisor has gone, or is stopping
         return DRAINED
     async with app, _equipped(app, settings, plan) as worker:
         await worker.run(link)

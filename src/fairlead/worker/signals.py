@@ -57,7 +57,7 @@ def _ignore_signals() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """`told` to stop: what runs has `grace` seconds. `hurried`: it has none any more."""
+    """A request to stop: once `told`, running work has `grace` seconds; once `hurried`, none."""
 
     grace: float
     told: asyncio.Event = field(default_factory=asyncio.Event)

@@ -116,7 +116,7 @@ class Child:
             return False
 
     def drain(self, grace: float) -> None:
-        """It is told to stop; one that cannot hear it, because a handler blocks its loop, is killed then."""
+        """Asks it to stop, and kills it after the grace: a handler may block the loop that would hear it."""
         self._link.send({"drain": grace})
         end = monotonic() + grace + KILL_SECONDS
         if end < self._killed_at:
@@ -203,7 +203,7 @@ class Supervisor:
         self._door: Door | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._grace = 0.0  # of those that are told to stop
+        self._grace = 0.0  # for children that are still starting
         self._worked = False
         self._exit_code = 0
 

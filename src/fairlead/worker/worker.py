@@ -33,8 +33,8 @@ ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
 GRACE_SECONDS = 30.0
 MOST_CAPACITY = 100_000
-# Exit codes of a worker process: no store; a handler that nothing stops; it was told to go. The last is not
-# 0, because a handler can end its process with that.
+# Exit codes of a worker process: no store; a handler that nothing stops; it was drained. The last is not 0,
+# because a handler can end its process with that.
 NOT_REACHABLE, STUCK, DRAINED = 3, 4, 5
 
 log = logging.getLogger("fairlead.worker")
@@ -150,7 +150,7 @@ class Worker:
             await self._leave()
 
     async def _registered(self) -> bool:
-        """False: it was told to go before the store had answered."""
+        """False: it was drained before the store had answered."""
         registering = self._loop.create_task(self._claimer.insist(self.register))
         drained = self._loop.create_task(self._drained.wait())
         await asyncio.wait({registering, drained}, return_when=asyncio.FIRST_COMPLETED)

@@ -147,7 +147,7 @@ function audiences.profile(text)
   return id, true
 end
 
--- Where a profile stands among these, by its number: at the end, unless a newer one was faster.
+-- The position of a profile among these, by its number: the end, unless a newer one joined first.
 local function place_among(members, id)
   local at = #members + 1
   while at > 1 and tonumber(members[at - 1]) > tonumber(id) do at = at - 1 end

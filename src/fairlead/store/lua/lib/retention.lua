@@ -9,7 +9,7 @@ local ordered, remove, insert, add, up_to = sets.ordered, sets.remove, sets.inse
 local setting = acts.setting
 
 local RECORD = 700 -- bytes of a record besides its content
-local MORE = 4 -- so many more than have ended in it an act may drop: it makes up for a bound that was lowered
+local MORE = 4 -- an act may drop this many more than have ended in it, to catch up after a bound was lowered
 
 -- What is in `finished`, in all; counted here, and put down once, at the end of the act.
 local function totals()
