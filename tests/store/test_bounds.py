@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from fairlead import errors
+from fairlead.priority import Priority
 from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store.connection import Answer, unpack_answer
@@ -122,6 +123,83 @@ async def test_a_dead_worker_is_given_nothing_between_the_acts_that_end_what_it_
     assert await store.expire("w") == 72
     with pytest.raises(errors.UnknownWorker):
         await store.claim("w")
+
+
+# Time
+
+
+async def with_eight_limits(store: Store, count: int, **wishes: Any) -> list[Submitted]:
+    """As many tasks, of which each names 8 limits: 25 of them name 200."""
+    for name in range(8):
+        await store.limits.set(f"l{name}", Slots(limit=1000))
+    tasks = [new(limits={f"l{name}": 1 for name in range(8)}, **wishes) for _ in range(count)]
+    return [answer for answer in await store.submit(*tasks) if isinstance(answer, Submitted)]
+
+
+async def states_of(store: Store, submitted: Sequence[Submitted]) -> list[State]:
+    return [(await store.get(each.task_id)).status for each in submitted]
+
+
+async def test_leases_that_run_out_free_about_200_limits_in_an_act(store: Store, clock: Clock) -> None:
+    submitted = await with_eight_limits(store, 60)
+    await store.workers.register("w", capacity=60)
+    assert await claim_all(store, 60) == ([25, 25, 10], [True, True, False])
+    clock.pass_seconds(60)
+    watched = Watched(store)
+    assert await store.expire() == 60
+    assert [answer["ended"] for answer in watched.answers("expire")] == [25, 25, 10]
+    assert set(await states_of(store, submitted)) == {State.QUEUED}
+
+
+async def test_leases_that_are_left_over_end_in_the_next_acts(store: Store, clock: Clock) -> None:
+    submitted = await with_eight_limits(store, 60)
+    await store.workers.register("w", capacity=60)
+    await claim_all(store, 60)
+    clock.pass_seconds(60)
+    await store.workers.register("other", capacity=1, task_types=["other"])
+    left = []
+    for _ in range(3):
+        await store.claim("other")
+        left.append((await states_of(store, submitted)).count(State.EXECUTING))
+    assert left == [35, 10, 0]
+
+
+async def test_delays_that_end_queue_tasks_with_about_200_limits_in_an_act(
+    store: Store, clock: Clock
+) -> None:
+    submitted = await with_eight_limits(store, 60, delay_seconds=1)
+    clock.pass_seconds(2)
+    # as many as fit are answered as a full act: there may be more
+    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
+    assert set(await states_of(store, submitted)) == {State.QUEUED}
+
+
+async def test_a_better_task_that_did_not_fit_is_not_overtaken(store: Store, clock: Clock) -> None:
+    await with_eight_limits(store, 60, delay_seconds=1, priority="high")
+    (low,) = await with_eight_limits(store, 1, priority="low")
+    clock.pass_seconds(2)
+    await store.workers.register("w", capacity=61)
+    sizes, agains = await claim_all(store, 61)
+    assert (sum(sizes), agains[-1]) == (61, False)
+    started_last = await store.get(low.task_id)
+    assert started_last.started_at is not None
+    high = [task for task in (await store.list_tasks(limit=100)).tasks if task.priority is Priority.HIGH]
+    assert [task.fence < started_last.fence for task in high] == [True] * 60
+
+
+async def test_patience_that_ends_fails_tasks_with_about_200_limits_in_an_act(
+    store: Store, clock: Clock
+) -> None:
+    submitted = await with_eight_limits(store, 60, max_wait_seconds=1)
+    clock.pass_seconds(2)
+    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
+    assert set(await states_of(store, submitted)) == {State.FAILED}
+
+
+async def test_tasks_with_about_200_limits_are_promoted_by_age_in_an_act(store: Store, clock: Clock) -> None:
+    await with_eight_limits(store, 60, priority="low")
+    clock.pass_seconds(store.settings.promotion.low_to_medium_seconds + 1)
+    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
 
 
 # Batches

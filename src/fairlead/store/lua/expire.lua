@@ -2,7 +2,7 @@
 -- dead: end what it holds now, and forget it when nothing is left.
 --
 -- ARGV     worker clock
--- RETURNS  ok ended more (the worker holds some still) | uninitialised
+-- RETURNS  ok ended more (there are some left) | uninitialised
 -- FLAGS    allow-oom
 
 local get, put = hashes.get, hashes.put
@@ -30,16 +30,12 @@ local function take_out(dead, holds_more)
   end
 end
 
-local MOST_LIMITS = 200 -- that are freed in one act
-
 local function end_leases_of(dead)
   local running, record = ordered(keys.running(dead)), workers.record(dead)
   local count, freed = 0, 0
   for _, id in ipairs(up_to(running, 1, time.AT_ONCE)) do
-    if freed >= MOST_LIMITS then break end
-    local t = records.find(id)
-    freed = freed + #limits.needs(t and t.known.facts.limits or "")
-    time.end_run(id, now, true)
+    if freed >= time.MOST_LIMITS then break end
+    freed = freed + time.count_limits(time.end_run(id, now, true))
     remove(running, id)
     count = count + 1
   end
@@ -48,7 +44,7 @@ local function end_leases_of(dead)
   return count, holds_more
 end
 
-local count, holds_more = 0, false
-if worker ~= "" then count, holds_more = end_leases_of(worker) else count = time.end_leases(now) end
+local count, more
+if worker ~= "" then count, more = end_leases_of(worker) else count, more = time.end_leases(now) end
 waking.settle_and_commit()
-return {answer = "ok", ended = count, more = holds_more}
+return {answer = "ok", ended = count, more = more}

@@ -1,19 +1,39 @@
--- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once.
+-- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once, and fewer when these name many
+-- limits: each limit costs about as much as a task.
 
 local int = unit.int
 local get, number, put = hashes.get, hashes.number, hashes.put
 local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, sets.up_to
 
-time.AT_ONCE = 128
+time.AT_ONCE, time.MOST_LIMITS = 128, 200
 local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
+
+function time.count_limits(t)
+  return t and #limits.needs(t.known.facts.limits or "") or 0
+end
+
+-- Moves what is due in `set`: at most `most`, and none after those that have named MOST_LIMITS limits. `move` answers the task that it
+-- has moved. How many, and whether there may be more.
+local function move_due(set, instant, most, move)
+  local moved, named = 0, 0
+  for _, member in ipairs(most > 0 and up_to(set, instant, most) or NONE) do
+    if named >= time.MOST_LIMITS then return moved, true end
+    named = named + time.count_limits(move(member))
+    moved = moved + 1
+  end
+  return moved, moved == most
+end
 
 -- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost. `seen_dead`: somebody saw
 -- that worker die.
 function time.end_run(id, now, seen_dead)
   local t = records.find(id)
-  if not t then return orphans.add(id) end
+  if not t then
+    orphans.add(id)
+    return nil
+  end
   local alone = not losses.in_company(t)
   if get(t, "stopping") then
     leases.drop(t)
@@ -25,22 +45,20 @@ function time.end_run(id, now, seen_dead)
   else
     endings.lose(t, now)
   end
+  return t
 end
 
+local function end_bare(id, holder)
+  local lease = leases.bare(id)
+  if lease then leases.drop_bare(id, lease) else orphans.add(holder) end
+end
+
+-- How many, and whether there may be more.
 function time.end_leases(now)
-  local due = up_to(ordered(keys.leases), now, time.AT_ONCE)
-  for _, holder in ipairs(due) do
+  return move_due(ordered(keys.leases), now, time.AT_ONCE, function(holder)
     local bare = string.match(holder, "^lease:(.*)$")
-    local lease = bare and leases.bare(bare)
-    if lease then
-      leases.drop_bare(bare, lease)
-    elseif bare then
-      orphans.add(holder)
-    else
-      time.end_run(holder, now)
-    end
-  end
-  return #due
+    if bare then end_bare(bare, holder) else return time.end_run(holder, now) end
+  end)
 end
 
 local function end_delay(t, now)
@@ -66,23 +84,22 @@ local function end_delays(now)
   local count = 0
   for priority = 0, 2 do
     local delayed = ordered(keys.delayed(priority))
-    local due = count < time.AT_ONCE and up_to(delayed, now, time.AT_ONCE - count) or NONE
-    for _, member in ipairs(due) do
+    local moved, is_full = move_due(delayed, now, time.AT_ONCE - count, function(member)
       local t = records.find(names.about(member))
       if t then end_delay(t, now) else drop_missing(delayed, member) end
-    end
-    count = count + #due
-    if count == time.AT_ONCE and (first_score(delayed) or math.huge) <= now then
+      return t
+    end)
+    count = count + moved
+    if is_full and (first_score(delayed) or math.huge) <= now then
       act.overdue = priority
-      break
+      return count, true
     end
   end
-  return count
+  return count, count == time.AT_ONCE
 end
 
 local function end_waits(now)
-  local due = up_to(ordered(keys.waits), now, time.AT_ONCE)
-  for _, id in ipairs(due) do
+  return move_due(ordered(keys.waits), now, time.AT_ONCE, function(id)
     remove(ordered(keys.waits), id)
     local bare = string.match(id, "^lease:(.*)$")
     local waiter, t = bare and waiters.record(bare), not bare and records.find(id)
@@ -93,16 +110,15 @@ local function end_waits(now)
       endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
       endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
     end
-  end
-  return #due
+    return t or nil
+  end)
 end
 
 local function age_out_of(place, now)
   local after = queues.threshold(place)
-  if not after then return 0 end
-  local due = up_to(queues.age_of(place), now - after, time.AT_ONCE)
+  if not after then return 0, false end
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
-  for _, member in ipairs(due) do
+  return move_due(queues.age_of(place), now - after, time.AT_ONCE, function(member)
     local t = records.find(names.about(member))
     if t then
       queues.dequeue(t)
@@ -112,8 +128,8 @@ local function age_out_of(place, now)
     else
       remove(queues.age_of(place), member) -- its record is gone: its queue drops it when its turn comes
     end
-  end
-  return #due
+    return t
+  end)
 end
 
 local function show_refilled(now)
@@ -142,11 +158,11 @@ local function next_alarm()
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
--- Answers the most of one kind, and how many there were of all kinds.
+-- Answers the most of one kind, AT_ONCE where there may be more of it, and how many there were of all kinds.
 function time.promote_due(now)
   local most, all = 0, 0
-  local function count(moved)
-    most, all = math.max(most, moved), all + moved
+  local function count(moved, is_full)
+    most, all = math.max(most, is_full and time.AT_ONCE or moved), all + moved
   end
   count(end_delays(now))
   count(end_waits(now))
