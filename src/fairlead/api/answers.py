@@ -38,6 +38,11 @@ class FieldProblem(Answer):
     message: str
 
 
+class NotReadyReason(Answer):
+    code: str
+    message: str
+
+
 class ProblemAnswer(Answer):
     """RFC 9457."""
 
@@ -48,6 +53,7 @@ class ProblemAnswer(Answer):
     code: str
     errors: list[FieldProblem] = []
     waiting: int = 0
+    reasons: list[NotReadyReason] = []
 
 
 class BatchItem(Answer):

@@ -10,6 +10,7 @@ from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
+from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
 from fairlead.errors import UnknownJob, UnknownKey, UnknownTask
 from fairlead.job import Job
@@ -53,6 +54,7 @@ class Gateway:
     submit_rate: Rate | None = None  # of keys that have none of their own; None: no limit
     hosts: frozenset[str] | None = None  # names this server answers to; None: any
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
+    readiness: Readiness = field(default_factory=Readiness)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None

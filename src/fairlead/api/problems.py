@@ -1,6 +1,7 @@
 """What goes wrong, as HTTP says it: RFC 9457 problems, from one table."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +123,17 @@ class InvalidBody(HttpProblem):
         self.fields = fields
 
 
+class NotReady(HttpProblem):
+    """This server is not ready: `reasons` says why, and what to do."""
+
+    status, code = 503, "not_ready"
+    headers = (("retry-after", "1"),)
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__(" ".join(reasons.values()))
+        self.reasons = reasons
+
+
 #: Every other error that a request may run into. What is not here is our fault: 500.
 STATUS: dict[type[errors.FairleadError], int] = {
     errors.InvalidInput: 422,
@@ -198,6 +210,8 @@ def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) 
         body["errors"] = [{"field": field, "message": words} for field, words in error.fields]
     elif isinstance(error, errors.UnknownPipeline):
         body["errors"] = [{"field": "feature_name", "message": error.message}]
+    elif isinstance(error, NotReady):
+        body["reasons"] = [{"code": code, "message": words} for code, words in error.reasons.items()]
     elif isinstance(error, errors.QueueFull):
         body["waiting"] = error.waiting
     return Problem(status, body, headers)

@@ -4,6 +4,7 @@ from fairlead import __version__, errors
 from fairlead.api.answers import HealthAnswer, ReadyAnswer, SimpleAnswer
 from fairlead.api.bodies import SimpleQuery
 from fairlead.api.call import Call
+from fairlead.api.problems import NotReady
 from fairlead.api.table import Route
 from fairlead.task import NewTask, Task
 from fairlead.views import View
@@ -36,7 +37,8 @@ async def healthz(call: Call) -> View:
 
 
 async def readyz(call: Call) -> View:
-    """The store can be reached."""
+    """The store can be reached, and nothing else keeps this server from its work."""
+    call.gateway.readiness.check()
     await call.gateway.store.check_open()
     return {"status": "ready"}
 
@@ -66,6 +68,6 @@ ROUTES = (
         scope=None,
         handler=readyz,
         answer=ReadyAnswer,
-        refusals=(errors.StoreUnavailable,),
+        refusals=(errors.StoreUnavailable, NotReady),
     ),
 )

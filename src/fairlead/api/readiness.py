@@ -1,0 +1,34 @@
+"""Why this server is not ready: named reasons, each with what to do, as /readyz shows them."""
+
+import logging
+
+from fairlead.api.problems import NotReady
+
+log = logging.getLogger("fairlead.api")
+
+
+class Readiness:
+    """Whoever finds a reason names it, and clears it when it is gone; several may exist at once."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Code -> what is wrong and what to do, the oldest first."""
+        return dict(self._reasons)
+
+    def refuse(self, code: str, message: str) -> None:
+        """Not ready because of this, until it is cleared. Logged when it is new."""
+        if code not in self._reasons:
+            log.error("not_ready reason=%s %s", code, message)
+        self._reasons[code] = message
+
+    def clear(self, code: str) -> None:
+        if self._reasons.pop(code, None) is not None:
+            log.info("reason_cleared reason=%s ready=%s", code, not self._reasons)
+
+    def check(self) -> None:
+        """Raises NotReady with all reasons."""
+        if self._reasons:
+            raise NotReady(self.reasons)
