@@ -43,6 +43,7 @@ LAYERS = (
         "settings_pipelines",
         "settings_values",
         "clock",
+        "log",
     ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

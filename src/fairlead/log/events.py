@@ -1,0 +1,64 @@
+"""Log lines as events: a name, its facts, and where there is one a traceback."""
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+
+Fact = str | int | float | None
+PLAIN = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f]+")  # a value that needs no quotes
+MOST_VALUE = 1000  # characters of one value
+
+
+class EventLog:
+    """`log.warning("lease_lost", task=..., fence=...)` is written as `lease_lost task=... fence=...`.
+
+    Facts that are None are left out. The record carries the event, its facts and the traceback as well
+    (`record.event`, `record.facts`, `record.traceback`), for formats that keep them apart.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
+        self.write(logging.DEBUG, event, facts, traceback)
+
+    def info(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
+        self.write(logging.INFO, event, facts, traceback)
+
+    def warning(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
+        self.write(logging.WARNING, event, facts, traceback)
+
+    def error(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
+        self.write(logging.ERROR, event, facts, traceback)
+
+    def is_enabled(self, level: int) -> bool:
+        return self._logger.isEnabledFor(level)
+
+    def write(self, level: int, event: str, facts: Mapping[str, Fact], traceback: str = "") -> None:
+        if self._logger.isEnabledFor(level):
+            known = {name: _bounded(fact) for name, fact in facts.items() if fact is not None}
+            self._logger.log(
+                level,
+                "%s",
+                "\n".join(filter(None, (line_of(event, known), traceback.rstrip()))),
+                extra={"event": event, "facts": known, "traceback": traceback},
+                stacklevel=3,  # the caller of debug, info, ...
+            )
+
+
+def line_of(event: str, facts: Mapping[str, Fact]) -> str:
+    """The event with its facts; values with spaces or control characters are quoted, as in JSON."""
+    return " ".join([event, *(f"{name}={_value(fact)}" for name, fact in facts.items())])
+
+
+def _bounded(fact: Fact) -> Fact:
+    if isinstance(fact, str) and len(fact) > MOST_VALUE:
+        return fact[:MOST_VALUE] + "..."
+    return fact
+
+
+def _value(fact: Fact) -> str:
+    # Quoted: what others chose (a type, a name, a message) cannot end the line or pretend to be a fact.
+    text = str(fact)
+    return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
