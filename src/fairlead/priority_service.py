@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self, get_args
 from urllib.parse import quote
 
@@ -21,6 +22,8 @@ MOST_BYTES = 64 * 1024
 MOST_KNOWN = 10_000
 MOST_FAILURES = 5  # in a row; then it is left alone
 LEFT_ALONE = 10.0  # seconds, until one more trial
+AT_ONCE = 50  # users of one request that are asked for at the same time
+MOST_AT_ONCE = 100  # of all requests
 USUAL_WEIGHT = 1.0
 MOST_PLANS = 1000  # that are unknown and logged
 
@@ -56,6 +59,7 @@ class PriorityService:
         self._get: Get = get or HttpGet()
         self._known: dict[str, tuple[float, Terms]] = {}  # user -> until when, and what
         self._asking: dict[str, asyncio.Task[Terms]] = {}
+        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
         self._failures = 0
         self._trial_at = 0.0
 
@@ -73,11 +77,31 @@ class PriorityService:
         if isinstance(self._get, HttpGet):
             await self._get.close()
 
+    async def terms_of_all(self, user_ids: Iterable[str]) -> dict[str, Terms]:
+        """As `terms_of`, and within the same time limit, however many users there are: each is asked for
+        once, and those for whom there is no answer by then get the fallback."""
+        deadline = monotonic() + self._settings.timeout_seconds
+        found: dict[str, Terms] = {}
+        users = iter(dict.fromkeys(user_ids))
+
+        async def ask_one_by_one() -> None:
+            for user_id in users:  # all of them take from the same ones
+                found[user_id] = await self._terms_of(user_id, deadline)
+
+        await asyncio.gather(*(ask_one_by_one() for _ in range(AT_ONCE)))
+        return found
+
     async def terms_of(self, user_id: str) -> Terms:
-        """Never raises, and never takes longer than the limit."""
+        """Never raises, and never takes longer than the time limit."""
+        return await self._terms_of(user_id, monotonic() + self._settings.timeout_seconds)
+
+    async def _terms_of(self, user_id: str, deadline: float) -> Terms:
         until, known = self._known.get(user_id, (0.0, self._fallback))
-        if monotonic() < until:
+        now = monotonic()
+        if now < until:
             return known
+        if now >= deadline:
+            return self._fallback
         asking = self._asking.get(user_id)
         if not asking:
             if user_id in UNASKABLE or not self._may_ask():
@@ -85,7 +109,7 @@ class PriorityService:
             asking = self._asking[user_id] = asyncio.create_task(self._ask(user_id))
             asking.add_done_callback(lambda _: self._asking.pop(user_id, None))
         # Not awaited itself: whoever asks may go away, and others wait for the same answer.
-        done, _ = await asyncio.wait([asking], timeout=self._settings.timeout_seconds)
+        done, _ = await asyncio.wait([asking], timeout=deadline - now)
         return asking.result() if done and not asking.cancelled() else self._fallback
 
     def _may_ask(self) -> bool:
@@ -98,12 +122,15 @@ class PriorityService:
         return True
 
     async def _ask(self, user_id: str) -> Terms:
+        asked = False
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds):
+            async with asyncio.timeout(self._settings.timeout_seconds), self._turns:
+                asked = True
                 body = await self._get(self._url(user_id))
             terms = self._fallback if body is None else self._read(body)
         except Exception as problem:  # whatever it is: a task does not wait for it
-            self._failed(problem)
+            if asked:  # else its turn never came, which says nothing about the service
+                self._failed(problem)
             return self._fallback
         if self._failures >= MOST_FAILURES:
             log.info("priority_service_back")
@@ -150,7 +177,12 @@ class HttpGet:
     """GET without redirects, proxies or a time of its own: who calls it watches the time."""
 
     def __init__(self) -> None:
-        self._client = httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False)
+        self._client = httpx.AsyncClient(
+            timeout=None,
+            trust_env=False,
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one user's must not go to another
+        )
 
     async def __call__(self, url: str) -> bytes | None:
         async with self._client.stream("GET", url) as answer:

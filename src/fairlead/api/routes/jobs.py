@@ -32,7 +32,7 @@ async def submit(call: Call) -> View:
     """Run a pipeline: its first step is queued."""
     body: JobBody = call.body
     await call.gateway.spend(call.who, 1)
-    found = (await terms_of(call, [body.user_id])).get(body.user_id)
+    found = (await terms_of(call, [body.user_id])).get(body.user_id or "")
     priority: str = body.priority or (found.priority if found else "medium")
     chosen: View = {"job_id": body.job_id} if body.job_id else {}
     new = NewJob(

@@ -1,6 +1,5 @@
 """Tasks: submit, look, cancel, explain."""
 
-import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,7 +26,6 @@ from fairlead.store.reports import Submitted
 from fairlead.task import NewTask
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 
-ASKED_AT_ONCE = 50  # users, of the priority service
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 
 
@@ -120,24 +118,18 @@ def accepted(answer: Submitted | errors.FairleadError) -> View:
     }
 
 
-async def terms_of(call: Call, user_ids: Iterable[str | None]) -> dict[str | None, Terms]:
-    """Of those who are users, if there is a service that knows; some at once, because it may be slow.
+async def terms_of(call: Call, user_ids: Iterable[str | None]) -> dict[str, Terms]:
+    """Of those who are users, if there is a service that knows.
 
     Also of those whose tasks name a priority: their weight is not theirs to choose.
     """
     service = call.gateway.priorities
-    found: dict[str | None, Terms] = {}
     if service is None:
-        return found
-    users = list({user_id for user_id in user_ids if user_id})
-    for some in (users[i : i + ASKED_AT_ONCE] for i in range(0, len(users), ASKED_AT_ONCE)):
-        found |= zip(some, await asyncio.gather(*map(service.terms_of, some)), strict=True)
-    return found
+        return {}
+    return await service.terms_of_all(user_id for user_id in user_ids if user_id)
 
 
-def new_task(
-    call: Call, body: SubmitBody, terms: Mapping[str | None, Terms], key: str | None = None
-) -> NewTask:
+def new_task(call: Call, body: SubmitBody, terms: Mapping[str, Terms], key: str | None = None) -> NewTask:
     if body.duration is not None:
         raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
     given: dict[str, Any] = {
@@ -145,7 +137,7 @@ def new_task(
     }
     given["required_capabilities"] = tuple(body.required_capabilities)
     given["tenant"] = call.who.tenant
-    found = terms.get(body.user_id)
+    found = terms.get(body.user_id or "")
     if body.priority is None:
         given |= {"priority": found.priority if found else "medium", "priority_asked": False}
     if found and found.weight is not None:
