@@ -258,7 +258,9 @@ class StoreUnavailable(FairleadError):
 
 
 class StoreFull(StoreUnavailable):
-    """The store is out of memory and accepts no new work: free memory or raise maxmemory."""
+    """The store is out of memory and accepts no new work: let workers drain it, or raise maxmemory."""
+
+    code = "store_full"
 
 
 class StoreFault(FairleadError):

@@ -1,27 +1,87 @@
-"""A server that is out of memory takes no new work, but lets work end."""
+"""A server that is out of memory takes no new work; work can end, and any process can start and steer it."""
 
 import pytest
 
 from fairlead import errors
+from fairlead.settings import Slots, TaskSettings
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed
+from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.servers import running
+from tests.servers import Server, running
+from tests.store.looking import raw
+
+#: What adds work, or is only needed to add some. Everything else frees memory or takes a bounded amount.
+REFUSED = {"submit", "submit_job", "tick", "create_key", "spend_key", "progress"}
+FULL = ("--maxmemory", "16mb", "--maxmemory-policy", "noeviction")
+BIG = {"text": "x" * 50_000}
+
+
+async def fill(store: Store) -> list[str]:
+    """Until it takes no more; the tasks that it took."""
+    accepted = []
+    with pytest.raises(errors.StoreFull, match=r"out of memory.*let workers drain it.*raise maxmemory"):
+        for _ in range(1000):
+            accepted.append((await store.submit_one(NewTask(task_type="echo", parameters=BIG))).task_id)
+    return accepted
+
+
+def test_only_acts_that_add_work_need_memory() -> None:
+    assert {name for name in names() if "allow-oom" not in act(name).flags} == REFUSED
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
 async def test_a_full_server_refuses_submits_and_goes_on_with_the_rest(kind: str) -> None:
-    with running(kind, "--maxmemory", "16mb", "--maxmemory-policy", "noeviction") as server:
+    with running(kind, *FULL) as server:
         async with Store.connect(server.url, "full") as store:
             await store.workers.register("w", capacity=50)
-            big = {"text": "x" * 50_000}
-            with pytest.raises(errors.StoreUnavailable, match="out of memory"):
-                for _ in range(1000):
-                    await store.submit_one(NewTask(task_type="echo", parameters=big))
+            await fill(store)
             tasks = (await store.claim("w", 50)).tasks
             assert tasks
             answers = await store.complete("w", *[Completed(task.task_id, task.fence) for task in tasks])
             assert set(answers) == {State.COMPLETED}
             assert await examine(store.connection) == []
+
+
+async def steer(server: Server, waiting: list[str]) -> None:
+    """What a worker, a gateway and an operator do who come when memory is full already."""
+    async with Store.connect(server.url, "full") as store:
+        await store.declare("code", {"echo": TaskSettings(limits={"gpu": 1})}, {"gpu": Slots(limit=1)})
+        await store.workers.register("late", capacity=50)
+        await store.limits.set("gpu", Slots(limit=3))
+        await store.limits.pause("gpu")
+        await store.limits.pause("gpu", paused=False)
+        await store.pause_type("other")
+        assert (await store.stats()).workers
+        assert (await store.explain(waiting[0])).state is State.QUEUED
+        assert [limit.name for limit in await store.limits.all()] == ["gpu"]
+        lease = await store.limits.acquire("gpu")
+        await store.limits.release(lease)
+        (task,) = (await store.claim("late", 1)).tasks
+        assert await store.complete("late", Completed(task.task_id, task.fence)) == [State.COMPLETED]
+        await store.cancel(waiting[-1])
+        assert await examine(store.connection) == []
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+async def test_who_comes_when_memory_is_full_can_start_and_steer(kind: str) -> None:
+    with running(kind, *FULL) as server:
+        async with Store.connect(server.url, "full") as store:
+            waiting = await fill(store)
+            await steer(server, waiting)
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+async def test_a_version_whose_functions_find_no_room_works_and_keeps_them_later(kind: str) -> None:
+    with running(kind, *FULL) as server:
+        async with Store.connect(server.url, "full") as store:
+            waiting = await fill(store)
+            await raw(store).function_flush()
+            await fill(store)
+            await steer(server, waiting[1:])
+            await raw(store).config_set("maxmemory", "64mb")
+            store.connection.functions_refused_until = 0.0
+            await store.submit_one(NewTask(task_type="echo"))
+            assert await raw(store).function_list()

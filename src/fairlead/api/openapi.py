@@ -89,7 +89,7 @@ def _refusals(route: Route) -> dict[int, list[str]]:
     usual: list[type[errors.FairleadError]] = [problems.InvalidBody]
     if route.scope:
         usual += [problems.WrongHost, problems.ForeignOrigin, problems.Unauthorized, problems.Forbidden]
-        usual += [problems.TooManyFailures, errors.StoreUnavailable]
+        usual += [problems.TooManyFailures, errors.StoreUnavailable, errors.StoreFull]
     if route.body:
         usual += [problems.MalformedJson, problems.NotJson, problems.BodyTooLarge, problems.BodyTooSlow]
     found: dict[int, list[str]] = {}

@@ -152,11 +152,13 @@ STATUS: dict[type[errors.FairleadError], int] = {
     errors.NotPurgeable: 409,
     errors.QueueFull: 429,
     errors.RateLimited: 429,
+    errors.StoreFull: 507,
     errors.StoreUnavailable: 503,
     errors.StoreFault: 503,
 }
 
 RETRY_SECONDS = 1  # of a store that does not answer
+FULL_SECONDS = 5  # of one that is out of memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,8 @@ def status_of(kind: type[errors.FairleadError]) -> int:
 
 
 def _headers(status: int, error: errors.FairleadError) -> dict[str, str]:
+    if isinstance(error, errors.StoreFull):
+        return {"retry-after": str(FULL_SECONDS)}
     if status == 503:
         return {"retry-after": str(RETRY_SECONDS)}
     if isinstance(error, errors.QueueFull):

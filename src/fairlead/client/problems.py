@@ -22,6 +22,7 @@ KINDS: dict[str, type[errors.FairleadError]] = {
         errors.NotResumable,
         errors.NotPurgeable,
         errors.StoreUnavailable,
+        errors.StoreFull,
         errors.StoreFault,
         errors.NamespaceNotOpen,
     )

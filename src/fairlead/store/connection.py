@@ -1,6 +1,7 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
 import logging
+import math
 import re
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
@@ -13,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from fairlead.clock import patient
+from fairlead.clock import monotonic, patient
 from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
@@ -21,6 +22,7 @@ from fairlead.store.wire import Command, Line
 
 log = logging.getLogger("fairlead.store")
 
+LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 
 #: Error codes of a server that is not, or no longer, the primary of our keys: another server is.
@@ -63,12 +65,17 @@ class Connection:
         self._meta = keys.meta
         self._call = call
         self._known: set[str] = set()  # acts this server has been seen to know
-        self._keeps_functions = call == "redis.call"  # how a test calls is for this test alone
+        # until then scripts are sent instead; how a test calls is for this test alone
+        self.functions_refused_until = 0.0 if call == "redis.call" else math.inf
 
     @property
     def client(self) -> Redis:
         """For everything but scripts."""
         return self.line.client
+
+    @property
+    def _keeps_functions(self) -> bool:
+        return monotonic() >= self.functions_refused_until
 
     def with_call(self, call: str) -> "Connection":
         """The same, but scripts call the server by another name: tests make it fail."""
@@ -170,9 +177,10 @@ class Connection:
                 return answer
             if isinstance(loaded, RedisError) and is_temporary(loaded):
                 return loaded
-            # memory is full, or we are not allowed to: from now on scripts are sent, which cost a little more
+            # memory is full, or we are not allowed to: scripts are sent meanwhile, which cost a little more
             log.warning("functions_not_kept act=%s %s", act, loaded)
-            self._keeps_functions = False
+            is_full = isinstance(loaded, OutOfMemoryError)
+            self.functions_refused_until = monotonic() + LOAD_AGAIN_SECONDS if is_full else math.inf
             self._known.clear()
         (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *arguments))
         return answer

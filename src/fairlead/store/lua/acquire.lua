@@ -3,6 +3,7 @@
 --
 -- ARGV     limit units lease id holder wait priority account weight clock
 -- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
+-- FLAGS    allow-oom
 
 local int = unit.int
 local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put

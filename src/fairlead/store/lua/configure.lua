@@ -3,6 +3,7 @@
 --
 -- ARGV     schema policy govern
 -- RETURNS  ok | newer schema | older schema (it must be migrated first)
+-- FLAGS    allow-oom
 
 local commit = acts.commit
 local whole, get, put = hashes.whole, hashes.get, hashes.put

@@ -3,6 +3,7 @@
 --
 -- ARGV     origin types_declared limits_declared pipelines clock
 -- RETURNS  ok | invalid field code message | uninitialised
+-- FLAGS    allow-oom
 
 local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
 local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members

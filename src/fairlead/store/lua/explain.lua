@@ -4,6 +4,7 @@
 -- RETURNS  ok state run_at? | ok state place position ahead {priority = count} promotes_at?
 --          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free
 --          | unknown_task | uninitialised
+-- FLAGS    allow-oom
 
 local int = unit.int
 local get, number = hashes.get, hashes.number

@@ -2,6 +2,7 @@
 --
 -- ARGV     name clock
 -- RETURNS  ok last now | uninitialised
+-- FLAGS    allow-oom
 
 local int, commit = unit.int, acts.commit
 local hash, number, put = hashes.hash, hashes.number, hashes.put

@@ -8,6 +8,7 @@
 --
 -- ARGV     step given clock
 -- RETURNS  ok more (is to be done) | uninitialised
+-- FLAGS    allow-oom
 
 local write, write_many = unit.write, unit.write_many
 local get, number, put = hashes.get, hashes.number, hashes.put

@@ -2,6 +2,7 @@
 --
 -- ARGV     what name paused clock
 -- RETURNS  ok | unknown_limit | uninitialised
+-- FLAGS    allow-oom
 
 local int, commit = unit.int, acts.commit
 local hash, whole, put = hashes.hash, hashes.whole, hashes.put

@@ -2,6 +2,7 @@
 --
 -- ARGV     worker capabilities task_types capacity reserve facts clock
 -- RETURNS  ok | uninitialised
+-- FLAGS    allow-oom
 
 local hash, put = hashes.hash, hashes.put
 local commit = acts.commit

@@ -2,6 +2,7 @@
 --
 -- ARGV     id digest old overlap_ms clock
 -- RETURNS  ok now fields | taken | key_unknown | key_ended | uninitialised
+-- FLAGS    allow-oom
 
 local commit = acts.commit
 local get, number, put = hashes.get, hashes.number, hashes.put

@@ -2,6 +2,7 @@
 --
 -- ARGV     name kind limit interval burst clock
 -- RETURNS  ok | uninitialised
+-- FLAGS    allow-oom
 
 local commit = acts.commit
 local begin = acts.begin

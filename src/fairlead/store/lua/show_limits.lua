@@ -4,6 +4,7 @@
 -- ARGV     name lease after count clock
 -- RETURNS  ok limits {name kind most used waiting room paused interval? hold?
 --          slots {id units is_task holder? ends?}... more_slots}... last? (there are more after it) | unknown_limit | uninitialised
+-- FLAGS    allow-oom
 
 local get, number = hashes.get, hashes.number
 local begin = acts.begin

@@ -4,6 +4,7 @@
 -- RETURNS  ok now places {place depth oldest? (arrival)}...
 --          workers {id running state seen capacity reserve types? capabilities? name? version?}...
 --          ended {state = count} delayed lost_events missing_records | uninitialised
+-- FLAGS    allow-oom
 
 local int = unit.int
 local number = hashes.number

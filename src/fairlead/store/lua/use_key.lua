@@ -2,6 +2,7 @@
 --
 -- ARGV     id clock
 -- RETURNS  ok | key_unknown | uninitialised
+-- FLAGS    allow-oom
 
 local whole, number, put = hashes.whole, hashes.number, hashes.put
 local commit = acts.commit
