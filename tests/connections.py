@@ -1,8 +1,5 @@
 """Connections of a test's own store: it asks what is answered, not how soon."""
 
-from collections.abc import Awaitable
-from typing import Any
-
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 
@@ -10,8 +7,7 @@ PATIENCE = 20.0  # seconds; on a busy machine the test or its server may stand s
 
 
 class PatientConnection(Connection):
-    async def guard(self, reply: Awaitable[Any], within: float = PATIENCE) -> Any:
-        return await super().guard(reply, within)
+    answer_within = PATIENCE
 
 
 def connected(url: str, namespace: str) -> PatientConnection:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 A_MOMENT = 0.05  # seconds: some rounds of the loop
 
@@ -22,20 +23,25 @@ class patient:
 
     When this process stood still, an answer may lie there unread: a plain time-out would be due in the same
     round of the loop, and would take what was answered for lost.
+
+    With `heard`, which returns when the other side was heard last, the time begins again whenever it is
+    heard: a queue that moves is waited for, however long it is.
     """
 
-    __slots__ = ("_asked", "_due", "_loop", "_over", "_seconds", "_task")
+    __slots__ = ("_asked", "_due", "_loop", "_over", "_task", "heard", "seconds")
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, heard: Callable[[], float] | None = None) -> None:
+        self.seconds = seconds
+        self.heard = heard
         self._over = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         task = asyncio.current_task()
         assert task
         self._task, self._asked = task, task.cancelling()
         self._loop = asyncio.get_running_loop()
-        self._due = self._loop.call_later(self._seconds, self._look_again)
+        self._due = self._loop.call_later(self.seconds, self._look_again)
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: Any, _: Any) -> None:
         self._due.cancel()
@@ -47,5 +53,9 @@ class patient:
         self._due = self._loop.call_later(A_MOMENT, self._stop)
 
     def _stop(self) -> None:
+        left = self.heard() + self.seconds - monotonic() if self.heard else 0.0
+        if left > 0:
+            self._due = self._loop.call_later(left, self._look_again)
+            return
         self._over = True
         self._task.cancel()

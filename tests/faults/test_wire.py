@@ -15,6 +15,7 @@ from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store import listening
+from fairlead.store.connection import READS_AT_ONCE
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.store.tickets import Holder
@@ -148,6 +149,25 @@ async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_res
         late.cancel()
         server.process.send_signal(signal.SIGCONT)
         await store.submit_one(NewTask(task_type="echo"))
+        await store.close()
+
+
+async def test_a_crowd_of_reads_gives_a_silent_server_up_all_at_once() -> None:
+    """Not one turn after the other: those that wait for theirs hear as little."""
+    with running("valkey") as server:
+        store = Store.connect(server.url, "silent")
+        await store.open()
+        await store.stats()
+        server.process.send_signal(signal.SIGSTOP)
+        reads = [asyncio.create_task(store.stats()) for _ in range(5 * READS_AT_ONCE)]
+        late = asyncio.create_task(asyncio.sleep(4))
+        asked = asyncio.ensure_future(asyncio.wait(reads))
+        await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)
+        assert asked.done(), "some are still waited for"
+        assert all(isinstance(read.exception(), errors.StoreUnavailable) for read in reads)
+        late.cancel()
+        server.process.send_signal(signal.SIGCONT)
+        await store.stats()
         await store.close()
 
 

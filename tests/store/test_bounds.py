@@ -32,8 +32,8 @@ class Watched:
         self._call = store.connection.line.call
         store.connection.line.call = self._record  # type: ignore[method-assign]
 
-    async def _record(self, *commands: Any) -> list[Any]:
-        answers = await self._call(*commands)
+    async def _record(self, *commands: Any, **options: Any) -> list[Any]:
+        answers = await self._call(*commands, **options)
         calls = [(command, answer) for command, answer in zip(commands, answers, strict=True)]
         acts = [(c[1].removeprefix(f"{edition()}_"), c[4:], a) for c, a in calls if c[0] == "FCALL"]
         self.acts += acts

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from fairlead.clock import patient
+from fairlead.clock import monotonic, patient
 
 LOOPS = pytest.mark.parametrize(
     "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -81,3 +81,22 @@ async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
     task = asyncio.current_task()
     assert task and task.cancelling() == 0
     await asyncio.sleep(0)
+
+
+async def test_the_time_begins_again_whenever_the_other_side_is_heard() -> None:
+    heard_at = monotonic()
+    answered = asyncio.Event()
+
+    async def hear() -> None:
+        nonlocal heard_at
+        for _ in range(8):
+            await asyncio.sleep(SECONDS / 2)
+            heard_at = monotonic()
+        answered.set()
+
+    hearing = asyncio.create_task(hear())
+    with patient(SECONDS, lambda: heard_at):
+        await answered.wait()
+    await hearing
+    with pytest.raises(TimeoutError), patient(SECONDS, lambda: heard_at):
+        await asyncio.Event().wait()

@@ -143,7 +143,8 @@ class ApiKeys:
     async def any(self) -> bool:
         """Whether there was ever a key: once there was, one is asked for, even when all have ended."""
         connection = self._store.connection
-        return bool(await connection.guard(connection.client.exists(connection.keys.key("keys"))))
+        (exists,) = await connection.read(("EXISTS", connection.keys.key("keys")))
+        return bool(exists)
 
     async def check(self, key_text: str) -> ApiKey | None:
         """The key, if this is the text of one that may be used now."""

@@ -4,7 +4,7 @@ Who may write to the server can make the whole chain anew: keep the last hash el
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 from fairlead.checks import check_units, to_json
 from fairlead.errors import StoreFault
 from fairlead.store.api_keys import Connected
-from fairlead.store.connection import Answer, text
+from fairlead.store.connection import Answer, fields_of, text
 from fairlead.store.reports import expect_ok, readable
 
 MOST_KEPT = 10_000  # as the act trims it
@@ -99,9 +99,10 @@ class Audit:
         latest = "+"
         while len(rows) < count:
             want = min(PAGE, count - len(rows))
-            reading = connection.client.xrevrange(connection.keys.key("audit"), latest, "-", want)
-            page: Sequence[Any] = await connection.guard(reading)
-            rows += [(_text(fields, b"entry"), _text(fields, b"hash")) for _, fields in page]
+            command = ("XREVRANGE", connection.keys.key("audit"), latest, "-", "COUNT", want)
+            (page,) = await connection.read(command)
+            read = (fields_of(fields) for _, fields in page)
+            rows += [(_text(fields, b"entry"), _text(fields, b"hash")) for fields in read]
             if len(page) < want:
                 break
             latest = f"({text(page[-1][0])}"

@@ -1,9 +1,10 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
+import asyncio
 import logging
 import math
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -24,6 +25,11 @@ log = logging.getLogger("fairlead.store")
 
 LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
+READS_AT_ONCE = 64  # on their way; the others wait here, where no act has to wait behind them
+PAGES_AT_ONCE = 2  # pieces of pages among them, which may be large
+
+#: Acts that only look. They take turns with the other reads.
+LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "stats"})
 
 #: Error codes of a server that is not, or no longer, the primary of our keys: another server is.
 NOT_PRIMARY = frozenset({"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED", "ASK"})
@@ -57,10 +63,18 @@ def make_client(url: str, *, answer_within: float | None = None) -> Redis:
 
 
 class Connection:
-    """The scripts of one namespace on one server."""
+    """The scripts of one namespace on one server.
+
+    Acts are sent as they come. Reads share the connection with them but take turns, so that a crowd of
+    readers delays an act by a few reads at most. A read is waited for as long as the server answers others.
+    """
+
+    answer_within = ANSWER_WITHIN
 
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
         self.line = Line(client)
+        self._turns = asyncio.Semaphore(READS_AT_ONCE)
+        self.pages = asyncio.Semaphore(PAGES_AT_ONCE)
         self.keys = keys
         self._meta = keys.meta
         self._call = call
@@ -84,7 +98,41 @@ class Connection:
         return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
+        if act in LOOKS:
+            patience = self._patience()
+            return unpack_answer(
+                await self._within(patience, self._in_turn(self._evaluate(act, arguments, patience)))
+            )
         return unpack_answer(await self.guard(self._evaluate(act, arguments)))
+
+    async def read(self, *commands: Command) -> list[Any]:
+        """The answers to commands that change nothing, in one round trip; raises what the server refused."""
+        if not commands:
+            return []
+        patience = self._patience()
+        reply = self._in_turn(self.line.call(*commands, patience=patience))
+        return await self._accepted(await self._within(patience, reply))
+
+    async def call(self, *command: Argument) -> Any:
+        """The answer to one command that is atomic by itself; raises what the server refused."""
+        (answer,) = await self._accepted(await self.guard(self.line.call(command)))
+        return answer
+
+    async def _accepted(self, answers: list[Any]) -> list[Any]:
+        for answer in answers:
+            if isinstance(answer, RedisError):
+                raise await self.refusal(answer) from answer
+        return answers
+
+    def _patience(self) -> patient:
+        return patient(self.answer_within, lambda: self.line.heard_at())
+
+    async def _in_turn(self, reply: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            async with self._turns:
+                return await reply
+        finally:
+            reply.close()  # if its turn never came
 
     async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
         """Several acts in one round trip, in order; each is atomic, the row of them is not.
@@ -129,17 +177,18 @@ class Connection:
         if isinstance(kept, RedisError):  # it may not be allowed; then none are kept
             return
         for about in kept:
-            # a map, or its names and values in a row, as the version of the protocol has it
-            known = about if isinstance(about, dict) else dict(zip(about[::2], about[1::2], strict=True))
-            if (name := text(known[b"library_name"])) != edition():
+            if (name := text(fields_of(about)[b"library_name"])) != edition():
                 await self.guard(self.line.call(("FUNCTION", "DELETE", name)))
 
-    async def guard(self, reply: Awaitable[Any], within: float = ANSWER_WITHIN) -> Any:
+    async def guard(self, reply: Awaitable[Any], within: float | None = None) -> Any:
+        return await self._within(patient(self.answer_within if within is None else within), reply)
+
+    async def _within(self, patience: patient, reply: Awaitable[Any]) -> Any:
         try:
-            with patient(within):
+            with patience:
                 return await reply
         except TimeoutError as problem:
-            self.line.replace_if_silent(within)
+            self.line.replace_if_silent(patience.seconds)
             raise translated(problem) from problem
         except (RedisError, OSError) as problem:
             raise await self.refusal(problem) from problem
@@ -158,8 +207,10 @@ class Connection:
             return ("FCALL", function_of(act), 1, self._meta, *arguments)
         return ("EVALSHA", script(act, self._call)[1], 1, self._meta, *arguments)
 
-    async def _evaluate(self, act: str, arguments: Sequence[Argument]) -> Any:
-        (answer,) = await self.line.call(self._command(act, arguments))
+    async def _evaluate(
+        self, act: str, arguments: Sequence[Argument], patience: patient | None = None
+    ) -> Any:
+        (answer,) = await self.line.call(self._command(act, arguments), patience=patience)
         if isinstance(answer, NoScriptError):  # a new server, or one that was made to forget
             answer = await self._teach(act, arguments)
         if isinstance(answer, RedisError):
@@ -208,6 +259,11 @@ def error_code(problem: RedisError) -> str:
         return str(problem.status_code)
     match = ERROR_CODE.search(str(problem))
     return match[1] if match else ""
+
+
+def fields_of(reply: Any) -> dict[bytes, Any]:
+    """A hash as it was read: a map, or names and values in a row, as the version of the protocol has it."""
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def text(value: Any) -> str:

@@ -13,7 +13,7 @@ from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.settings_pipelines import Stages
 from fairlead.store.api_keys import Connected
-from fairlead.store.connection import Answer, pack, text
+from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
 from fairlead.store.reports import expect_ok, invalid, submitted_or_error
 from fairlead.store.specs import spec_of
@@ -54,11 +54,11 @@ class Jobs:
     async def known(self) -> Known:
         """The pipelines that can be run, and the types of task their steps may be."""
         connection = self._store.connection
-        pipe = connection.client.pipeline(transaction=False)
-        pipe.hgetall(connection.keys.key("pipelines"))
-        pipe.hkeys(connection.keys.key("types"))
-        pipelines, types = await connection.guard(pipe.execute())
-        written = sorted((text(field), stages) for field, stages in pipelines.items())  # a file's over code's
+        pipelines, types = await connection.read(
+            ("HGETALL", connection.keys.key("pipelines")), ("HKEYS", connection.keys.key("types"))
+        )
+        # a file's over code's
+        written = sorted((text(field), stages) for field, stages in fields_of(pipelines).items())
         return Known(
             {name.partition(":")[2]: as_stages(stages) for name, stages in written},
             frozenset(text(field).partition(":")[2] for field in types),
@@ -66,11 +66,11 @@ class Jobs:
 
     async def get(self, job_id: str) -> Job:
         connection = self._store.connection
-        client: Any = connection.client
-        fields = await connection.guard(client.hgetall(connection.keys.key("job", check_job_id(job_id))))
+        (fields,) = await connection.read(("HGETALL", connection.keys.key("job", check_job_id(job_id))))
         if not fields:
             raise errors.UnknownJob()
-        record = {text(name): value if name == b"plan" else text(value) for name, value in fields.items()}
+        stored = fields_of(fields).items()
+        record = {text(name): value if name == b"plan" else text(value) for name, value in stored}
         return Job.from_record(job_id, record)
 
     async def cancel(self, job_id: str) -> None:

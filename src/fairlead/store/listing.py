@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fairlead.checks import check_name, check_short, check_task_id
 from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.states import State
-from fairlead.store.connection import Connection, text
+from fairlead.store.connection import Connection, fields_of, text
+from fairlead.store.pieces import read_in_pieces
 from fairlead.store.records import read_facts, read_record
 from fairlead.task import Task, priority_named
 
@@ -49,10 +50,11 @@ class Wanted:
 
 
 async def get_task(connection: Connection, task_id: str) -> Task:
-    tasks = await _read(connection, [check_task_id(task_id)])
-    if not tasks:
+    (record,) = await connection.read(("HGETALL", connection.keys.key("task", check_task_id(task_id))))
+    fields = fields_of(record)
+    if b"state" not in fields:
         raise UnknownTask()
-    return tasks[0]
+    return Task.from_record(task_id, read_record(fields))
 
 
 async def dead_page(
@@ -61,7 +63,8 @@ async def dead_page(
     """Of a page of `count` entries those that are still there, and whether more entries follow."""
     check_short("tenant", tenant)
     key = connection.keys.key("dead") if tenant is None else connection.keys.key("deadof", tenant)
-    ids = [text(one) for one in await connection.guard(connection.client.zrevrange(key, skip, skip + count))]
+    (members,) = await connection.read(("ZREVRANGE", key, skip, skip + count))
+    ids = [text(member) for member in members]
     return await _read(connection, ids[:count]), len(ids) > count
 
 
@@ -89,13 +92,11 @@ async def list_tasks(connection: Connection, wanted: Wanted, limit: int, cursor:
 
 async def _look(connection: Connection, place: int, wanted: tuple[str | None, ...]) -> tuple[int, list[str]]:
     """One look from a place of the keyspace on: the next place, and the tasks that fit, by their ids."""
-    client, prefix = connection.client, connection.keys.key("task", "")
-    scan = client.scan(place, match=f"{prefix}:*", count=KEYS_PER_ROUND)
-    following, keys = await connection.guard(scan)
-    pipeline = client.pipeline(transaction=False)
-    for key in keys:
-        pipeline.hmget(key, "facts", *FIELDS)
-    rows = await connection.guard(pipeline.execute()) if keys else []
+    prefix = connection.keys.key("task", "")
+    ((following, keys),) = await connection.read(
+        ("SCAN", place, "MATCH", f"{prefix}:*", "COUNT", KEYS_PER_ROUND)
+    )
+    rows = await read_in_pieces(connection, [("HMGET", key, "facts", *FIELDS) for key in keys])
     fitting = [key for key, row in zip(keys, rows, strict=True) if row[1] and _fits(*row, wanted=wanted)]
     return int(following), sorted({text(key).removeprefix(f"{prefix}:") for key in fitting})
 
@@ -121,10 +122,8 @@ def _read_cursor(cursor: str) -> tuple[int, str]:
 
 async def _read(connection: Connection, ids: Sequence[str]) -> list[Task]:
     """Those that are there."""
-    pipeline = connection.client.pipeline(transaction=False)
-    for task_id in ids:
-        pipeline.hgetall(connection.keys.key("task", task_id))
-    records: list[dict[bytes, bytes]] = await connection.guard(pipeline.execute()) if ids else []
+    commands = [("HGETALL", connection.keys.key("task", task_id)) for task_id in ids]
+    records = map(fields_of, await read_in_pieces(connection, commands))
     return [
         Task.from_record(task_id, read_record(record))
         for task_id, record in zip(ids, records, strict=True)

@@ -31,14 +31,14 @@ class Tickets:
         """A ticket for 30 seconds; the store knows only its digest."""
         ticket = "flt_" + secrets.token_urlsafe(32)
         content = msgspec.json.encode(asdict(holder))
-        await self._connection.guard(self._connection.client.set(self._key(ticket), content, ex=SECONDS))
+        await self._connection.call("SET", self._key(ticket), content, "EX", SECONDS)
         return ticket
 
     async def take(self, ticket: str) -> Holder | None:
         """For whom it was made, once: of two who bring the same one, one is too late."""
         if len(ticket) > MOST_LETTERS:
             return None
-        content = await self._connection.guard(self._connection.client.getdel(self._key(ticket)))
+        content = await self._connection.call("GETDEL", self._key(ticket))
         return msgspec.json.decode(content, type=Holder) if content else None
 
     def _key(self, ticket: str) -> str:

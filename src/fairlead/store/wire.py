@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
-from fairlead.clock import monotonic
+from fairlead.clock import monotonic, patient
 
 Command = Sequence[str | int | float | bytes]
 
@@ -53,6 +53,10 @@ class Wire(asyncio.Protocol):
     @property
     def is_closed(self) -> bool:
         return self._lost is not None
+
+    def heard_at(self) -> float:
+        """When the server sent something last, or was first asked for something after a pause."""
+        return self._heard_at
 
     @property
     def silent_seconds(self) -> float:
@@ -123,13 +127,20 @@ class Line:
         self._reconnected_at = -math.inf
         self._connecting = asyncio.Lock()
 
-    async def call(self, *commands: Command) -> list[Any]:
+    def heard_at(self) -> float:
+        """When the server that is asked now sent something last."""
+        return self._wire.heard_at() if self._wire else -math.inf
+
+    async def call(self, *commands: Command, patience: patient | None = None) -> list[Any]:
+        """With `patience` it is waited for as long as the connection it was sent on is heard."""
         wire = self._wire
         if wire is None or not wire.is_open:
             async with self._connecting:  # one for all who ask at the same time
                 if self._wire is None or not self._wire.is_open:
                     self._wire = await Wire.connect(self.client)
                 wire = self._wire
+        if patience:
+            patience.heard = wire.heard_at
         return await wire.call(*commands)
 
     def replace_if_silent(self, seconds: float) -> None:
