@@ -50,6 +50,11 @@ class FairleadError(Exception):
     def message(self) -> str:
         return str(self)
 
+    @property
+    def public_message(self) -> str:
+        """What may be said to those who do not operate the server."""
+        return self.message
+
 
 class InvalidInput(FairleadError):
     """The value of a field cannot be accepted."""
@@ -256,6 +261,11 @@ class StoreUnavailable(FairleadError):
 
     code = "store_unavailable"
 
+    @property
+    def public_message(self) -> str:
+        """Without the address of the store and what it answered."""
+        return (type(self).__doc__ or "").strip()
+
 
 class StoreFull(StoreUnavailable):
     """The store is out of memory and accepts no new work: let workers drain it, or raise maxmemory."""
@@ -267,6 +277,11 @@ class StoreFault(FairleadError):
     """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
 
     code = "store_fault"
+
+    @property
+    def public_message(self) -> str:
+        """Without the script and what the store answered."""
+        return (type(self).__doc__ or "").strip()
 
 
 class NamespaceNotOpen(StoreFault):

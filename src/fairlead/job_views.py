@@ -39,8 +39,10 @@ def pipelines_view(pipelines: Mapping[str, Stages]) -> View:
     return {"pipelines": [{"name": name, "stages": pipelines[name]} for name in sorted(pipelines)]}
 
 
-def services_view(limits: Iterable[Limit], settings: Mapping[str, ServiceSettings]) -> View:
-    """Every service that is declared, with its use; where it is, if these settings say."""
+def services_view(
+    limits: Iterable[Limit], settings: Mapping[str, ServiceSettings], *, with_urls: bool = True
+) -> View:
+    """Every service that is declared, with its use and, if these settings have it, its URL."""
     services = []
     for limit in sorted(limits, key=lambda one: one.name):
         if limit.name.startswith(SERVICE):
@@ -52,7 +54,7 @@ def services_view(limits: Iterable[Limit], settings: Mapping[str, ServiceSetting
                     "limit": limit.limit,
                     "active": limit.active,
                     "waiting": limit.waiting,
-                    "url": known and known.url,
+                    "url": known.url if known and with_urls else None,
                     "timeout_seconds": known and known.timeout_seconds,
                     "max_attempts": known and known.max_attempts,
                 }

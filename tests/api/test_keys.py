@@ -167,14 +167,19 @@ async def test_a_revoked_key_ends_at_once(api: httpx.AsyncClient, keys: Keys, st
     refused(await api.get(TASKS, headers=bearer(key)), 401, "unauthorized")
 
 
-async def test_a_lease_is_freed_by_force_with_the_scope_of_admins(api: httpx.AsyncClient, keys: Keys) -> None:
-    admin, worker = await keys.make(), await keys.make("worker")
+async def test_a_lease_is_freed_by_force_with_the_scope_of_admins_alone(
+    api: httpx.AsyncClient, keys: Keys
+) -> None:
+    admin, worker = await keys.make("admin"), await keys.make("worker")
     good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(admin)))
     leases = "/api/v1/limits/gpu/leases"
     lease = good(await api.post(leases, json={"lease_seconds": 30}, headers=bearer(worker)), 201)
-    path = f"{leases}/{lease['lease_id']}?force=true"
-    refused(await api.delete(path, headers=bearer(worker)), 403, "forbidden")
-    good(await api.delete(path, headers=bearer(admin)))
+    path = f"{leases}/{lease['lease_id']}"
+    problem = refused(await api.delete(f"{path}?force=true", headers=bearer(worker)), 403, "forbidden")
+    assert "'admin'" in problem["detail"]
+    problem = refused(await api.delete(path, headers=bearer(admin)), 403, "forbidden")
+    assert "'worker'" in problem["detail"]
+    good(await api.delete(f"{path}?force=true", headers=bearer(admin)))
 
 
 async def test_tenants_see_their_own_and_operators_all(

@@ -18,7 +18,7 @@ def test_all_reasons_are_shown_until_each_is_cleared() -> None:
     readiness.refuse("store_full", "Memory is full: run b.")
     with pytest.raises(NotReady) as refused:
         readiness.check()
-    problem = problem_of(refused.value)
+    problem = problem_of(refused.value, to_operator=True)
     assert (problem.status, problem.body["code"]) == (503, "not_ready")
     assert problem.body["detail"] == "The data is gone: run a. Memory is full: run b."
     assert problem.body["reasons"] == [
@@ -30,6 +30,14 @@ def test_all_reasons_are_shown_until_each_is_cleared() -> None:
     readiness.clear("store_full")
     readiness.clear("store_full")
     readiness.check()
+
+
+def test_strangers_see_the_codes_of_the_reasons_and_nothing_of_what_they_say() -> None:
+    problem = problem_of(NotReady({"store_lost": "/var/lib/fairlead is gone: run a."}))
+    assert (problem.status, problem.body["code"]) == (503, "not_ready")
+    (reason,) = problem.body["reasons"]
+    assert reason["code"] == "store_lost" and "operator" in reason["message"]
+    assert "/var/lib" not in str(problem.body)
 
 
 def test_a_reason_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:

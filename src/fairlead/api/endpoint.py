@@ -7,7 +7,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
-from fairlead.api.gateway import NOBODY, Gateway, Identity, check_all_tenants, check_scope
+from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem, problem_of
 from fairlead.api.table import Route
 from fairlead.errors import StoreUnavailable
@@ -37,12 +37,14 @@ class Endpoint:
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = Call(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
         try:
-            await self._answer(await self._read(scope, receive), scope, send)
+            await self._read(call, scope)
+            await self._answer(call, scope, send)
         except ClientGone:
             return
         except Exception as error:
-            problem = problem_of(error)
+            problem = problem_of(error, to_operator=self._gateway.is_operator(call.who))
             if problem.status >= 500 and not isinstance(error, StoreUnavailable):
                 log.exception("request_failed method=%s path=%s", self._route.method, self._route.path)
             await send_problem(send, problem)
@@ -60,26 +62,20 @@ class Endpoint:
                 call.on_lost()
             raise
 
-    async def _read(self, scope: Scope, receive: Receive) -> Call:
-        route, headers = self._route, headers_of(scope)
-        call = Call(self._gateway, await self._who(scope, headers), scope["path_params"], headers, receive)
+    async def _read(self, call: Call, scope: Scope) -> None:
+        route, headers = self._route, call.headers
+        if route.scope is not None:
+            self._gateway.check_caller(headers)
+            call.who = await self._gateway.identify(headers.get("authorization"), address_of(scope))
         call.query = read_query(scope["query_string"], route.query)
+        if route.scope is not None:
+            check_scope(call.who, route.scope_for(call.query))
+        if route.for_all_tenants:
+            check_all_tenants(call.who)
         if self._decoder:
-            body = await read_body(headers, receive, route.most_body)
+            body = await read_body(headers, call.receive, route.most_body)
             if body or not route.body_optional:
                 call.body = decoded(headers, body, self._decoder)
-        return call
-
-    async def _who(self, scope: Scope, headers: dict[str, str]) -> Identity:
-        route, gateway = self._route, self._gateway
-        if route.scope is None:
-            return NOBODY
-        gateway.check_caller(headers)
-        who = await gateway.identify(headers.get("authorization"), address_of(scope))
-        check_scope(who, route.scope)
-        if route.for_all_tenants:
-            check_all_tenants(who)
-        return who
 
 
 async def send_problem(send: Send, problem: Problem) -> None:

@@ -12,7 +12,7 @@ from fairlead.api.polls import Polls
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
-from fairlead.errors import UnknownJob, UnknownKey, UnknownTask
+from fairlead.errors import StoreFault, StoreUnavailable, UnknownJob, UnknownKey, UnknownTask
 from fairlead.job import Job
 from fairlead.priority_service import PriorityService
 from fairlead.settings import Rate
@@ -96,6 +96,17 @@ class Gateway:
         if key is None:
             raise Unauthorized("This key is unknown, expired or revoked: use another one.")
         return identity_of(key)
+
+    async def recognise(self, authorization: str | None) -> Identity:
+        """Who asks, on a route that is open to everybody: no key is needed, and a bad one is like none."""
+        try:
+            return await self._identify(authorization)
+        except (Unauthorized, StoreUnavailable, StoreFault):  # while keys cannot be checked, none is believed
+            return NOBODY
+
+    def is_operator(self, who: Identity) -> bool:
+        """May they see what concerns the server itself? Where nobody needs a key, everybody may."""
+        return not self.asks_for_keys or (who.key_id is not None and who.tenant is None)
 
     async def identify_by_ticket(self, ticket: str, address: str) -> Identity:
         holder = await self.store.tickets.take(ticket)

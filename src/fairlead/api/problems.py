@@ -133,6 +133,11 @@ class NotReady(HttpProblem):
         super().__init__(" ".join(reasons.values()))
         self.reasons = reasons
 
+    @property
+    def public_message(self) -> str:
+        """The reasons may name addresses, folders and settings."""
+        return "This server is not ready: send the key of an operator, or read its log, to see why."
+
 
 #: Every other error that a request may run into. What is not here is our fault: 500.
 STATUS: dict[type[errors.FairleadError], int] = {
@@ -168,13 +173,14 @@ class Problem:
     headers: dict[str, str]
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
+    """What only operators may know (addresses, folders, what the store answered) is left out by default."""
     if isinstance(error, HttpProblem):
-        return _problem(error.status, error, dict(error.headers))
+        return _problem(error.status, error, dict(error.headers), to_operator)
     if isinstance(error, errors.FairleadError):
         status = status_of(type(error)) if error.code != "too_large" else BodyTooLarge.status
-        return _problem(status, error, _headers(status, error))
-    return _problem(500, errors.FairleadError("Fairlead failed: its log says how."), {})
+        return _problem(status, error, _headers(status, error), to_operator)
+    return _problem(500, errors.FairleadError("Fairlead failed: its log says how."), {}, to_operator)
 
 
 def status_of(kind: type[errors.FairleadError]) -> int:
@@ -200,12 +206,12 @@ def whole_seconds(seconds: float) -> str:
     return str(max(1, math.ceil(seconds)))
 
 
-def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) -> Problem:
+def _problem(status: int, error: errors.FairleadError, headers: dict[str, str], to_operator: bool) -> Problem:
     body: dict[str, Any] = {
         "type": f"urn:fairlead:problem:{error.code}",
         "title": (type(error).__doc__ or error.code).partition(":")[0].strip().rstrip("."),
         "status": status,
-        "detail": error.message,
+        "detail": error.message if to_operator else error.public_message,
         "code": error.code,
     }
     if isinstance(error, errors.InvalidInput):
@@ -215,7 +221,10 @@ def _problem(status: int, error: errors.FairleadError, headers: dict[str, str]) 
     elif isinstance(error, errors.UnknownPipeline):
         body["errors"] = [{"field": "feature_name", "message": error.message}]
     elif isinstance(error, NotReady):
-        body["reasons"] = [{"code": code, "message": words} for code, words in error.reasons.items()]
+        body["reasons"] = [
+            {"code": code, "message": words if to_operator else error.public_message}
+            for code, words in error.reasons.items()
+        ]
     elif isinstance(error, errors.QueueFull):
         body["waiting"] = error.waiting
     return Problem(status, body, headers)

@@ -19,6 +19,7 @@ class Route:
     method: str
     path: str
     scope: Scope | None  # None: open to everybody
+    forced_scope: Scope | None = None  # needed in its place by a request with `force=true`
     handler: Handler
     answer: Any  # the type of what is answered
     status: int = 200
@@ -30,6 +31,11 @@ class Route:
     most_body: int = MOST_BODY
     body_optional: bool = False
     for_all_tenants: bool = False  # touches what all tenants share: not for the key of one of them
+
+    def scope_for(self, query: Any) -> Scope:
+        """What a request with this query needs."""
+        needed = self.forced_scope if getattr(query, "force", False) else None
+        return needed or self.scope or "admin"
 
     @property
     def summary(self) -> str:

@@ -72,15 +72,15 @@ def classify(heard: Heard | Exception, took_ms: int) -> Answer | Failure:
 
 
 def _broken(problem: Exception) -> Failure:
-    said = f": {problem}" if str(problem) else ""
+    """What the exception says stays out: it may name addresses inside of the operator's network."""
     if isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout):
-        return Failure("service_unreachable", f"the service cannot be reached{said}", retriable=True)
+        return Failure("service_unreachable", "the service cannot be reached", retriable=True)
     if isinstance(problem, TimeoutError | httpx.TimeoutException):
         return Failure("service_timeout", "the service did not answer in time", retriable=True)
     if isinstance(problem, httpx.TransportError | OSError):
-        message = f"the connection broke before the service had answered{said}"
+        message = "the connection broke before the service had answered"
         return Failure("service_connection_lost", message, retriable=True)
-    return Failure("service_bad_url", f"the service cannot be called{said}")
+    return Failure("service_bad_url", "the service cannot be called: its URL is not usable")
 
 
 def _read(heard: Heard, took_ms: int) -> Answer | Failure:

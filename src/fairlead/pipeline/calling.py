@@ -1,5 +1,6 @@
 """One call of a service over HTTP, bounded in time and in size."""
 
+import logging
 import re
 import secrets
 from asyncio import timeout
@@ -16,6 +17,8 @@ from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
 from fairlead.pipeline.answers import Failure, Heard, classify
 from fairlead.pipeline.services import Service
+
+log = logging.getLogger("fairlead.pipeline")
 
 CONNECT_SECONDS = 5.0
 # Servers close what has been idle for 2 s or 5 s: a call must not be sent into a closing connection.
@@ -93,7 +96,11 @@ class ServiceClient:
             heard = problem
         answer = classify(heard, round((monotonic() - began) * 1000))
         if isinstance(answer, Failure):
-            raise answer.as_error()
+            cause = heard if isinstance(heard, Exception) else None
+            if cause:  # the task's error, which customers read, does not say it
+                facts = (self._service.name, call.task_id, call.fence, answer.code, cause)
+                log.warning("service_call_failed service=%s task=%s fence=%d code=%s cause=%r", *facts)
+            raise answer.as_error() from cause
         return answer.as_result()
 
     async def _ask(self, call: Call) -> Heard:

@@ -98,9 +98,10 @@ async def pipelines(call: Call) -> View:
 
 
 async def services(call: Call) -> View:
-    """The services that steps may call, each with its limit and its use."""
+    """The services that steps may call, each with its limit and its use, and for operators its URL."""
     store = call.gateway.store
-    return services_view(await store.limits.all(), store.settings.services)
+    limits, with_urls = await store.limits.all(), call.who.tenant is None
+    return services_view(limits, store.settings.services, with_urls=with_urls)
 
 
 JOBS = "/api/v1/jobs"

@@ -6,7 +6,6 @@ from fairlead import errors
 from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
 from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody
 from fairlead.api.call import Call, ClientGone
-from fairlead.api.gateway import check_scope
 from fairlead.api.polling import Caller
 from fairlead.api.problems import InvalidBody
 from fairlead.api.table import Route
@@ -116,7 +115,6 @@ async def release(call: Call) -> View:
     name, lease_id = call.path["name"], call.path["lease_id"]
     limits = call.gateway.store.limits
     if query.force:
-        check_scope(call.who, "admin")
         await limits.force_release(name, lease_id)
         await call.audit("force_release", f"{name}/{lease_id}", {"held": True}, {"held": False})
     else:
@@ -176,6 +174,7 @@ ROUTES = (
         method="DELETE",
         path=LEASE,
         scope="worker",
+        forced_scope="admin",
         for_all_tenants=True,
         handler=release,
         query=ForceQuery,

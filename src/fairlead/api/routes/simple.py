@@ -37,8 +37,12 @@ async def healthz(call: Call) -> View:
 
 
 async def readyz(call: Call) -> View:
-    """The store can be reached, and nothing else keeps this server from its work."""
-    call.gateway.readiness.check()
+    """The store can be reached, and nothing else keeps this server from its work; operators see what does."""
+    try:
+        call.gateway.readiness.check()
+    except NotReady:
+        call.who = await call.gateway.recognise(call.headers.get("authorization"))
+        raise
     await call.gateway.store.check_open()
     return {"status": "ready"}
 
