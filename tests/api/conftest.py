@@ -9,10 +9,13 @@ import pytest
 
 from fairlead.store.doctor import examine
 from fairlead.store.store import Store
+from tests.api.asking import TASKS
 from tests.api.contract import hold_to_contract
+from tests.api.key_holders import Keys
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
 from tests.store.looking import key_names, raw
+from tests.waiting import wait_until
 
 numbers = itertools.count()
 
@@ -64,3 +67,16 @@ async def api(gateway: Gateway, store: Store) -> AsyncIterator[httpx.AsyncClient
         base_url=gateway.url, timeout=40, event_hooks={"response": [hold_to_contract]}, trust_env=False
     ) as client:
         yield client
+
+
+@pytest.fixture
+async def keys(api: httpx.AsyncClient, store: Store) -> AsyncIterator[Keys]:
+    """The server has noticed that there are keys."""
+    made = Keys(store)
+    await made.make()
+
+    async def asks() -> bool:
+        return (await api.get(TASKS)).status_code == 401
+
+    await wait_until(asks)
+    yield made

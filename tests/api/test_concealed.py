@@ -1,14 +1,14 @@
 """What is the operator's business alone: addresses of services and of the store, and what the store says."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 import pytest
 
-from fairlead.api.gateway import SCOPES
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, good, refused
+from tests.api.key_holders import Keys, bearer
 from tests.api.serving import serving
 from tests.faults.restarts import durable
 from tests.waiting import wait_until
@@ -28,27 +28,16 @@ def server_env() -> Mapping[str, str]:
 
 
 @pytest.fixture
-async def tenant(api: httpx.AsyncClient, store: Store) -> AsyncIterator[dict[str, str]]:
-    yield await header_of(api, store, "acme")
-
-
-async def header_of(api: httpx.AsyncClient, store: Store, tenant: str | None) -> dict[str, str]:
-    """Once the server asks for keys."""
-    key = (await store.api_keys.create("ann", SCOPES, tenant=tenant)).key_text
-
-    async def asks() -> bool:
-        return (await api.get(TASKS)).status_code == 401
-
-    await wait_until(asks)
-    return {"authorization": f"Bearer {key}"}
+async def tenant(keys: Keys) -> dict[str, str]:
+    return bearer(await keys.make(tenant="acme"))
 
 
 async def test_the_url_of_a_service_is_shown_to_operators_alone(
-    api: httpx.AsyncClient, store: Store, tenant: dict[str, str]
+    api: httpx.AsyncClient, keys: Keys, tenant: dict[str, str]
 ) -> None:
     (shown,) = good(await api.get("/api/v1/services", headers=tenant))["services"]
     assert (shown["name"], shown["url"]) == ("enhancer", None)
-    operator = await header_of(api, store, None)
+    operator = bearer(await keys.make())
     (shown,) = good(await api.get("/api/v1/services", headers=operator))["services"]
     assert shown["url"] == f"http://{INSIDE}"
 
@@ -76,7 +65,8 @@ async def test_while_the_store_is_away_strangers_do_not_hear_where_it_is(tmp_pat
         with serving(server.url, "default", tmp_path) as gateway:
             async with httpx.AsyncClient(base_url=gateway.url, timeout=20) as api:
                 async with Store.connect(gateway.engine) as store:
-                    tenant = await header_of(api, store, "acme")
+                    tenant = bearer(await Keys(store).make(tenant="acme"))
+                await wait_until(lambda: asks(api))
                 server.kill()
                 for path in ("/readyz", TASKS, f"{TASKS}/{NO_TASK}", "/api/v1/queue/stats"):
                     for headers in ({}, tenant):
@@ -85,6 +75,10 @@ async def test_while_the_store_is_away_strangers_do_not_hear_where_it_is(tmp_pat
                             refused(answer, 503, "store_unavailable")
                         assert address not in answer.text and "Error" not in answer.text, answer.text
                 await server.start()
+
+
+async def asks(api: httpx.AsyncClient) -> bool:
+    return (await api.get(TASKS)).status_code == 401
 
 
 async def test_where_no_key_is_asked_for_everybody_sees_why_it_is_not_ready(tmp_path: Path) -> None:

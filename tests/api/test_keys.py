@@ -1,7 +1,6 @@
 """Who may do what: every route with every kind of key, generated from the table of routes."""
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -18,6 +17,7 @@ from fairlead.store.reports import Failed
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import NO_TASK, TASKS, good, ids, refused, submit, task
+from tests.api.key_holders import Keys, bearer
 from tests.api.serving import Gateway
 from tests.store.looking import claim_one
 from tests.waiting import wait_until
@@ -54,47 +54,6 @@ async def ask(api: httpx.AsyncClient, route: Route, key: str | None, some_id: st
     path = route.path.format(task_id=some_id, job_id=some_id, worker_id="w", name="gpu", lease_id="l")
     body = BODIES.get(route.body.__name__, {}) if route.body else None
     return await api.request(route.method, path, json=body, headers=bearer(key))
-
-
-def bearer(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"authorization": f"Bearer {key}"}
-
-
-@dataclass(frozen=True)
-class Keys:
-    store: Store
-
-    async def make(self, *scopes: str, tenant: str | None = None, seconds: float | None = None) -> str:
-        api_keys = self.store.api_keys
-        new = await api_keys.create("somebody", scopes or SCOPES, tenant=tenant, expires_seconds=seconds)
-        return new.key_text
-
-    async def expired(self) -> str:
-        key = await self.make(seconds=0.001)
-
-        async def has_expired() -> bool:
-            return await self.store.api_keys.check(key) is None
-
-        await wait_until(has_expired)
-        return key
-
-    async def revoked(self) -> str:
-        key = await self.make()
-        await self.store.api_keys.revoke(key.split("_")[1])
-        return key
-
-
-@pytest.fixture
-async def keys(api: httpx.AsyncClient, store: Store) -> AsyncIterator[Keys]:
-    """The server has noticed that there are keys."""
-    made = Keys(store)
-    await made.make()
-
-    async def asks() -> bool:
-        return (await api.get(TASKS)).status_code == 401
-
-    await wait_until(asks)
-    yield made
 
 
 def test_only_these_routes_are_open_to_everybody() -> None:

@@ -13,13 +13,11 @@ from fairlead.api.table import SocketRoute
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import NO_TASK, good, refused
+from tests.api.key_holders import Keys, bearer
 from tests.api.listening import hear_all, hear_one, refused_socket, say, socket, stream
 from tests.api.serving import Gateway, serving
-from tests.api.test_keys import Keys, bearer, keys
 from tests.servers import Server
 from tests.store.looking import key_names
-
-__all__ = ["keys"]  # the fixture
 
 TICKETS = "/api/v1/tickets"
 

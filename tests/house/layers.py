@@ -44,6 +44,7 @@ LAYERS = (
         "settings_values",
         "clock",
         "log",
+        "tenants",
     ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,6 +1,7 @@
 """What every request shares: the store, the keys, and who may do what."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from fairlead.store.api_keys import ApiKey
 from fairlead.store.key_ring import KeyRing
 from fairlead.store.store import Store
 from fairlead.task import Task
+from fairlead.tenants import ids_meant
 
 Scope = Literal["submit", "read", "cancel", "worker", "admin", "metrics"]
 SCOPES: tuple[Scope, ...] = ("submit", "read", "cancel", "worker", "admin", "metrics")
@@ -148,17 +150,21 @@ class Gateway:
 
     async def own_task(self, who: Identity, task_id: str) -> Task:
         """A task of the caller's tenant; another's is as unknown as one that never was."""
-        task = await self.store.get(task_id)
-        if who.tenant is not None and task.tenant != who.tenant:
-            raise UnknownTask()
-        return task
+        for known in ids_meant(who.tenant, task_id):
+            with contextlib.suppress(UnknownTask):
+                task = await self.store.get(known)
+                if who.tenant in (None, task.tenant):
+                    return task
+        raise UnknownTask()
 
     async def own_job(self, who: Identity, job_id: str) -> Job:
         """A job of the caller's tenant; another's is as unknown as one that never was."""
-        job = await self.store.jobs.get(job_id)
-        if who.tenant is not None and job.tenant != who.tenant:
-            raise UnknownJob()
-        return job
+        for known in ids_meant(who.tenant, job_id):
+            with contextlib.suppress(UnknownJob):
+                job = await self.store.jobs.get(known)
+                if who.tenant in (None, job.tenant):
+                    return job
+        raise UnknownJob()
 
 
 def host_name(host: str) -> str:

@@ -25,6 +25,7 @@ from fairlead.api.table import Route
 from fairlead.job import ENDED, NewJob
 from fairlead.job_views import job_view, pipelines_view, services_view
 from fairlead.pipeline.submitting import submit_job
+from fairlead.tenants import id_of
 from fairlead.views import View
 
 
@@ -34,7 +35,7 @@ async def submit(call: Call) -> View:
     await call.gateway.spend(call.who, 1)
     found = (await terms_of(call, [body.user_id])).get(body.user_id or "")
     priority: str = body.priority or (found.priority if found else "medium")
-    chosen: View = {"job_id": body.job_id} if body.job_id else {}
+    chosen: View = {"job_id": id_of(call.who.tenant, body.job_id)} if body.job_id else {}
     new = NewJob(
         feature_name=body.feature_name,
         input_data=body.input_data,

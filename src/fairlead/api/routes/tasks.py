@@ -24,6 +24,7 @@ from fairlead.api.table import Route
 from fairlead.priority_service import Terms
 from fairlead.store.reports import Submitted
 from fairlead.task import NewTask
+from fairlead.tenants import id_of
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
@@ -137,6 +138,8 @@ def new_task(call: Call, body: SubmitBody, terms: Mapping[str, Terms], key: str 
     }
     given["required_capabilities"] = tuple(body.required_capabilities)
     given["tenant"] = call.who.tenant
+    if body.task_id is not None:
+        given["task_id"] = id_of(call.who.tenant, body.task_id)
     found = terms.get(body.user_id or "")
     if body.priority is None:
         given |= {"priority": found.priority if found else "medium", "priority_asked": False}

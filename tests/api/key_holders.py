@@ -1,0 +1,35 @@
+"""Keys that tests ask with."""
+
+from dataclasses import dataclass
+
+from fairlead.api.gateway import SCOPES
+from fairlead.store.store import Store
+from tests.waiting import wait_until
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+@dataclass(frozen=True)
+class Keys:
+    store: Store
+
+    async def make(self, *scopes: str, tenant: str | None = None, seconds: float | None = None) -> str:
+        api_keys = self.store.api_keys
+        new = await api_keys.create("somebody", scopes or SCOPES, tenant=tenant, expires_seconds=seconds)
+        return new.key_text
+
+    async def expired(self) -> str:
+        key = await self.make(seconds=0.001)
+
+        async def has_expired() -> bool:
+            return await self.store.api_keys.check(key) is None
+
+        await wait_until(has_expired)
+        return key
+
+    async def revoked(self) -> str:
+        key = await self.make()
+        await self.store.api_keys.revoke(key.split("_")[1])
+        return key
