@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.commands import FAIRLEAD
+from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -82,7 +83,7 @@ class Yard:
         try:
             await workers.ready(ready)
             yield workers
-            assert "Traceback" not in workers.said(), workers.said()
+            assert not unexpected_tracebacks(workers.said()), workers.said()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(workers.process.pid, signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self, get_args
@@ -12,6 +11,7 @@ import httpx
 
 from fairlead.checks import is_weight
 from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
 from fairlead.settings import PriorityName, PriorityServiceSettings
 
 WORDS: tuple[PriorityName, ...] = get_args(PriorityName)
@@ -30,7 +30,7 @@ MOST_PLANS = 1000  # that are unknown and logged
 #: The body of the answer; None: the service is well, but does not know this user. Anything else is raised.
 Get = Callable[[str], Awaitable[bytes | None]]
 
-log = logging.getLogger("fairlead.priority_service")
+log = EventLog("fairlead.priority_service")
 
 
 class Terms(NamedTuple):
@@ -146,7 +146,7 @@ class PriorityService:
         if is_weight(weight):
             return Terms(priority, float(weight))
         if weight is not None:
-            log.warning("weight_ignored weight=%.50r", weight)
+            log.warning("weight_ignored", weight=f"{weight!r:.50}")
         if self._plans and isinstance(plan, str):
             return Terms(priority, self._weight_of(plan))
         return Terms(priority, None if weight is None else USUAL_WEIGHT)
@@ -156,7 +156,7 @@ class PriorityService:
             return self._plans[plan]
         if plan not in self._unknown_plans and len(self._unknown_plans) < MOST_PLANS:
             self._unknown_plans.add(plan)
-            log.warning("plan_unknown plan=%.50r weight=%g", plan, USUAL_WEIGHT)
+            log.warning("plan_unknown", plan=f"{plan:.50}", weight=USUAL_WEIGHT)
         return USUAL_WEIGHT
 
     def _failed(self, problem: Exception) -> None:
@@ -164,7 +164,7 @@ class PriorityService:
         if self._failures >= MOST_FAILURES:
             self._trial_at = monotonic() + LEFT_ALONE
         if self._failures == MOST_FAILURES:  # without the URL, which may hold a password
-            log.warning("priority_service_left_alone problem=%s", type(problem).__name__)
+            log.warning("priority_service_left_alone", problem=type(problem).__name__)
 
     def _url(self, user_id: str) -> str:
         url = self._settings.url or ""

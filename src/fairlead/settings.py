@@ -159,6 +159,13 @@ class ServerSettings(Section, frozen=True):
     failed_keys_per_minute: Count = 30  # requests without a valid key, from one address; 0: any number
 
 
+class LogSettings(Section, frozen=True):
+    """What the processes of Fairlead write to stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
 class Scheduling(Section, frozen=True):
     hold_after_seconds: Seconds = 30
     hold_seconds: SomeSeconds = 300  # a hold that brought no start ends then
@@ -244,6 +251,7 @@ class Settings(Section, frozen=True):
     engine: EngineSettings = EngineSettings()
     history: HistorySettings = HistorySettings()
     server: ServerSettings = ServerSettings()
+    log: LogSettings = LogSettings()
     outbox: Outbox = Outbox()
     tiers: dict[str, Any] = field(default_factory=dict)
     services: dict[str, ServiceSettings] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from pathlib import Path
 from fairlead.settings import Settings
 from fairlead.settings_file import load_settings
 from tests.commands import FAIRLEAD
+from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until
 
 
@@ -61,8 +62,9 @@ def serving(
     env: Mapping[str, str] | None = None,
     command: str = "server",
     port: int = 0,
+    failing: tuple[str, ...] = (),
 ) -> Iterator[Gateway]:
-    """Until the block ends; then it must end itself, with 0 and without a traceback."""
+    """Until the block ends; then it must end itself, with 0; only `failing` events may have a traceback."""
     env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(env or {})}
     log = folder / f"server-{len(list(folder.glob('server-*.log')))}.log"
     where = ("--engine", engine) if engine else ("--data", str(folder))
@@ -81,7 +83,7 @@ def serving(
         yield Gateway(process, address(process, log), engine, namespace, load_settings(None, env), log)
         process.terminate()
         assert process.wait(timeout=30) == 0, log.read_text()
-        assert "Traceback" not in log.read_text(), log.read_text()
+        assert not unexpected_tracebacks(log.read_text(), *failing), log.read_text()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

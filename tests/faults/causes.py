@@ -74,6 +74,6 @@ class Coroner:
 def _timeouts(said: str, worker: str) -> Iterator[int]:
     """When a call for this worker was not answered: ms of this machine's clock, which is the store's too."""
     for when in re.findall(
-        rf"(?m)^(.{{23}}) \w+ (?:store_unavailable|heartbeat_failed) worker={worker} ", said
+        rf"(?m)^(.{{24}}) \w+ (?:store_unavailable|heartbeat_failed) worker={worker} ", said
     ):
-        yield round(datetime.strptime(when, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000)
+        yield round(datetime.fromisoformat(when).timestamp() * 1000)

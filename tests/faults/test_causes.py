@@ -1,7 +1,7 @@
 """Whom a lost run is put down to: a kill, a machine that was too busy, or nobody."""
 
 import signal
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ def settings() -> Settings:
 
 def log(at: int, *events: str) -> str:
     return "".join(
-        f"{datetime.fromtimestamp(at / 1000):%Y-%m-%d %H:%M:%S},000 WARNING {one}\n" for one in events
+        f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%dT%H:%M:%S}.000Z WARNING {one}\n" for one in events
     )
 
 

@@ -1,13 +1,22 @@
 """Log lines are events with facts, on one line each; what happens too often is written now and then."""
 
+import json
 import logging
+import re
 import threading
+import traceback
+from collections.abc import Callable
+from types import TracebackType
 
 import pytest
 
 from fairlead.log import limited
 from fairlead.log.events import EventLog
+from fairlead.log.formats import JsonFormat, TextFormat
 from fairlead.log.limited import LimitedLog
+from fairlead.log.secrets import redacted
+from fairlead.log.tracebacks import traceback_of
+from fairlead.worker.threads import Threads
 
 
 class Now:
@@ -126,3 +135,159 @@ def test_threads_share_the_count(log: EventLog, caplog: pytest.LogCaptureFixture
     now.seconds += 10
     seldom.info("seen")
     assert lines(caplog) == ["seen", "seen suppressed=7999"]
+
+
+def raised(problem: Exception) -> Exception:
+    try:
+        raise problem
+    except Exception as known:
+        return known
+
+
+def formatted(format: logging.Formatter, write: Callable[[], None], caplog: pytest.LogCaptureFixture) -> str:
+    write()
+    return format.format(caplog.records[-1])
+
+
+def test_text_begins_with_a_time_and_further_lines_are_indented(
+    log: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    problem = raised(ValueError("no\n2026-01-01T00:00:00.000Z ERROR forged"))
+    line = formatted(
+        TextFormat(), lambda: log.error("task_failed", task="t", traceback=traceback_of(problem)), caplog
+    )
+    first, *others = line.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ERROR task_failed task=t", first)
+    assert others[0] == "    Traceback (most recent call last):"
+    assert all(other.startswith("    ") for other in others)
+
+
+def test_json_is_one_object_on_one_line_with_the_facts_of_the_event(
+    log: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    problem = raised(ValueError("no"))
+    line = formatted(
+        JsonFormat(),
+        lambda: log.error("task_failed", task="t", fence=7, level="x", traceback=traceback_of(problem)),
+        caplog,
+    )
+    known = json.loads(line)
+    assert "\n" not in line
+    assert known["traceback"].startswith("Traceback") and known["traceback"].endswith("ValueError: no")
+    assert {name: known[name] for name in ("level", "logger", "event", "task", "fence")} == {
+        "level": "error",
+        "logger": "fairlead.test",
+        "event": "task_failed",
+        "task": "t",
+        "fence": 7,
+    }
+
+
+@pytest.mark.parametrize("format", [TextFormat(), JsonFormat()])
+def test_lines_of_other_libraries_are_formatted_too(
+    format: logging.Formatter, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = logging.getLogger("some.library")
+    line = formatted(
+        format,
+        lambda: other.error("broken \x1b[31m \ud800 %s", 7, exc_info=raised(ValueError("no"))),
+        caplog,
+    )
+    assert "some.library" in line and "broken" in line and "ValueError: no" in line
+    assert "\x1b" not in line
+    line.encode()
+
+
+SECRETS = (
+    "redis://:{}@db:6379/0",
+    "redis://user:{}@db:6379/0",
+    "redis://user:with@{}@db:6379/0",
+    "http://ann:{}@host/path",
+    "https://host/path?sig=1&t={}",
+    "flk_abcdefgh_{}",
+    "Authorization: Bearer {}",
+    "{{'authorization': 'Bearer {}'}}",
+    "Basic {}",
+    '{{"api_key": "{}"}}',
+    "(b'x-api-key', b'{}')",
+    "(b'Set-Cookie', b'session={}; Path=/')",
+    "password={}",
+    "client = Client(api_key='{}')",
+    "OPENAI_API_KEY={}",
+    'x-service-token="{}"',
+)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_credentials_are_not_logged(log: EventLog, caplog: pytest.LogCaptureFixture, text: str) -> None:
+    secret = "s3cr3tS3cr3tS3cr3t"
+    written = text.format(secret)
+    assert secret in written
+    log.error("failed", problem=written, traceback=traceback_of(raised(ValueError(written))))
+    assert secret not in caplog.records[-1].getMessage()
+    logging.getLogger("some.library").error("failed %s", written)
+    for format in (TextFormat(), JsonFormat()):
+        for record in caplog.records:
+            assert secret not in format.format(record)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lease_lost worker=a-1 task=0190 fence=7",
+        "http://127.0.0.1:8000/api/v1/tasks",
+        'File "/app/tokens.py", line 3, in token',
+        "KeyError: 'password'",
+        "is this a token?",
+        "mail ann@example.org",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+async def test_a_traceback_begins_outside_of_fairlead_and_shows_no_values() -> None:
+    def handler(prompt: str) -> None:
+        raise ValueError("no")
+
+    prompt = "a-prompt"
+    call = Threads().start(lambda: handler(prompt))
+    with pytest.raises(ValueError) as raised:
+        await call.result()
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert any(frame.filename.endswith("fairlead/worker/threads.py") for frame in frames)
+    raised.value.__traceback__ = of_thread(raised.value.__traceback__)
+    text = traceback_of(raised.value)
+    assert text.splitlines()[0] == "Traceback (most recent call last):"
+    assert "in handler" in text and text.endswith("ValueError: no")
+    assert "a-prompt" not in text and "threads.py" not in text
+
+
+def of_thread(frames: TracebackType | None) -> TracebackType | None:
+    """From the frame on that ran in the thread: those before it are of this test."""
+    while frames and not frames.tb_frame.f_code.co_filename.endswith("fairlead/worker/threads.py"):
+        frames = frames.tb_next
+    return frames
+
+
+def test_a_traceback_is_bounded_and_keeps_its_beginning_and_its_end() -> None:
+    def deep(n: int) -> None:
+        if not n:
+            raise ValueError("é" * 50_000 + "the end")
+        deep(n - 1)
+
+    with pytest.raises(ValueError) as raised:
+        deep(200)
+    text = traceback_of(raised.value)
+    assert len(text.encode()) <= 8192
+    assert text.startswith("Traceback") and text.endswith("the end") and "bytes left out" in text
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("never")
+
+
+def test_an_error_that_cannot_be_printed_has_a_traceback_all_the_same() -> None:
+    assert "Unprintable" in traceback_of(raised(Unprintable()))
+    assert "ValueError" in traceback_of(ValueError("not raised"))

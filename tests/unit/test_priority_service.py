@@ -413,7 +413,7 @@ async def test_an_unknown_plan_has_the_usual_weight_and_is_logged_once(
         assert await ask.terms_of(user) == Terms("high", 1.0)
     service.reply = says('{"priority": "low", "plan": "silver"}')
     assert await ask.terms_of("eve") == Terms("low", 1.0)
-    assert logged(caplog) == ["plan_unknown plan='gold' weight=1", "plan_unknown plan='silver' weight=1"]
+    assert logged(caplog) == ["plan_unknown plan=gold weight=1", "plan_unknown plan=silver weight=1"]
 
 
 async def test_plans_say_nothing_where_none_has_a_weight(

@@ -48,6 +48,6 @@ def test_a_reason_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.LogCap
     readiness.clear("store_lost")
     readiness.clear("store_lost")
     assert [record.message for record in caplog.records] == [
-        "not_ready reason=store_lost The data is gone.",
+        'not_ready reason=store_lost problem="The data is gone."',
         "reason_cleared reason=store_lost ready=True",
     ]

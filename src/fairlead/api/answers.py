@@ -52,6 +52,7 @@ class ProblemAnswer(Answer):
     detail: str
     code: str
     errors: list[FieldProblem] = []
+    request_id: str = ""  # of a 500: the line in the log of the server that has it says more
     waiting: int = 0
     reasons: list[NotReadyReason] = []
 

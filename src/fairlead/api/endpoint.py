@@ -1,9 +1,9 @@
 """One route at work: who asks, may they, what do they bring; then one call, and its answer as JSON."""
 
-import logging
 from collections.abc import Callable
 
 import msgspec
+import uuid_utils
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
@@ -11,8 +11,10 @@ from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem, problem_of
 from fairlead.api.table import Route
 from fairlead.errors import StoreUnavailable
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 encode = msgspec.json.Encoder().encode
 
 Headers = list[tuple[bytes, bytes]]
@@ -46,8 +48,20 @@ class Endpoint:
         except Exception as error:
             problem = problem_of(error, to_operator=self._gateway.is_operator(call.who))
             if problem.status >= 500 and not isinstance(error, StoreUnavailable):
-                log.exception("request_failed method=%s path=%s", self._route.method, self._route.path)
+                problem = self._note(error, problem)
             await send_problem(send, problem)
+
+    def _note(self, error: Exception, problem: Problem) -> Problem:
+        """The problem with an id, by which the line in the log is found that says more."""
+        request_id = str(uuid_utils.uuid7())
+        log.error(
+            "request_failed",
+            request_id=request_id,
+            method=self._route.method,
+            path=self._route.path,
+            traceback=traceback_of(error),
+        )
+        return problem.with_request_id(request_id)
 
     async def _answer(self, call: Call, scope: Scope, send: Send) -> None:
         try:

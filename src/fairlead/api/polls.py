@@ -2,19 +2,19 @@
 
 import asyncio
 import contextlib
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Self
 
 from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.log.events import EventLog
 from fairlead.store.reports import Claimed, Grant
 from fairlead.store.store import Store
 
 PAUSES = (0.1, 0.5, 2.0)  # seconds between attempts to reach the store
 CLOSE_SECONDS = 2.0  # for what is under way when the gateway ends
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 
 
 class Polls:
@@ -116,4 +116,4 @@ async def _until_answered(worker: str, act: Callable[[], Awaitable[None]]) -> No
         except FairleadError as refused:
             problem = refused
             break
-    log.warning("tasks_not_given_back worker=%s %s", worker, problem)
+    log.warning("tasks_not_given_back", worker=worker, problem=str(problem))

@@ -172,6 +172,9 @@ class Problem:
     body: dict[str, Any]
     headers: dict[str, str]
 
+    def with_request_id(self, request_id: str) -> "Problem":
+        return Problem(self.status, {**self.body, "request_id": request_id}, self.headers)
+
 
 def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
     """What only operators may know (addresses, folders, what the store answered) is left out by default."""

@@ -2,20 +2,20 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
 from collections.abc import Sequence
 
 from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
 from fairlead.worker.signals import Stop
 
 SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
 LONGEST_PAUSE = 5.0
 KILL_SECONDS = 1.5  # after its grace, for a server to end what is under way
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 
 
 async def keep_processes(command: Sequence[str], opened: socket.socket, count: int, stop: Stop) -> None:
@@ -33,7 +33,7 @@ async def _keep(command: Sequence[str], opened: socket.socket, stop: Stop) -> No
         code = await _one_life(command, opened, stop)
         if stop.told.is_set():
             break
-        log.error("server_died exit_code=%d", code)
+        log.error("server_died", exit_code=code)
         pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
@@ -58,7 +58,7 @@ async def _stop(pid: int, stop: Stop) -> None:
             await stop.hurried.wait()
             _signal(pid, signal.SIGTERM)
             await asyncio.sleep(KILL_SECONDS)
-    log.error("server_did_not_stop pid=%d killed", pid)
+    log.error("server_did_not_stop", pid=pid)
     _signal(pid, signal.SIGKILL)
 
 

@@ -1,10 +1,9 @@
 """Why this server is not ready: named reasons, each with what to do, as /readyz shows them."""
 
-import logging
-
 from fairlead.api.problems import NotReady
+from fairlead.log.events import EventLog
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 
 
 class Readiness:
@@ -21,12 +20,12 @@ class Readiness:
     def refuse(self, code: str, message: str) -> None:
         """Not ready because of this, until it is cleared. Logged when it is new."""
         if code not in self._reasons:
-            log.error("not_ready reason=%s %s", code, message)
+            log.error("not_ready", reason=code, problem=message)
         self._reasons[code] = message
 
     def clear(self, code: str) -> None:
         if self._reasons.pop(code, None) is not None:
-            log.info("reason_cleared reason=%s ready=%s", code, not self._reasons)
+            log.info("reason_cleared", reason=code, ready=not self._reasons)
 
     def check(self) -> None:
         """Raises NotReady with all reasons."""

@@ -22,6 +22,7 @@ from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
 from fairlead.api.socket_protocol import CappedSocketProtocol
 from fairlead.errors import InvalidSettings
+from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
 from fairlead.store.key_ring import KeyRing
@@ -35,7 +36,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
 GRACE_SECONDS = 5  # for what is under way when the server is told to stop
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 
 
 def is_loopback(host: str) -> bool:
@@ -76,7 +77,7 @@ async def check_exposure(store: Store, host: str, insecure: bool) -> None:
             f"{host} can be reached by others, and there is no key: make one with `fairlead key create`, "
             "listen on 127.0.0.1, or say --insecure"
         )
-    log.warning("insecure host=%s anybody who reaches it may do everything: there is no key", host)
+    log.warning("insecure", host=host, problem="anybody who reaches it may do everything: there is no key")
 
 
 class Server(uvicorn.Server):

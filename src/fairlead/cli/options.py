@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 1_000
 
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], Parameter(help="The least level that is logged; else info.")
+]
+LogFormat = Annotated[Literal["text", "json"], Parameter(help="The format of log lines; else text.")]
 Output = Annotated[Literal["table", "json"], Parameter(help="How to print the answer.")]
 
 
@@ -51,6 +55,18 @@ class StoreOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class ServerOptions(StoreOptions):
+    """Of a process that stays, and writes a log."""
+
+    log_level: LogLevel | None = None
+    log_format: LogFormat | None = None
+
+    def _said(self) -> dict[str, tuple[str, str]]:
+        return super()._said() | _said_of_log(self.log_level, self.log_format)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class DoorOptions(StoreOptions):
     """Through a gateway, or to the server itself."""
 
@@ -68,6 +84,22 @@ class DoorOptions(StoreOptions):
         if self.url is not None:
             said["engine.url"] = ("--url", self.url)
         return load_client_settings(self.config, os.environ, said)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkerDoorOptions(DoorOptions):
+    """The same, of a process that stays, and writes a log."""
+
+    log_level: LogLevel | None = None
+    log_format: LogFormat | None = None
+
+    def _said(self) -> dict[str, tuple[str, str]]:
+        return super()._said() | _said_of_log(self.log_level, self.log_format)
+
+
+def _said_of_log(level: str | None, format: str | None) -> dict[str, tuple[str, str]]:
+    return {"log.level": ("--log-level", level or ""), "log.format": ("--log-format", format or "")}
 
 
 @asynccontextmanager

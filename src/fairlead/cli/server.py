@@ -12,11 +12,11 @@ from cyclopts import Parameter
 from fairlead.api.processes import keep_processes
 from fairlead.api.serving import address_of, check_exposure, listen, loop_factory, serve
 from fairlead.checks import check_seconds, check_whole
-from fairlead.cli.options import MOST_PROCESSES, StoreOptions
+from fairlead.cli.options import MOST_PROCESSES, ServerOptions
+from fairlead.log.setup import set_up_logging
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.store.opening import opened_store
-from fairlead.worker.logs import set_up_logging
 from fairlead.worker.signals import Stop
 from fairlead.worker.worker import GRACE_SECONDS
 
@@ -52,15 +52,15 @@ class ListenOptions:
 def server(
     *,
     where: ListenOptions | None = None,
-    options: StoreOptions | None = None,
+    options: ServerOptions | None = None,
     processes: Annotated[int, Parameter(help="Server processes on the one port.")] = 1,
     inherited: Annotated[tuple[int, int] | None, Parameter(show=False)] = None,
 ) -> None:
     """Serve the gateway over HTTP until SIGTERM or Ctrl-C."""
     where = where or ListenOptions()
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
-    settings, _ = (options or StoreOptions()).read_settings()
-    set_up_logging()
+    settings, _ = (options or ServerOptions()).read_settings()
+    set_up_logging(settings.log)
     if inherited is None:
         opened = where.listen(settings)
     else:  # one of several processes: the socket and the process that opened it

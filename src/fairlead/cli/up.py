@@ -14,12 +14,12 @@ from cyclopts import Parameter
 from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
 from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
-from fairlead.cli.options import MOST_PROCESSES, StoreOptions
+from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.cli.server import ListenOptions
+from fairlead.log.setup import set_up_logging
 from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
 from fairlead.store.store import Store
-from fairlead.worker.logs import set_up_logging
 from fairlead.worker.signals import on_stop
 from fairlead.worker.supervisor import Supervisor
 from fairlead.worker.worker import Plan, WorkerOptions
@@ -39,14 +39,14 @@ class Work:
 
 
 def up(
-    *, work: Work | None = None, where: ListenOptions | None = None, options: StoreOptions | None = None
+    *, work: Work | None = None, where: ListenOptions | None = None, options: ServerOptions | None = None
 ) -> int:
     """Start the engine (or connect to the one given) and serve it over HTTP until Ctrl-C."""
-    where, options = where or ListenOptions(), options or StoreOptions()
+    where, options = where or ListenOptions(), options or ServerOptions()
     work = work or Work()
     check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
     settings, _ = options.read_settings()
-    set_up_logging()
+    set_up_logging(settings.log)
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(Up(settings, where, work, options.config).run(opened))

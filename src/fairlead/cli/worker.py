@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from fairlead.checks import check_whole
-from fairlead.cli.options import MOST_PROCESSES, DoorOptions
+from fairlead.cli.options import MOST_PROCESSES, WorkerDoorOptions
 from fairlead.errors import InvalidInput
-from fairlead.worker.logs import set_up_logging
+from fairlead.log.setup import set_up_logging
 from fairlead.worker.supervisor import Supervisor
 from fairlead.worker.worker import GRACE_SECONDS, Plan, WorkerOptions
 
@@ -31,15 +31,15 @@ def worker(
         float,
         Parameter(help="Seconds that running tasks get after SIGTERM or Ctrl-C before they are given back."),
     ] = GRACE_SECONDS,
-    options: DoorOptions | None = None,
+    options: WorkerDoorOptions | None = None,
 ) -> int:
     """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
     if bool(target) == services:
         raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
-    where = options or DoorOptions()
-    where.client_settings()  # what is wrong with them is said once, not by every process
-    set_up_logging()
+    where = options or WorkerDoorOptions()
+    # what is wrong with them is said once, not by every process
+    set_up_logging(where.client_settings().log)
     plan = Plan(
         target=target,
         options=WorkerOptions(

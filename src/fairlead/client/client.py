@@ -1,6 +1,5 @@
 """A gateway over HTTP, with the methods of the store that clients, the command line and workers use."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -25,6 +24,7 @@ from fairlead.client.jobs import Jobs
 from fairlead.client.live import Live
 from fairlead.client.parts import Crons, Limits, Workers, submitted_or_error
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
+from fairlead.log.events import EventLog
 from fairlead.readings import (
     read_claimed,
     read_explanation,
@@ -47,7 +47,7 @@ from fairlead.views import View, read_time
 OF_A_TASK = 16 * 1024  # bytes besides its parameters
 SECONDS_PER_TASK = 0.1  # more time for an answer with many tasks in it
 
-log = logging.getLogger("fairlead.client")
+log = EventLog("fairlead.client")
 
 
 class Client:
@@ -91,7 +91,7 @@ class Client:
             rhythm = await self.caller.ask("PUT", path("internal", "declarations"), body, repeat=True)
         except NotAllowed as problem:
             # who only submits has no key for it, and need not: whoever runs the tasks has declared them
-            log.info("not_declared %s", problem)
+            log.info("not_declared", problem=str(problem))
             return
         worker = msgspec.structs.replace(self.settings.worker, heartbeat_seconds=rhythm["heartbeat_seconds"])
         lease = msgspec.structs.replace(self.settings.lease, lease_seconds=rhythm["lease_seconds"])

@@ -5,8 +5,11 @@ import logging
 import re
 from collections.abc import Mapping
 
+from fairlead.log.secrets import redacted
+from fairlead.log.tracebacks import readable
+
 Fact = str | int | float | None
-PLAIN = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f]+")  # a value that needs no quotes
+PLAIN = re.compile(r"[^\s\"'=\\]+")  # a value that needs no quotes
 MOST_VALUE = 1000  # characters of one value
 
 
@@ -37,7 +40,8 @@ class EventLog:
 
     def write(self, level: int, event: str, facts: Mapping[str, Fact], traceback: str = "") -> None:
         if self._logger.isEnabledFor(level):
-            known = {name: _bounded(fact) for name, fact in facts.items() if fact is not None}
+            known = {name: _written(fact) for name, fact in facts.items() if fact is not None}
+            traceback = redacted(readable(traceback))
             self._logger.log(
                 level,
                 "%s",
@@ -52,13 +56,16 @@ def line_of(event: str, facts: Mapping[str, Fact]) -> str:
     return " ".join([event, *(f"{name}={_value(fact)}" for name, fact in facts.items())])
 
 
-def _bounded(fact: Fact) -> Fact:
-    if isinstance(fact, str) and len(fact) > MOST_VALUE:
-        return fact[:MOST_VALUE] + "..."
-    return fact
+def _written(fact: Fact) -> Fact:
+    if not isinstance(fact, str):
+        return fact
+    text = redacted(readable(fact[: 2 * MOST_VALUE]))
+    return text if len(text) <= MOST_VALUE else text[:MOST_VALUE] + "..."
 
 
 def _value(fact: Fact) -> str:
     # Quoted: what others chose (a type, a name, a message) cannot end the line or pretend to be a fact.
-    text = str(fact)
-    return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    text = f"{fact:g}" if isinstance(fact, float) else str(fact)
+    if PLAIN.fullmatch(text) and text.isprintable():
+        return text
+    return json.dumps(text, ensure_ascii=not text.isprintable())

@@ -1,7 +1,6 @@
 """Sends scripts to the server and turns what can go wrong on the way into Fairlead's errors."""
 
 import asyncio
-import logging
 import math
 import re
 from collections.abc import Awaitable, Coroutine, Sequence
@@ -17,11 +16,12 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import monotonic, patient
 from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
+from fairlead.log.events import EventLog
 from fairlead.store.keys import Keys
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.wire import Command, Line
 
-log = logging.getLogger("fairlead.store")
+log = EventLog("fairlead.store")
 
 LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
@@ -229,7 +229,7 @@ class Connection:
             if isinstance(loaded, RedisError) and is_temporary(loaded):
                 return loaded
             # memory is full, or we are not allowed to: scripts are sent meanwhile, which cost a little more
-            log.warning("functions_not_kept act=%s %s", act, loaded)
+            log.warning("functions_not_kept", act=act, problem=str(loaded))
             is_full = isinstance(loaded, OutOfMemoryError)
             self.functions_refused_until = monotonic() + LOAD_AGAIN_SECONDS if is_full else math.inf
             self._known.clear()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 from collections.abc import Awaitable, Callable
 
@@ -10,6 +9,8 @@ import uuid_utils
 
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
 from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
 from fairlead.upkeep.report import Report
@@ -25,7 +26,7 @@ DUTIES: dict[str, Callable[[Store], Awaitable[Report]]] = {
     "dead_letters": dead_letters.run_once,
 }
 
-log = logging.getLogger("fairlead.upkeep")
+log = EventLog("fairlead.upkeep")
 
 
 class Caretaker:
@@ -55,7 +56,7 @@ class Caretaker:
         elected = await self._store.upkeep.elect(self.name, self._elected_ms)
         if self.is_elected != (elected == self.name):
             self.is_elected = not self.is_elected
-            log.info("caretaker_%s caretaker=%s", "elected" if self.is_elected else "replaced", self.name)
+            log.info("caretaker_elected" if self.is_elected else "caretaker_replaced", caretaker=self.name)
         reports: dict[str, Report] = {}
         for duty, run_once in DUTIES.items() if self.is_elected else ():
             try:
@@ -63,8 +64,8 @@ class Caretaker:
                 self.last_ran[duty] = now_ms()
             except StoreUnavailable:
                 raise
-            except Exception:  # one duty that fails must not end the others
-                log.exception("duty_failed duty=%s", duty)
+            except Exception as problem:  # one duty that fails must not end the others
+                log.error("duty_failed", duty=duty, traceback=traceback_of(problem))
         return reports
 
     async def _run_or_recover(self) -> bool:
@@ -84,7 +85,7 @@ class Caretaker:
         """Once for each kind of trouble, not each second."""
         trouble = problem.code if problem else ""
         if trouble and trouble != self._trouble:
-            log.warning("upkeep_waits code=%s %s", trouble, problem)
+            log.warning("upkeep_waits", code=trouble, problem=str(problem))
         elif self._trouble and not trouble:
             log.info("upkeep_goes_on")
         self._trouble = trouble

@@ -1,7 +1,6 @@
 """One worker process under a supervisor: `python -m fairlead.worker.child FD PARENT`."""
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -13,16 +12,20 @@ import msgspec
 
 from fairlead.app import Fairlead
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable
+from fairlead.log.events import EventLog
+from fairlead.log.setup import inherited_settings, set_up_logging
+from fairlead.log.tracebacks import traceback_of
 from fairlead.pipeline.services import services_of
 from fairlead.place import Place
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app
-from fairlead.worker.logs import set_up_logging
 from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STUCK, Plan, Worker
+
+log = EventLog("fairlead.worker")
 
 
 async def work(end: socket.socket) -> int:
@@ -57,7 +60,7 @@ def main() -> None:
     fd, parent = (int(argument) for argument in sys.argv[1:3])
     if sys.platform == "linux" and not die_with(parent):
         return
-    set_up_logging()
+    set_up_logging(inherited_settings())
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
@@ -67,8 +70,8 @@ def main() -> None:
     except FairleadError as problem:
         print(f"fairlead: {problem}", file=sys.stderr)
         code = NOT_REACHABLE if isinstance(problem, StoreUnavailable | EngineFailed) else 2
-    except Exception:
-        logging.getLogger("fairlead.worker").exception("worker_crashed")
+    except Exception as problem:
+        log.error("worker_crashed", traceback=traceback_of(problem))
         code = 1
     # neither runner.close nor sys.exit: a handler that never ends would be waited for
     sys.stdout.flush()

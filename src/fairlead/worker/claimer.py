@@ -7,7 +7,6 @@ meanwhile goes with the next, so the busier it is the larger the batches are.
 
 import asyncio
 import contextlib
-import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -15,6 +14,7 @@ from typing import TypeVar
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavailable, UnknownWorker
+from fairlead.log.events import EventLog
 from fairlead.store.reports import Completed, Failed, Grant, Handed
 from fairlead.task import Task
 from fairlead.worker.context import Said
@@ -29,7 +29,7 @@ MOST_REMEMBERED = 4096
 LETTERS = "ab"  # of the trips that may be under way at once; the store remembers the last request of each
 
 T = TypeVar("T")
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 class Claimer:
@@ -182,7 +182,7 @@ class Claimer:
             del self._begun[next(iter(self._begun))]
         late = now > lease_ends - LEAST_LEASE * self._lease_seconds
         if late:  # it lay unread, or the answer to a claim took that long
-            log.warning("came_late worker=%s task=%s fence=%s", self._worker, task.task_id, task.fence)
+            log.warning("came_late", worker=self._worker, task=task.task_id, fence=task.fence)
         # Closed while it was on its way, and perhaps past its grace: nobody would stop it.
         if late or not self._open:
             self._reports.append(Returned(task.task_id, task.fence))
@@ -196,7 +196,7 @@ class Claimer:
         if isinstance(problem, InvalidInput) and isinstance(report, Completed):
             self._reports.append(bad_result(report.task_id, report.fence, problem))
         else:  # the lease was not ours any more: somebody else has the task now
-            log.warning("report_refused task=%s fence=%s %s", report.task_id, report.fence, problem.code)
+            log.warning("report_refused", task=report.task_id, fence=report.fence, code=problem.code)
 
     def _set_alarm(self, seconds: float) -> None:
         """Something becomes runnable by time alone then."""
@@ -235,14 +235,14 @@ class Claimer:
             except (InvalidInput, NotAllowed):  # however often it is asked
                 raise
             except UnknownWorker:  # given up as dead, or the store has forgotten it
-                log.warning("register_again worker=%s", self._worker)
+                log.warning("register_again", worker=self._worker)
                 await self.insist(self._register)
             except StoreUnavailable as problem:
                 if pause == FIRST_PAUSE:
-                    log.warning("store_unavailable worker=%s %s", self._worker, problem)
+                    log.warning("store_unavailable", worker=self._worker, problem=str(problem))
                 with contextlib.suppress(FairleadError):  # the next attempt tells
                     await self._door.reopen()
             except FairleadError as problem:
-                log.error("store_fault worker=%s %s", self._worker, problem)
+                log.error("store_fault", worker=self._worker, problem=str(problem))
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 1.5)

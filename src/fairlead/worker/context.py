@@ -74,5 +74,8 @@ class TaskLog(logging.LoggerAdapter[logging.Logger]):
     """Lines that say which task they are about."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        facts = self.extra or {}
-        return f"{msg} task={facts['task_id']} attempt={facts['attempt']}", kwargs
+        known = self.extra or {}
+        facts = {"task": known["task_id"], "attempt": known["attempt"]}
+        # a format that keeps facts apart finds them in the record
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), "facts": facts}
+        return f"{msg} task={facts['task']} attempt={facts['attempt']}", kwargs

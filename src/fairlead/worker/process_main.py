@@ -14,12 +14,12 @@ import msgspec
 
 from fairlead.checks import to_json
 from fairlead.errors import FairleadError
+from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.store.exec_tied import die_with
 from fairlead.task import Task
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.loading import load_handler
-from fairlead.worker.logs import set_up_logging
 from fairlead.worker.outcome import bad_result, failed
 from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.threads import raise_in
@@ -122,7 +122,7 @@ def main() -> None:
     fd, parent = (int(argument) for argument in sys.argv[1:3])
     if sys.platform == "linux" and not die_with(parent):
         return
-    set_up_logging()
+    set_up_logging(inherited_settings())
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open

@@ -8,7 +8,6 @@ gone.
 
 import asyncio
 import contextlib
-import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
+from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
 from fairlead.upkeep import dead_workers
@@ -25,7 +25,7 @@ from fairlead.worker.link import Link
 
 RETRY_SECONDS = 0.5
 
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 @dataclass
@@ -105,12 +105,12 @@ class Pulse:
             self._link.send({"unknown": self.worker})
             return RETRY_SECONDS
         except StoreUnavailable as problem:
-            log.warning("heartbeat_failed worker=%s %s", self.worker, problem)
+            log.warning("heartbeat_failed", worker=self.worker, problem=str(problem))
             with contextlib.suppress(FairleadError):
                 await self._door.reopen()
             return RETRY_SECONDS
         except FairleadError as problem:
-            log.error("heartbeat_failed worker=%s %s", self.worker, problem)
+            log.error("heartbeat_failed", worker=self.worker, problem=str(problem))
             return RETRY_SECONDS
         self.held.learn(beat, sent)
         self.prolonged_at = sent
@@ -133,7 +133,7 @@ class Pulse:
             while (await dead_workers.run_once(store)).done:
                 pass
         except FairleadError as problem:
-            log.warning("bury_failed worker=%s %s", self.worker, problem)
+            log.warning("bury_failed", worker=self.worker, problem=str(problem))
 
 
 class PulseThread:

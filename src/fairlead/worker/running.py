@@ -1,18 +1,19 @@
 """A worker in this process, with its pulse in a thread."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from fairlead.cron import Cron
 from fairlead.door import Door
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import PulseThread
 from fairlead.worker.worker import Worker, WorkerOptions
 
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 @asynccontextmanager
@@ -44,4 +45,4 @@ async def running_worker(
 def _say_why(running: asyncio.Task[None]) -> None:
     """It is raised when the block ends; who only serves beside it for days hears of it now."""
     if not running.cancelled() and (problem := running.exception()):
-        log.error("worker_failed %s", problem, exc_info=problem)
+        log.error("worker_failed", problem=str(problem), traceback=traceback_of(problem))

@@ -1,6 +1,5 @@
 """What handlers said while they ran, on its way to the store: gathered per run, told in one trip."""
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,11 +8,12 @@ from typing import Any
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
+from fairlead.log.events import EventLog
 from fairlead.store.reports import MOST_CHUNKS, Grant, Progress
 from fairlead.worker.context import Said
 from fairlead.worker.runner import Run
 
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Sayings:
             reports = [one.report() for one in waiting.values() if one.chunks or one.fraction is not None]
             answers = await self._door.progress(self._worker, *reports) if reports else []
         except StoreFull:  # results find room where this does not, and must not wait for it
-            log.warning("progress_dropped worker=%s the store is full", self._worker)
+            log.warning("progress_dropped", worker=self._worker, problem="the store is full")
             return
         except StoreUnavailable:
             # chunks may arrive twice if only the answer was lost; their numbers tell
@@ -82,7 +82,7 @@ class Sayings:
             raise
         for report, answer in zip(reports, answers, strict=True):
             if isinstance(answer, FairleadError):
-                log.warning("progress_refused task=%s %s", report.task_id, answer)
+                log.warning("progress_refused", task=report.task_id, problem=str(answer))
 
     def _keep(self, untold: dict[int, Saying]) -> None:
         """Before what was said meanwhile."""
@@ -102,7 +102,7 @@ class Sayings:
         except StoreUnavailable:
             raise
         except FairleadError as problem:  # the next heartbeat says why
-            log.warning("extend_refused task=%s %s", task.task_id, problem)
+            log.warning("extend_refused", task=task.task_id, problem=str(problem))
         else:
             self._extended(saying.run, sent + seconds, deadline)
         saying.extend_seconds = None

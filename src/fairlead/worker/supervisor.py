@@ -5,7 +5,6 @@ The supervisor imports none of the user's code, so nothing a handler does can ho
 
 import asyncio
 import contextlib
-import logging
 import math
 import os
 import signal
@@ -20,6 +19,7 @@ from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
+from fairlead.log.events import EventLog
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
 from fairlead.store.reports import Failed, Grant
 from fairlead.worker.link import Link
@@ -37,7 +37,7 @@ GOODBYE_SECONDS = 0.2  # to read what a dead worker still said
 SAID_SECONDS = 10.0  # to read the goodbye of one that has said it, however busy we are
 KILL_SECONDS = 1.5  # after its grace, for a worker to give back what it runs and go
 
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 class Child:
@@ -129,7 +129,7 @@ class Child:
         # not process.kill: of one that has just ended it takes the exit code from whoever waits for it
         with contextlib.suppress(ProcessLookupError):
             if self.process.returncode is None:
-                log.error("worker_did_not_stop pid=%d killed", self.process.pid)
+                log.error("worker_did_not_stop", pid=self.process.pid)
                 self._cut_short = True
                 os.kill(self.process.pid, signal.SIGKILL)
 
@@ -147,7 +147,7 @@ class Child:
                 or any(now > deadline + 2 * STOP_SECONDS for deadline in held.deadlines.values())
             )
             if overdue and silent > min(SILENT_SECONDS, lease / 2):
-                log.error("worker_stuck worker=%s pid=%d killed", pulse.worker, self.process.pid)
+                log.error("worker_stuck", worker=pulse.worker, pid=self.process.pid)
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill()
 
@@ -161,7 +161,7 @@ class Child:
                 return
             if pulse.left_over is None:
                 code = self.process.returncode
-                log.error("worker_died worker=%s pid=%d exit_code=%s", pulse.worker, self.process.pid, code)
+                log.error("worker_died", worker=pulse.worker, pid=self.process.pid, exit_code=code)
                 await self._excuse(door, pulse.worker, pulse.apart)
                 await door.expire(pulse.worker)
                 return

@@ -2,17 +2,17 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Sequence
 
 from fairlead.cron import Cron, due, next_tick, written
 from fairlead.door import Door
 from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
+from fairlead.log.events import EventLog
 
 LONGEST_SLEEP = 30.0  # seconds; this machine's idea of a second may drift from the store's
 PAUSE = 1.0  # seconds, after the store did not answer
 
-log = logging.getLogger("fairlead.worker.ticker")
+log = EventLog("fairlead.worker.ticker")
 
 
 class Ticker:
@@ -32,12 +32,12 @@ class Ticker:
             try:
                 seconds = await self._look(cron)
             except StoreUnavailable as problem:
-                log.warning("store_unavailable cron=%s %s", cron.name, problem)
+                log.warning("store_unavailable", cron=cron.name, problem=str(problem))
                 with contextlib.suppress(FairleadError):
                     await self._door.reopen()
                 seconds = PAUSE
             except FairleadError as problem:
-                log.error("store_fault cron=%s %s", cron.name, problem)
+                log.error("store_fault", cron=cron.name, problem=str(problem))
                 seconds = PAUSE
             await asyncio.sleep(min(seconds, self._longest_sleep))
 
@@ -50,10 +50,10 @@ class Ticker:
                 submitted = await self._door.crons.tick(cron.name, last, tick, cron.new_task(tick))
             except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
-                log.error("tick_refused cron=%s tick=%s %s", cron.name, written(tick), refusal)
+                log.error("tick_refused", cron=cron.name, tick=written(tick), problem=str(refusal))
                 return (next_tick(cron, now) - now) / 1000
             if submitted is None:
                 break  # another process was first: see how far it has come
-            log.info("tick_submitted cron=%s tick=%s task=%s", cron.name, written(tick), submitted.task_id)
+            log.info("tick_submitted", cron=cron.name, tick=written(tick), task=submitted.task_id)
             last = tick
         return 0 if ticks else (next_tick(cron, now) - now) / 1000

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import math
 import re
 import socket
@@ -18,6 +17,7 @@ from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
+from fairlead.log.events import EventLog
 from fairlead.store.reports import Handed
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.handler import Handler
@@ -37,7 +37,7 @@ MOST_CAPACITY = 100_000
 # because a handler can end its process with that.
 NOT_REACHABLE, STUCK, DRAINED = 3, 4, 5
 
-log = logging.getLogger("fairlead.worker")
+log = EventLog("fairlead.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class Worker:
         seconds = self._door.settings.worker.heartbeat_seconds
         link.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
-        log.info("worker_started worker=%s capacity=%d", self.id, self._capacity)
+        log.info("worker_started", worker=self.id, capacity=self._capacity)
         duties = [self._wait_for_calls(), self._watch()]
         if self._crons:
             duties.append(Ticker(self._door, self._crons).run())
@@ -172,7 +172,7 @@ class Worker:
             if self._ending:
                 self._ending.cancel()
             self._ending, self._ends_at = self._loop.call_at(end, self._give_back), end
-            log.info("worker_draining worker=%s running=%d", self.id, len(self._claimer.running))
+            log.info("worker_draining", worker=self.id, running=len(self._claimer.running))
 
     def _give_back(self) -> None:
         for run in self._claimer.running.values():
@@ -211,7 +211,7 @@ class Worker:
             else:
                 self._learn(message)
         # without a pulse no lease is prolonged
-        log.error("pulse_lost worker=%s", self.id)
+        log.error("pulse_lost", worker=self.id)
         self.drain(0)
         await asyncio.Event().wait()
 
@@ -246,7 +246,7 @@ class Worker:
 
     def _lose(self, run: Run) -> None:
         if run.stop_asked_at is None:
-            log.warning("lease_lost worker=%s task=%s fence=%s", self.id, run.task.task_id, run.task.fence)
+            log.warning("lease_lost", worker=self.id, task=run.task.task_id, fence=run.task.fence)
         run.stop(Stop.LOST)
 
     def _show_life(self) -> None:
@@ -288,4 +288,4 @@ class Worker:
         assert self._link
         self._link.send({"bye": left_over})
         await self._claimer.runner.close()
-        log.info("worker_ended worker=%s left_over=%d", self.id, len(left_over))
+        log.info("worker_ended", worker=self.id, left_over=len(left_over))

@@ -1,7 +1,6 @@
 """A WebSocket: who opens it, may they; then what a route does with it, until somebody ends it."""
 
 import asyncio
-import logging
 from contextlib import aclosing
 from typing import Any
 
@@ -16,8 +15,10 @@ from fairlead.api.live.feed import Feed
 from fairlead.api.problems import problem_of
 from fairlead.api.table import SocketRoute
 from fairlead.errors import StoreUnavailable, UnknownJob, UnknownTask
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 
-log = logging.getLogger("fairlead.api")
+log = EventLog("fairlead.api")
 
 
 class Ended(Exception):
@@ -126,7 +127,7 @@ class SocketEndpoint:
 
 def log_fault(error: Exception, what: str) -> None:
     if not isinstance(error, StoreUnavailable) and problem_of(error).status >= 500:
-        log.error("socket_failed what=%s", what, exc_info=error)
+        log.error("socket_failed", what=what, traceback=traceback_of(error))
 
 
 async def refuse(send: Send, error: Exception) -> None:

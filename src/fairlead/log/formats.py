@@ -1,0 +1,61 @@
+"""The two formats of log lines: text for people, JSON for programs."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from fairlead.log.secrets import redacted
+from fairlead.log.tracebacks import readable
+
+
+class TextFormat(logging.Formatter):
+    """`2026-01-31T12:00:00.000Z WARNING lease_lost task=... fence=...`
+
+    Further lines (a traceback, say) are indented: a line that begins with a time begins a record.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        words = redacted("\n".join(filter(None, (record.getMessage(), _exception(self, record)))))
+        # what a library of somebody else writes is not an event of ours: its name tells them apart
+        name = "" if hasattr(record, "event") or _is_ours(record) else f"{record.name}: "
+        return f"{_time(record)} {record.levelname} {name}" + _printable(words).replace("\n", "\n    ")
+
+
+class JsonFormat(logging.Formatter):
+    """One object on one line: `time`, `level`, `logger`, then `event` with its facts, or `message`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = getattr(record, "facts", {})
+        event = getattr(record, "event", None)
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            **({"event": event} if event else {"message": redacted(readable(record.getMessage()))}),
+        }
+        line |= {name: fact for name, fact in facts.items() if name not in line}
+        if traceback := getattr(record, "traceback", "") or _exception(self, record):
+            line["traceback"] = redacted(readable(traceback))
+        return msgspec.json.encode(line).decode()
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name == "fairlead" or record.name.startswith("fairlead.")
+
+
+def _printable(words: str) -> str:
+    """Without control characters but for the ends of lines: a terminal would obey them."""
+    if words.isprintable():
+        return words
+    return "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in words)
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _exception(format: logging.Formatter, record: logging.LogRecord) -> str:
+    return format.formatException(record.exc_info) if record.exc_info and record.exc_info[1] else ""

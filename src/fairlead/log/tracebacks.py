@@ -1,0 +1,46 @@
+"""The traceback of an error as text: bounded, without values of variables, without credentials."""
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from fairlead.log.secrets import redacted
+
+MOST_BYTES = 8192  # of a traceback
+MOST_FRAMES = 40  # of each error in it; the innermost are kept
+HEAD_SHARE = 4  # of a traceback that is too long one part in so many is kept from its beginning
+OUR_FOLDER = str(Path(__file__).parents[1])
+
+
+def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
+    """How Python prints it, from the first frame that is not Fairlead's own, in at most `most` bytes."""
+    try:
+        frames = _frames_of_others(problem.__traceback__)
+        told = traceback.TracebackException(type(problem), problem, frames, limit=-MOST_FRAMES, compact=True)
+        text = "".join(told.format())
+    except Exception:  # an error may be made so that it cannot be printed; it is reported all the same
+        text = f"{type(problem).__name__}: its traceback cannot be printed"
+    return shortened(redacted(readable(text.rstrip())), most)
+
+
+def readable(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many bytes, the middle left out: the end says what went wrong, the beginning why."""
+    whole = text.encode()
+    if len(whole) <= most:
+        return text
+    mark = f"\n... {len(whole) - most} bytes left out ...\n"
+    room = max(0, most - len(mark.encode()) - 8)  # the number in the mark may have another digit
+    head, tail = room // HEAD_SHARE, room - room // HEAD_SHARE
+    return whole[:head].decode(errors="ignore") + mark + whole[len(whole) - tail :].decode(errors="ignore")
+
+
+def _frames_of_others(frames: TracebackType | None) -> TracebackType | None:
+    """Without the frames of Fairlead that lead to a handler; all of them when there are no others."""
+    first = frames
+    while first and first.tb_frame.f_code.co_filename.startswith(OUR_FOLDER):
+        first = first.tb_next
+    return first or frames

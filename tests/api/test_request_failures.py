@@ -1,0 +1,46 @@
+"""A request that meets a fault of Fairlead: the client gets an id, by which the log says what happened."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.api.asking import TASKS
+from tests.api.serving import serving
+from tests.logs import event_of, json_records, records
+from tests.servers import Server
+from tests.store.looking import raw
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+async def test_a_fault_leaves_one_record_with_its_traceback_and_the_id_that_the_client_got(
+    start_server: Callable[[str], Server], tmp_path: Path, format: str
+) -> None:
+    engine, namespace = start_server("valkey").url, f"faults-{os.getpid()}-{format}"
+    env = {"FAIRLEAD_LOG__FORMAT": format}
+    with serving(engine, namespace, tmp_path, env=env, failing=("request_failed",)) as gateway:
+        async with Store.connect(engine, namespace, gateway.settings) as store:
+            task_id = (await store.submit_one(NewTask(task_type="echo"))).task_id
+            # what no act of ours writes
+            await raw(store).hset(store.connection.keys.prefix + f"task:{task_id}", "state", "upside down")
+        async with httpx.AsyncClient(base_url=gateway.url, trust_env=False) as api:
+            answer = await api.get(f"{TASKS}/{task_id}")
+            other = await api.get(f"{TASKS}/{task_id}")
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (500, "error")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "Traceback" not in answer.text and "upside" not in answer.text
+    assert problem["request_id"] != other.json()["request_id"]
+    if format == "json":
+        (known,) = [one for one in json_records(gateway.said()) if problem["request_id"] in str(one)]
+        assert (known["event"], known["level"], known["method"]) == ("request_failed", "error", "GET")
+        assert known["request_id"] == problem["request_id"]
+        assert known["path"] == "/api/v1/tasks/{task_id}"
+        assert known["traceback"].startswith("Traceback") and "upside down" in known["traceback"]
+    else:
+        (text,) = [one for one in records(gateway.said()) if problem["request_id"] in one]
+        assert event_of(text) == "request_failed" and "Traceback" in text
