@@ -29,7 +29,8 @@ FairleadError
 ├── PermanentError          raised by handlers: do not try again
 ├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
-│   └── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
+│   ├── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
+│   └── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
 ├── StoreFault              a script broke; its remaining writes are finished by the next act
 │   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
 ├── UnsuitableServer        the server cannot keep the promise (eviction, version)
@@ -271,6 +272,12 @@ class StoreFull(StoreUnavailable):
     """The store is out of memory and accepts no new work: let workers drain it, or raise maxmemory."""
 
     code = "store_full"
+
+
+class StoreUnsafe(StoreUnavailable):
+    """The store may throw tasks away, so no new work is accepted: set its maxmemory-policy to noeviction."""
+
+    code = "store_unsafe"
 
 
 class StoreFault(FairleadError):

@@ -194,6 +194,7 @@ class Retention(Section, frozen=True):
     finished_seconds: SomeSeconds = 86_400
     max_finished: Positive = 100_000  # completed and cancelled tasks and jobs
     max_finished_bytes: Positive = 1024**3
+    least_seconds: Seconds = 60  # before a full memory takes what has finished
     dead_seconds: SomeSeconds = 30 * 86_400
     max_dead: Positive = 100_000  # failed and dead-lettered tasks, and as many failed jobs
     idempotency_seconds: SomeSeconds = 86_400

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead import errors
-from fairlead.settings import Slots, TaskSettings
+from fairlead.settings import Retention, Settings, Slots, TaskSettings
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed
@@ -12,6 +12,7 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.servers import Server, running
 from tests.store.looking import raw
+from tests.waiting import wait_until
 
 #: What adds work, or is only needed to add some. Everything else frees memory or takes a bounded amount.
 REFUSED = {"submit", "submit_job", "tick", "create_key", "spend_key", "progress"}
@@ -85,3 +86,83 @@ async def test_a_version_whose_functions_find_no_room_works_and_keeps_them_later
             store.connection.functions_refused_until = 0.0
             await store.submit_one(NewTask(task_type="echo"))
             assert await raw(store).function_list()
+
+
+def settings(least_seconds: float) -> Settings:
+    return Settings(retention=Retention(least_seconds=least_seconds))
+
+
+async def run_all(store: Store) -> None:
+    while tasks := (await store.claim("w", 50)).tasks:
+        await store.complete("w", *[Completed(task.task_id, task.fence, {"n": 1}) for task in tasks])
+
+
+async def used(store: Store) -> float:
+    info = await raw(store).info("memory")
+    return float(info["used_memory"] / info["maxmemory"])
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+async def test_what_has_finished_goes_early_when_memory_is_full(kind: str) -> None:
+    with running(kind, *FULL) as server:
+        async with Store.connect(server.url, "full", settings(least_seconds=0)) as store:
+            await store.workers.register("w", capacity=50)
+            await fill(store)
+            await run_all(store)
+            assert await used(store) > 0.95
+            with pytest.raises(errors.StoreFull):
+                await store.submit_one(NewTask(task_type="echo", parameters=BIG))
+
+            async def has_room() -> bool:
+                assert (await store.upkeep.inspect()).policy == "noeviction"
+                await store.upkeep.forget()
+                return await used(store) < 0.9
+
+            await wait_until(has_room)
+            assert (await store.upkeep.inspect()).pressed is None
+            kept = len((await store.list_tasks(limit=1000)).tasks)
+            assert kept > 100  # no more went than had to
+            await store.submit_one(NewTask(task_type="echo", parameters=BIG))
+            assert await examine(store.connection) == []
+
+
+async def test_what_has_just_finished_stays_also_when_memory_is_full() -> None:
+    with running("valkey", *FULL) as server:
+        async with Store.connect(server.url, "full", settings(least_seconds=1000)) as store:
+            await store.workers.register("w", capacity=50)
+            accepted = await fill(store)
+            await run_all(store)
+            assert (await store.upkeep.inspect()).pressed is not None
+            await store.upkeep.forget()
+            assert len((await store.list_tasks(limit=1000)).tasks) == len(accepted)
+
+
+async def test_events_that_nobody_records_go_when_memory_is_full() -> None:
+    with running("valkey", *FULL) as server:
+        async with Store.connect(server.url, "full") as store:
+            await store.workers.register("w", capacity=200)
+            for _ in range(10):
+                await store.submit(*[NewTask(task_type="echo") for _ in range(200)])
+            waiting = await fill(store)
+            await store.upkeep.inspect()
+            await store.cancel(waiting[0])
+            meta = await raw(store).hgetall(store.connection.keys.meta)
+            assert int(meta[b"events"]) - int(meta[b"events_gone"]) == 1000
+            assert int(meta[b"lost"]) == int(meta[b"events_gone"])
+            assert await examine(store.connection) == []
+
+
+async def test_events_that_somebody_records_wait_for_him_when_memory_is_full() -> None:
+    with running("valkey", *FULL) as server:
+        async with Store.connect(server.url, "full") as store:
+            await store.submit_one(NewTask(task_type="echo"))
+            ((first, _),) = await raw(store).xrange(store.connection.keys.key("events"))
+            assert await store.recorded(first.decode()) == 1
+            for _ in range(10):
+                await store.submit(*[NewTask(task_type="echo") for _ in range(200)])
+            waiting = await fill(store)
+            await store.upkeep.inspect()
+            await store.cancel(waiting[0])
+            meta = await raw(store).hgetall(store.connection.keys.meta)
+            assert int(meta[b"events"]) - int(meta[b"events_gone"]) > 2000
+            assert b"lost" not in meta

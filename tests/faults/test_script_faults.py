@@ -179,6 +179,19 @@ async def forget(scene: Scene) -> None:
     await scene.store.upkeep.forget()
 
 
+async def inspect(scene: Scene) -> None:
+    """Memory is full: what finished a while ago goes with the next act."""
+    client = scene.store.connection.client
+    await scene.store.cancel(scene.queued)
+    scene.clock.pass_seconds(100)
+    await client.config_set("maxmemory", "1")
+    try:
+        await scene.store.upkeep.inspect()
+    finally:
+        await client.config_set("maxmemory", "0")
+    await scene.store.upkeep.forget()
+
+
 async def create_key(scene: Scene) -> None:
     scene.clock.pass_seconds(100 * 86_400)  # the old one goes
     new = await scene.store.api_keys.create("app", ["submit"], tenant="acme")
@@ -268,6 +281,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "bury": bury,
     "forget": forget,
+    "inspect": inspect,
     "audit": lambda s: s.store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}),
     "create_key": create_key,
     "rotate_key": lambda s: s.store.api_keys.rotate(s.key, 60),

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
-from fairlead.api.problems import Problem, problem_of
+from fairlead.api.problems import HttpProblem, Problem, problem_of
 from fairlead.api.table import Route
 from fairlead.errors import StoreUnavailable
 from fairlead.log.events import EventLog
@@ -47,7 +47,7 @@ class Endpoint:
             return
         except Exception as error:
             problem = problem_of(error, to_operator=self._gateway.is_operator(call.who))
-            if problem.status >= 500 and not isinstance(error, StoreUnavailable):
+            if problem.status >= 500 and not isinstance(error, StoreUnavailable | HttpProblem):
                 problem = self._note(error, problem)
             await send_problem(send, problem)
 

@@ -20,6 +20,7 @@ from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
+from fairlead.api.server_watch import ServerWatch
 from fairlead.api.socket_protocol import CappedSocketProtocol
 from fairlead.errors import InvalidSettings
 from fairlead.log.events import EventLog
@@ -103,6 +104,7 @@ async def serve(
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop):
         server = Server(_config(gateway, settings.server, stop.grace))
         upkeep = asyncio.create_task(Caretaker(store).run())
+        watch = asyncio.create_task(ServerWatch(store, gateway.readiness).run())
         keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
         serving = asyncio.create_task(server.serve(sockets=[opened]))
         stopping = asyncio.create_task((end or stop.told).wait())
@@ -113,9 +115,9 @@ async def serve(
             server.should_exit = True
             await serving
         finally:
-            for task in (upkeep, keys, stopping):
+            for task in (upkeep, watch, keys, stopping):
                 task.cancel()
-            await asyncio.wait({upkeep, keys, stopping})
+            await asyncio.wait({upkeep, watch, keys, stopping})
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ KINDS: dict[str, type[errors.FairleadError]] = {
         errors.NotPurgeable,
         errors.StoreUnavailable,
         errors.StoreFull,
+        errors.StoreUnsafe,
         errors.StoreFault,
         errors.NamespaceNotOpen,
     )

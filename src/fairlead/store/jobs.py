@@ -41,7 +41,7 @@ class Jobs:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
         answer = await self._run("submit_job", pack(_request(job, self._store.settings)))
         word = answer["answer"]
-        if word in ("conflict", "invalid", "queue_full", "too_many_types"):
+        if word in ("conflict", "invalid", "queue_full", "too_many_types", "evicting"):
             refused = submitted_or_error(answer)
             assert isinstance(refused, errors.FairleadError)
             raise refused

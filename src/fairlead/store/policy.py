@@ -19,6 +19,7 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         "retry_base": retry.base_seconds,
         "retry_max": retry.max_seconds,
         "finished_ttl": retention.finished_seconds,
+        "least_ttl": retention.least_seconds,
         "dead_ttl": retention.dead_seconds,
         "idempotency_ttl": retention.idempotency_seconds,
     }

@@ -223,6 +223,11 @@ def submitted_or_error(row: Answer) -> Submitted | errors.FairleadError:
     if word in ("queue_full", "too_many_types"):
         refusal = _queue_full if word == "queue_full" else _too_many_types
         return refusal(row["setting"], row["waiting"], row["pace"] / 1000 if "pace" in row else None)
+    if word == "evicting":
+        return errors.StoreUnsafe(
+            f"The store's maxmemory-policy is {row['policy']}, so it may throw tasks away and no new work "
+            "is accepted: run `CONFIG SET maxmemory-policy noeviction` there."
+        )
     if word == "exists":
         priorities = [Priority(row[name]) for name in ("priority", "effective") if name in row]
         return Submitted(row["id"], State(row["state"]), True, None, (), *priorities)

@@ -14,6 +14,16 @@ class LostWorker:
     running: int  # tasks it held
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the server said of its memory, in bytes; None where it does not say."""
+
+    used: int | None = None
+    most: int | None = None  # maxmemory; 0: no limit
+    policy: str | None = None
+    pressed: int | None = None  # bytes left to what has finished, because memory is nearly full
+
+
 class Upkeep:
     def __init__(self, store: Connected) -> None:
         self._store = store
@@ -40,3 +50,8 @@ class Upkeep:
     async def forget(self) -> int:
         """Forgets what has ended, at most 128 of a kind: over its bounds, or out of time; the most of one."""
         return int((await self._store.run("forget"))["forgotten"])
+
+    async def inspect(self) -> Memory:
+        """Looks at the memory of the server, so that other acts know how it is."""
+        answer = await self._store.run("inspect")
+        return Memory(*(answer.get(name) for name in ("used", "most", "policy", "pressed")))

@@ -20,7 +20,7 @@ from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
-from fairlead.upkeep import dead_workers
+from fairlead.upkeep import dead_letters, dead_workers
 from fairlead.worker.link import Link
 
 RETRY_SECONDS = 0.5
@@ -124,16 +124,19 @@ class Pulse:
             }
         )
         if beat.should_bury and isinstance(self._door, Store):
-            await self._bury(self._door)
+            await self._keep_house(self._door)
         return self._beat_seconds
 
-    async def _bury(self, store: Store) -> None:
-        """There is no gateway whose caretaker would notice that other workers are dead."""
+    async def _keep_house(self, store: Store) -> None:
+        """There is no gateway that would notice that other workers are dead, or that memory is full."""
         try:
             while (await dead_workers.run_once(store)).done:
                 pass
+            await store.upkeep.inspect()
+            while (await dead_letters.run_once(store)).more:
+                pass
         except FairleadError as problem:
-            log.warning("bury_failed", worker=self.worker, problem=str(problem))
+            log.warning("upkeep_failed", worker=self.worker, problem=str(problem))
 
 
 class PulseThread:

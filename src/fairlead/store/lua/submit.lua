@@ -3,7 +3,7 @@
 -- ARGV     tasks clock
 -- RETURNS  ok rows {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | conflict
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
---          | too_many_types setting waiting pace?}... | uninitialised
+--          | too_many_types setting waiting pace? | evicting policy}... | uninitialised
 
 local begin = acts.begin
 

@@ -3,7 +3,7 @@
 -- ARGV     name previous tick task clock
 -- RETURNS  ok row {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | passed | conflict
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
---          | too_many_types setting waiting pace?} | uninitialised
+--          | too_many_types setting waiting pace? | evicting policy} | uninitialised
 
 local hash, get, put = hashes.hash, hashes.get, hashes.put
 local begin = acts.begin

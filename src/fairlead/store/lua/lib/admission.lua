@@ -36,7 +36,8 @@ end
 -- A refusal, or nil.
 function admission.check(spec)
   local facts = spec.facts or NONE
-  local owner = backlog.owner_of(facts.tenant, facts.user_id)
+  local owner, evicting = backlog.owner_of(facts.tenant, facts.user_id), get(act.meta, "evicting")
+  if evicting then return {answer = "evicting", policy = evicting} end
   return owner and full("max_queued_per_user", number(hash(keys.waiting), owner) or 0)
     or full("max_queued", waiting_in_all())
     or check_kinds(spec, facts.tenant or "")

@@ -41,7 +41,7 @@ end
 
 -- One entry for all events of the act. Its id is the number of the first, and how many they are.
 local function append_events(packed)
-  local count, most, last = #act.events, setting("max_events"), number(act.meta, "events") or 0
+  local count, most, last = #act.events, memory.most_events(setting("max_events")), number(act.meta, "events") or 0
   put(act.meta, "events", last + count)
   if count > most then
     local latest = {}

@@ -9,6 +9,7 @@ local ordered, remove, insert, add, up_to = sets.ordered, sets.remove, sets.inse
 local setting = acts.setting
 
 local RECORD = 700 -- bytes of a record besides its content
+local LEAST_TTL = 60000 -- in a namespace that was opened before there was such a setting
 local MORE = 4 -- an act may drop this many more than have ended in it, to catch up after a bound was lowered
 
 -- What is in `finished`, in all; counted here, and put down once, at the end of the act.
@@ -103,16 +104,18 @@ end
 
 local function bound(name) return setting(name) or math.huge end
 
-local function too_many_finished()
-  local both = totals()
-  return both.count > bound("max_finished") or both.bytes > bound("max_finished_bytes")
+-- Is what ended then to go? When memory is short, whoever asked for it has had a while to read it.
+local function too_many_finished(ended)
+  local both, room = totals(), memory.pressed()
+  if both.count > bound("max_finished") or both.bytes > bound("max_finished_bytes") then return true end
+  return room and both.bytes > room and ended <= act.instant - (setting("least_ttl") or LEAST_TTL)
 end
 
 -- Up to `most` of the oldest as long as there are too many: those that were stored, then those of this act. How many.
 local function drop_oldest(set, own, most, too_many, drop)
-  local dropped, stored = 0, too_many() and call("ZRANGE", set.key, 0, most - 1, "WITHSCORES") or NONE
+  local dropped, stored = 0, too_many(-math.huge) and call("ZRANGE", set.key, 0, most - 1, "WITHSCORES") or NONE
   local function drop_one(member, score)
-    if dropped >= most or set.removed[member] and not set.added[member] or not too_many() then return end
+    if dropped >= most or set.removed[member] and not set.added[member] or not too_many(tonumber(score)) then return end
     drop(member, tonumber(score))
     dropped = dropped + 1
   end
