@@ -57,7 +57,7 @@ ROOM_OF = {
     "sqlite3": "history",
     "fastapi": "api",
     "starlette": "api",
-    "uvicorn": "api",
+    "httptools": "api",
 }
 CLOCK_CALLS = {
     ("time", "time"),

@@ -1,27 +1,22 @@
-"""The server process: a gateway on a store, behind uvicorn, on a socket that is open already."""
+"""The server process: a gateway on a store, on a socket that is open already."""
 
 import asyncio
 import contextlib
 import ipaddress
-import logging
-import math
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
-
-import uvicorn
 
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.gathering import Gatherer
+from fairlead.api.http.manager import Bounds
+from fairlead.api.http.server import HttpServer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
-from fairlead.api.protocol import CappedProtocol
 from fairlead.api.server import make_app
 from fairlead.api.server_watch import ServerWatch
-from fairlead.api.socket_protocol import CappedSocketProtocol
 from fairlead.errors import InvalidSettings
 from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
@@ -81,14 +76,6 @@ async def check_exposure(store: Store, host: str, insecure: bool) -> None:
     log.warning("insecure", host=host, problem="anybody who reaches it may do everything: there is no key")
 
 
-class Server(uvicorn.Server):
-    """Told to stop by us, not by signals."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def serve(
     store: Store,
     settings: Settings,
@@ -102,22 +89,20 @@ async def serve(
     With an `end`, requests are answered until that: a worker beside it still reports what it runs.
     """
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop):
-        server = Server(_config(gateway, settings.server, stop.grace))
+        app, bounds = make_app(gateway), _bounds(settings.server)
         upkeep = asyncio.create_task(Caretaker(store).run())
         watch = asyncio.create_task(ServerWatch(store, gateway.readiness).run())
         keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
-        serving = asyncio.create_task(server.serve(sockets=[opened]))
-        stopping = asyncio.create_task((end or stop.told).wait())
         try:
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            gateway.stopping.set()
-            gateway.connections.end_all()
-            server.should_exit = True
-            await serving
+            async with HttpServer.listening(app, bounds, opened) as server:
+                await (end or stop.told).wait()
+                gateway.stopping.set()
+                gateway.connections.end_all()
+                await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
         finally:
-            for task in (upkeep, watch, keys, stopping):
+            for task in (upkeep, watch, keys):
                 task.cancel()
-            await asyncio.wait({upkeep, watch, keys, stopping})
+            await asyncio.wait({upkeep, watch, keys})
 
 
 @asynccontextmanager
@@ -167,24 +152,8 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
         )
 
 
-def _config(gateway: Gateway, settings: ServerSettings, grace: float) -> uvicorn.Config:
-    seconds = {"read_seconds": settings.read_seconds, "write_seconds": settings.write_seconds}
-    options: dict[str, Any] = {
-        "http": type("Protocol", (CappedProtocol,), seconds),
-        "ws": type("SocketProtocol", (CappedSocketProtocol,), seconds),
-        "ws_max_size": 256 * 1024,
-        "ws_per_message_deflate": False,  # what is sent is short, and each connection would keep its tables
-        "lifespan": "off",
-        "proxy_headers": False,
-        "log_config": None,
-        "log_level": logging.ERROR,  # what a client does wrong is told to the client
-        "access_log": False,
-        "server_header": False,
-        "date_header": False,
-        "timeout_keep_alive": 60,
-        "timeout_graceful_shutdown": math.ceil(min(GRACE_SECONDS, grace)),
-    }
-    return uvicorn.Config(make_app(gateway), **options)
+def _bounds(settings: ServerSettings) -> Bounds:
+    return Bounds(read_seconds=settings.read_seconds, write_seconds=settings.write_seconds)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

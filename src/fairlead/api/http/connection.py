@@ -1,0 +1,254 @@
+"""A connection that speaks HTTP: one request at a time, and what is sent meanwhile waits in the kernel."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from fairlead.api.delivery import has_unacknowledged
+from fairlead.api.http.exchange import Exchange
+from fairlead.api.http.head import Address, Head, scope_of
+from fairlead.api.http.manager import ConnectionManager
+from fairlead.api.http.outlet import Outlet
+from fairlead.api.http.reader import RequestReader
+from fairlead.api.http.websocket import WebSocketConnection
+from fairlead.api.http.wire import refusal
+from fairlead.api.problems import BodyTooSlow, HttpProblem
+
+LINGER_SECONDS = 1.0  # in which a client may read its last answer and close first
+MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after a refusal, so that the client gets to read it
+MOST_UNCONFIRMED = 64
+
+
+class HttpConnection(asyncio.Protocol):
+    """`deadline` is when something that is awaited must have come; the manager looks at it now and then."""
+
+    outlet: Outlet
+
+    def __init__(self, manager: ConnectionManager) -> None:
+        self._manager = manager
+        self._bounds = manager.bounds
+        self._reader = RequestReader()
+        self._exchange: Exchange | None = None
+        self._unread = b""  # from `_at` on; the rest of what came with the request before
+        self._at = 0
+        self._is_reading = True
+        self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
+        self._hung_up = False  # the client has
+        self._unconfirmed = deque[Callable[[], None]](maxlen=MOST_UNCONFIRMED)
+        self.deadline = math.inf
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.outlet = Outlet(self._transport, self._bounds.write_seconds)
+        self._client = _address(transport.get_extra_info("peername"))
+        self._local = _address(transport.get_extra_info("sockname"))
+        self._wait(self._bounds.read_seconds)
+        self._manager.join(self)
+        self._manager.note_idle(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._discarded is not None:
+            self._discard(len(data))
+            return
+        if self._exchange is None:
+            self._unconfirmed.clear()  # who asks for more has read the answer
+            if not self._reader.has_begun:
+                self._wait(self._bounds.read_seconds)
+        self._unread = self._unread[self._at :] + data if self._unread else data
+        self._at = 0
+        self._advance()
+
+    def eof_received(self) -> None:
+        self._hung_up = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._manager.leave(self)
+        if self._unconfirmed and self._has_lost_something():
+            for on_lost in self._unconfirmed:
+                on_lost()
+        self._unconfirmed.clear()
+        self.outlet.lose()
+        if self._exchange:
+            self._exchange.disconnect()
+        self._reader.close()
+
+    def pause_writing(self) -> None:
+        self.outlet.pause(self._manager.now())
+
+    def resume_writing(self) -> None:
+        self.outlet.resume()
+
+    # What the manager calls
+
+    def look(self, now: float) -> None:
+        if self.outlet.is_stuck(now):
+            self._transport.abort()
+        elif now >= self.deadline:
+            self._end_waiting()
+
+    def shut_down(self) -> None:
+        """The server stops: what is under way may end."""
+        if self._exchange is None or self._exchange.answered:
+            self.close()
+        else:
+            self._exchange.keep_alive = False
+
+    def close(self) -> None:
+        """Once all is sent, for which the client has some time."""
+        if not self._transport.is_closing():
+            self._transport.close()
+            self._wait(self._bounds.write_seconds)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # What the exchange calls
+
+    def answered(self, exchange: Exchange) -> None:
+        if exchange.on_lost:
+            self._unconfirmed.append(exchange.on_lost)
+        if exchange.keep_alive:
+            if exchange.request_complete:
+                self._begin_again()
+            else:
+                self._advance()  # the rest of its body is read, but not kept
+        elif not exchange.request_complete:
+            self._linger()
+        elif exchange.on_lost:  # whether it was received matters: the client may close first, which tells
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self.close)
+        else:
+            self.close()
+
+    def body_taken(self) -> None:
+        self._advance()
+
+    # Reading
+
+    def _advance(self) -> None:
+        """Reads as much as can be dealt with now. While something is left nothing more is taken in."""
+        try:
+            while self._at < len(self._unread) and self._may_read():
+                self._at = self._reader.read(self._unread, self._at)
+                self._pass_on()
+        except HttpProblem as problem:
+            self._refuse(problem)
+        if self._discarded is not None:
+            return
+        if self._at >= len(self._unread):
+            self._unread, self._at = b"", 0
+        self._set_reading(not self._unread and (self._exchange is None or self._exchange.has_room))
+
+    def _may_read(self) -> bool:
+        if self._discarded is not None or self._transport.is_closing():
+            return False
+        exchange = self._exchange
+        return exchange is None or (not exchange.request_complete and exchange.has_room)
+
+    def _pass_on(self) -> None:
+        reader = self._reader
+        if self._exchange is None:
+            if reader.head is None:
+                return
+            self._begin(reader.head)
+        exchange = self._exchange
+        if exchange is None:  # another protocol reads from here on
+            return
+        if reader.pieces:
+            exchange.feed(reader.pieces)
+            reader.pieces = []
+        if reader.ended:
+            exchange.end_request()
+            self.deadline = math.inf
+            if exchange.answered:
+                self._begin_again()
+
+    def _begin(self, head: Head) -> None:
+        scope = scope_of(head, self._client, self._local)
+        self._manager.note_busy(self)
+        if head.is_websocket:
+            self._upgrade(scope, head)
+            return
+        self._wait(self._bounds.read_seconds)
+        self._exchange = Exchange(self, scope, head)
+        self._manager.start(self._exchange.run(self._manager.app))
+
+    def _begin_again(self) -> None:
+        """The next request, if the client sends one."""
+        self._exchange = None
+        self._reader.next()
+        self._wait(self._bounds.read_seconds if self._unread else self._bounds.idle_seconds)
+        self._manager.note_idle(self)
+        if self._manager.is_stopping:
+            self.close()
+        elif self._unread:
+            self._advance()
+
+    def _upgrade(self, scope: dict[str, Any], head: Head) -> None:
+        rest, self._unread, self._at = self._unread[self._at :], b"", 0
+        self._manager.leave(self)
+        self._discarded = 0
+        self._set_reading(True)
+        socket = WebSocketConnection(self._manager, self.outlet, scope, head)
+        self._transport.set_protocol(socket)
+        socket.begin(rest)
+
+    def _set_reading(self, wanted: bool) -> None:
+        if wanted != self._is_reading and not self._transport.is_closing():
+            self._is_reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    # Ending
+
+    def _end_waiting(self) -> None:
+        exchange = self._exchange
+        if self._transport.is_closing() or self._discarded is not None:
+            self._transport.abort()
+        elif exchange and not exchange.started:
+            self._refuse(BodyTooSlow())  # who has sent a head and waits for an answer gets one
+        else:
+            self.close()
+
+    def _refuse(self, problem: HttpProblem) -> None:
+        """What cannot be read is refused in the same form as everything else."""
+        if self._exchange:
+            if self._exchange.started:
+                self.close()
+                return
+            self._exchange.disconnect()
+        if self._transport.is_closing():
+            return
+        self._manager.note_busy(self)
+        self.outlet.write(refusal(problem))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Closing now would reset the connection, for it has not been read to its end, and the reset could
+        overtake the answer."""
+        self._unread, self._at = b"", 0
+        self._discarded = 0
+        self._transport.write_eof()
+        self._wait(self._bounds.read_seconds)
+        self._set_reading(True)
+
+    def _discard(self, size: int) -> None:
+        self._discarded = (self._discarded or 0) + size
+        if self._discarded > MOST_DISCARDED:
+            self.close()
+
+    def _has_lost_something(self) -> bool:
+        """For certain. A reset says nothing: some clients and proxies end every connection with one."""
+        return self.outlet.paused or (self._hung_up and has_unacknowledged(self._transport))
+
+    def _wait(self, seconds: float) -> None:
+        self.deadline = self._manager.now() + seconds
+
+
+def _address(given: Any) -> Address:
+    return (str(given[0]), int(given[1])) if isinstance(given, tuple) else None

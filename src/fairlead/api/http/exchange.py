@@ -1,0 +1,219 @@
+"""One request and its answer, as an ASGI application sees them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from starlette.types import ASGIApp, Message
+
+from fairlead.api.http.head import Head
+from fairlead.api.http.outlet import Outlet
+from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, header_line, refusal
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
+
+MOST_BUFFERED = 64 * 1024  # bytes of a body that the application has not taken; then no more is read
+WITHOUT_BODY = frozenset({204, 304})
+
+log = EventLog("fairlead.api")
+
+
+class Line(Protocol):
+    """The connection, to an exchange."""
+
+    outlet: Outlet
+
+    def answered(self, exchange: "Exchange") -> None: ...
+    def body_taken(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Exchange:
+    """The start of an answer may say `whole`: the body follows at once and complete, its length is among the
+    headers, and none of them is of the connection. Then both go together, for two writes are two system calls
+    and two packets. It may also bring `on_lost`, which is called when the client has certainly not received
+    all of the answer.
+    """
+
+    __slots__ = (
+        *("_body", "_buffered", "_chunked", "_delivered", "_expects_continue", "_left", "_line", "_news"),
+        *("_scope", "_start", "_version", "answered", "disconnected", "keep_alive", "on_lost"),
+        *("request_complete", "started"),
+    )
+
+    def __init__(self, line: Line, scope: dict[str, Any], head: Head) -> None:
+        self._line = line
+        self._scope = scope
+        self._version = head.version
+        self._expects_continue = head.expects_continue
+        self._body: list[bytes] = []
+        self._buffered = 0
+        self._delivered = False  # the application has seen the end of the body
+        self._news = asyncio.Event()
+        self._start: Message | None = None  # of a whole answer, whose body has not come yet
+        self._chunked = False
+        self._left: int | None = None  # bytes that the body of the answer still has; None: it does not say
+        self.keep_alive = head.keep_alive
+        self.on_lost: Callable[[], None] | None = None
+        self.request_complete = False
+        self.started = False
+        self.answered = False
+        self.disconnected = False
+
+    # What the connection does
+
+    @property
+    def has_room(self) -> bool:
+        """For more of the body. Nobody takes what comes after the answer."""
+        return self.answered or self.disconnected or self._buffered < MOST_BUFFERED
+
+    def feed(self, pieces: list[bytes]) -> None:
+        self._expects_continue = False
+        if not (self.answered or self.disconnected):
+            self._body += pieces
+            self._buffered += sum(map(len, pieces))
+            self._news.set()
+
+    def end_request(self) -> None:
+        self.request_complete = True
+        self._expects_continue = False
+        self._news.set()
+
+    def disconnect(self) -> None:
+        """Nobody is left to be answered."""
+        if not self.answered:
+            self.disconnected = True
+        self._body.clear()
+        self._news.set()
+
+    async def run(self, app: ASGIApp) -> None:
+        try:
+            await app(self._scope, self.receive, self.send)
+        except asyncio.CancelledError:  # the server stops, and this took too long
+            self._line.close()
+        except Exception as fault:
+            self._fail(fault)
+        else:
+            if not self.answered and self._line.outlet.is_open and not self.disconnected:
+                self._fail(RuntimeError("the application returned without a whole answer"))
+
+    def _fail(self, fault: Exception) -> None:
+        method, path = self._scope["method"], self._scope["path"]
+        log.error("request_failed", method=method, path=path, traceback=traceback_of(fault))
+        if not (self.started or self.disconnected) and self._line.outlet.is_open:
+            self.started = True
+            self._line.outlet.write(refusal(fault))
+        self._line.close()
+
+    # What the application does
+
+    async def receive(self) -> Message:
+        if self._expects_continue and self._line.outlet.is_open:
+            self._expects_continue = False
+            self._line.outlet.write(CONTINUE)
+        while not (self._body or self.disconnected or self.answered):
+            if self.request_complete and not self._delivered:
+                break
+            self._news.clear()
+            await self._news.wait()
+        if self.disconnected or self.answered:
+            return {"type": "http.disconnect"}
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body.clear()
+        self._buffered = 0
+        self._delivered = self.request_complete
+        if not self.request_complete:
+            self._line.body_taken()
+        return {"type": "http.request", "body": body, "more_body": not self._delivered}
+
+    async def send(self, message: Message) -> None:
+        if self._start is not None:
+            start, self._start = self._start, None
+            await self._send_whole(start, message["body"])
+        elif "whole" in message and not self.started:
+            self._start = message
+        else:
+            await self._line.outlet.drain()
+            if self.disconnected or not self._line.outlet.is_open:
+                return
+            if not self.started:
+                self._send_start(message)
+            elif not self.answered:
+                self._send_body(message)
+            else:
+                raise RuntimeError(f"{message['type']} after the end of the answer")
+
+    async def _send_whole(self, start: Message, body: bytes) -> None:
+        self.on_lost = start.get("on_lost")
+        lines = [STATUS_LINE[start["status"]]]
+        lines += [header_line(name, value) for name, value in start["headers"]]
+        outlet = self._line.outlet
+        if outlet.paused:
+            await outlet.drain()  # the reader has not taken the answers before this one
+        if self.disconnected or not outlet.is_open:  # what is written now would be dropped
+            if self.on_lost:
+                self.on_lost()
+            return
+        self._begin()
+        lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
+        head = b"".join(lines)
+        if self._scope["method"] == "HEAD":
+            outlet.write(head)
+        else:
+            outlet.write(head, body)
+        self._finish()
+
+    def _send_start(self, start: Message) -> None:
+        if start["type"] != "http.response.start":
+            raise RuntimeError(f"{start['type']} before the start of the answer")
+        lines, says_close = [STATUS_LINE[start["status"]]], False
+        for name, value in start.get("headers", ()):
+            lines.append(header_line(name, value))
+            lowered = name.lower()
+            if lowered == b"content-length":
+                self._left = int(value)
+            elif lowered == b"connection" and b"close" in value.lower():
+                says_close = True
+                self.keep_alive = False
+        self._begin()
+        without_body = self._scope["method"] == "HEAD" or start["status"] in WITHOUT_BODY
+        if without_body:
+            self._left = None
+        elif self._left is None:
+            self._chunked = self._version != "1.0"
+            self.keep_alive &= self._chunked
+            lines += [CHUNKED] if self._chunked else []
+        if not (self.keep_alive or says_close):
+            lines.append(CLOSE)
+        self._line.outlet.write(b"".join(lines), b"\r\n")
+
+    def _send_body(self, message: Message) -> None:
+        if message["type"] != "http.response.body":
+            raise RuntimeError(f"{message['type']} within an answer")
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if self._scope["method"] == "HEAD":
+            body = b""
+        if self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError("the body of the answer has another length than its head says")
+        if self._chunked:
+            parts = [b"%x\r\n" % len(body), body, b"\r\n"] if body else []
+            parts += [] if more else [LAST_CHUNK]
+        else:
+            parts = [body] if body else []
+        if parts:
+            self._line.outlet.write(*parts)
+        if not more:
+            self._finish()
+
+    def _begin(self) -> None:
+        self.started = True
+        if self._expects_continue:  # the client may send the body or not: what comes next could be either
+            self.keep_alive = False
+
+    def _finish(self) -> None:
+        self.answered = True
+        self._body.clear()
+        self._news.set()
+        self._line.answered(self)

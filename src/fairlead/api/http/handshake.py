@@ -1,0 +1,40 @@
+"""The handshake of a WebSocket, of which HTTP has read the head."""
+
+from collections.abc import Iterable
+
+from starlette.types import Message
+from websockets.datastructures import Headers
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
+
+from fairlead.api.http.head import Head
+from fairlead.api.http.problems import BadHandshake
+from fairlead.api.http.wire import STATUS_LINE, header_line
+
+
+def agreed(head: Head) -> Headers:
+    """The headers of the answer. Raises BadHandshake."""
+    headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers])
+    answer = ServerProtocol().accept(Request(head.target.decode("ascii"), headers))
+    if answer.status_code != 101:
+        words = bytes(answer.body or b"").decode().strip()
+        raise BadHandshake(f"{words} See RFC 6455, section 4.1.")
+    del answer.headers["Date"]
+    return answer.headers
+
+
+def acceptance(headers: Headers, message: Message) -> Iterable[bytes]:
+    """The answer to a handshake that the application accepts with this message."""
+    yield STATUS_LINE[101]
+    for name, value in headers.raw_items():
+        yield header_line(name.lower().encode(), value.encode())
+    for name, value in message.get("headers", ()):
+        yield header_line(name, value)
+    if chosen := message.get("subprotocol"):
+        yield header_line(b"sec-websocket-protocol", chosen.encode())
+    yield b"\r\n"
+
+
+def subprotocols(head: Head) -> list[str]:
+    values = [value.decode("latin-1") for name, value in head.headers if name == b"sec-websocket-protocol"]
+    return [one.strip() for value in values for one in value.split(",")]

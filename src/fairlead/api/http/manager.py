@@ -1,0 +1,106 @@
+"""What the connections of a process share: the application, the bounds, and a look at each now and then."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.types import ASGIApp
+
+LOOK_SECONDS = 1.0  # at most, between two looks at all connections
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    read_seconds: float = 10.0  # for a head, and then for its body
+    write_seconds: float = 10.0  # in which a client that is behind must take some of what is sent
+    idle_seconds: float = 60.0  # between two requests
+
+    @property
+    def look_seconds(self) -> float:
+        return min(LOOK_SECONDS, self.read_seconds / 4, self.write_seconds / 4, self.idle_seconds / 4)
+
+
+class Connection(Protocol):
+    """A connection, to the manager."""
+
+    def look(self, now: float) -> None: ...
+    def shut_down(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class ConnectionManager:
+    """One timer looks at all connections: a timer for each, or for each request, would cost more."""
+
+    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
+        self.app = app
+        self.bounds = bounds
+        self.is_stopping = False
+        self.connections: set[Connection] = set()
+        self.idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._alone = asyncio.Event()
+        self._timer = self._loop.call_later(bounds.look_seconds, self._look)
+        self.now = self._loop.time
+
+    def join(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        if self.is_stopping:
+            connection.shut_down()
+
+    def leave(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.idle.pop(connection, None)
+        self._note_end()
+
+    def note_idle(self, connection: Connection) -> None:
+        self.idle[connection] = None
+
+    def note_busy(self, connection: Connection) -> None:
+        self.idle.pop(connection, None)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
+
+    async def stop(self, grace: float, hurried: asyncio.Event) -> int:
+        """What is under way has the grace; how many requests had to be cut off."""
+        self.is_stopping = True
+        for connection in list(self.connections):
+            connection.shut_down()
+        self._note_end()
+        await _either(self._alone, hurried, grace)
+        cut = [task for task in self._tasks if not task.done()]
+        for task in cut:
+            task.cancel()
+        for connection in list(self.connections):
+            connection.abort()
+        if cut:
+            await asyncio.wait(cut, timeout=1.0)
+        self._timer.cancel()
+        return len(cut)
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self.is_stopping and not self.connections and not self._tasks:
+            self._alone.set()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        self._timer = self._loop.call_later(self.bounds.look_seconds, self._look)
+        for connection in list(self.connections):
+            connection.look(now)
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in (one, other)]
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()

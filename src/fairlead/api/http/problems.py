@@ -1,0 +1,28 @@
+"""Refusals that the protocol itself sends, before or instead of the application."""
+
+from fairlead.api.problems import HttpProblem
+
+
+class MalformedRequest(HttpProblem):
+    """This is not HTTP/1.1: check the request line, the headers and the length of the body."""
+
+    status, code = 400, "malformed_request"
+
+
+class HeadTooLarge(HttpProblem):
+    """The address and the headers are larger than 64 KiB: send less in them."""
+
+    status, code = 431, "head_too_large"
+
+
+class BadHandshake(HttpProblem):
+    """This is not a WebSocket handshake: see RFC 6455, section 4.1."""
+
+    status, code = 400, "bad_handshake"
+
+
+class ServerStops(HttpProblem):
+    """This server is stopping: connect again, to another one or later."""
+
+    status, code = 503, "server_stops"
+    headers = (("retry-after", "1"),)

@@ -1,0 +1,136 @@
+"""Requests, one after the other, from the bytes of a connection; no byte is read beyond the end of one."""
+
+import httptools
+
+from fairlead.api.http.head import Head, Headers, check_head
+from fairlead.api.http.problems import HeadTooLarge, MalformedRequest
+from fairlead.api.problems import HttpProblem
+
+MOST_HEAD = (
+    64 * 1024
+)  # bytes: the address and all headers; also what a chunked body may have between two pieces
+MOST_HEADERS = 256
+STEP = 8 * 1024  # bytes given to the parser at once where the end of a message is not known
+BODY_STEP = 64 * 1024  # where it is
+BLANK_LINE = b"\r\n\r\n"
+
+
+class RequestReader:
+    """`at = reader.read(data, at)`, then look at `head`, `pieces` and `ended`; `next()` begins another one.
+
+    The parser cannot be stopped within what it is given, and would go through thousands of pipelined requests
+    at once. So it is never given more than up to the next place where a message can end: the end of a body
+    of known length, or an empty line, with which every head and every chunked body ends.
+    """
+
+    def __init__(self) -> None:
+        self.next()
+        self._parser = self._new_parser()
+
+    def next(self) -> None:
+        self.head: Head | None = None  # once it is complete
+        self.pieces: list[bytes] = []  # of the body, until they are taken
+        self.ended = False
+        self._begun = False
+        self._url = b""
+        self._headers: Headers = []
+        self._left = 0  # of a body of known length
+        self._seen = 0  # bytes of the head; of a chunked body, since its last piece
+        self._tail = b""  # the last bytes that were read: an empty line may come in parts
+
+    def _new_parser(self) -> httptools.HttpRequestParser:
+        return httptools.HttpRequestParser(self)
+
+    def close(self) -> None:
+        """The parser holds on to us: without this, only the garbage collector would free both."""
+        del self._parser
+
+    @property
+    def has_begun(self) -> bool:
+        return self._begun or self._seen > 0
+
+    def read(self, data: bytes, at: int) -> int:
+        """Some of the data from `at` on; where it stopped. Raises HttpProblem."""
+        if not self._begun and data[at] in b"\r\n":  # empty lines may come before a request
+            begin = len(data) - len(data[at:].lstrip(b"\r\n"))
+            self._count(begin - at)
+            return begin
+        end = self._next_stop(data, at)
+        if self._left:
+            self._left -= end - at
+        else:
+            self._count(end - at)
+            self._tail = (self._tail + data[max(at, end - 3) : end])[-3:]
+        self._parse(data if end - at == len(data) else memoryview(data)[at:end])
+        return end
+
+    def _next_stop(self, data: bytes, at: int) -> int:
+        if self._left:
+            return min(len(data), at + min(self._left, BODY_STEP))
+        if self._tail:
+            seam = self._tail + data[at : at + 3]
+            if (found := seam.find(BLANK_LINE)) >= 0:
+                return at + found + 4 - len(self._tail)
+        end = min(len(data), at + STEP)
+        found = data.find(BLANK_LINE, at, end)
+        return end if found < 0 else found + 4
+
+    def _count(self, size: int) -> None:
+        self._seen += size
+        if self._seen > MOST_HEAD:
+            if self.head is None:
+                raise HeadTooLarge()
+            raise HeadTooLarge("The chunk extensions or trailers are larger than 64 KiB: send less in them.")
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            if self.head and not self.head.is_websocket:
+                self._read_again(self.head)
+        except httptools.HttpParserError as error:
+            problem = error.__context__
+            raise problem if isinstance(problem, HttpProblem) else MalformedRequest() from None
+
+    def _read_again(self, head: Head) -> None:
+        """Without the wish for another protocol, which is not met: the parser would skip the body."""
+        self.next()
+        self._parser = self._new_parser()
+        lines = [b"%b: %b\r\n" % header for header in head.headers if header[0] != b"upgrade"]
+        start = b"%b %b HTTP/%b\r\n" % (head.method.encode(), head.target, head.version.encode())
+        self._parse(b"".join([start, *lines, b"\r\n"]))
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        if self._begun:  # the one before ended elsewhere than we thought
+            raise MalformedRequest()
+        self._begun = True
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.head is not None:
+            return  # a trailer, for which nobody has a use
+        if len(self._headers) >= MOST_HEADERS:
+            raise HeadTooLarge(f"There are more than {MOST_HEADERS} headers: send fewer.")
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        version = parser.get_http_version()
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        head = Head(parser.get_method().decode("ascii"), self._url, version, self._headers, keep_alive)
+        self.head = check_head(head)
+        if not parser.should_upgrade():
+            head.upgrade = b""  # only named, not asked for
+        self._left = head.length
+        self._seen = 0
+
+    def on_body(self, body: bytes) -> None:
+        self.pieces.append(body)
+        self._seen = 0
+
+    def on_message_complete(self) -> None:
+        self.ended = True

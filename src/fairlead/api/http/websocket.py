@@ -1,0 +1,314 @@
+"""A connection that speaks WebSocket, after a handshake over HTTP."""
+
+import asyncio
+import math
+import os
+from collections import deque
+from enum import Enum
+from typing import Any
+
+from starlette.types import Message
+from websockets.protocol import State
+
+from fairlead.api.http.frame_budget import FrameBudget
+from fairlead.api.http.handshake import acceptance, agreed, subprotocols
+from fairlead.api.http.head import Head
+from fairlead.api.http.manager import ConnectionManager
+from fairlead.api.http.messages import MessageReader
+from fairlead.api.http.outlet import Outlet
+from fairlead.api.http.problems import BadHandshake, ServerStops
+from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line, refusal
+from fairlead.api.live.connections import FAULT, NORMAL, SERVER_STOPS, TOO_SLOW
+from fairlead.api.problems import Forbidden
+from fairlead.log.events import EventLog
+from fairlead.log.limited import LimitedLog
+from fairlead.log.tracebacks import traceback_of
+
+STEP = 2 * 1024  # bytes given to the parser at once: a few hundred frames at most
+FRAMES_IN_A_ROW = 64  # that are read before others have their turn
+PING_SECONDS = 20.0  # between two pings, and for the answer to one
+CLOSE_SECONDS = 10.0  # for a client to say goodbye too
+STOP_SECONDS = 1.0  # when the server stops
+
+log = EventLog("fairlead.api")
+seldom = LimitedLog(log, seconds=60)  # for what clients cause
+
+
+class Phase(Enum):
+    CONNECTING = 1  # the application has not said what it makes of the handshake
+    REFUSING = 2  # it sends an answer instead
+    OPEN = 3
+    CLOSING = 4  # a goodbye was said, or nothing is left to say
+
+
+class ClientDisconnected(OSError):
+    """Nothing can be sent to this client any more."""
+
+
+class WebSocketConnection(asyncio.Protocol):
+    def __init__(self, manager: ConnectionManager, outlet: Outlet, scope: dict[str, Any], head: Head) -> None:
+        self._manager = manager
+        self._outlet = outlet
+        self._head = head
+        self._scope = scope
+        self._phase = Phase.CONNECTING
+        self._reader = MessageReader()
+        self._frames = self._reader.frames
+        self._unread = b""
+        self._at = 0
+        self._is_reading = True
+        self._budget = FrameBudget(at=manager.now())
+        self._again: asyncio.Handle | None = None  # when reading goes on
+        self._received = deque[Message]()
+        self._news = asyncio.Event()
+        self._farewell: Message | None = None  # what the application receives from the end on
+        self._ping_at = self._pong_by = self._closed_by = math.inf
+
+    def begin(self, rest: bytes) -> None:
+        """`rest` is what came after the handshake."""
+        self._unread = rest
+        self._manager.join(self)
+        if self._phase is not Phase.CONNECTING:  # the server stops
+            return
+        try:
+            self._agreed = agreed(self._head)
+        except BadHandshake as problem:
+            self._refuse(refusal(problem))
+            return
+        self._scope |= {
+            "type": "websocket",
+            "scheme": "ws",
+            "subprotocols": subprotocols(self._head),
+            "extensions": {"websocket.http.response": {}},
+        }
+        del self._scope["method"]
+        self._tell({"type": "websocket.connect"})
+        self._advance()
+        self._manager.start(self._run())
+
+    # What the transport calls
+
+    def data_received(self, data: bytes) -> None:
+        self._unread = self._unread[self._at :] + data if self._unread else data
+        self._at = 0
+        self._advance()
+
+    def eof_received(self) -> None:
+        pass
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._manager.leave(self)
+        self._outlet.lose()
+        self._end(1006 if self._phase is Phase.CONNECTING else 1005)
+        if self._again:
+            self._again.cancel()
+
+    def pause_writing(self) -> None:
+        self._outlet.pause(self._manager.now())
+
+    def resume_writing(self) -> None:
+        self._outlet.resume()
+        self._advance()
+
+    # What the manager calls
+
+    def look(self, now: float) -> None:
+        if self._outlet.is_stuck(now):
+            self._give_up()
+        elif now >= self._closed_by:
+            self._outlet.transport.abort()
+        elif now >= self._pong_by and self._is_reading:
+            self._close(FAULT, "keepalive ping timeout", CLOSE_SECONDS)
+        elif now >= self._ping_at and self._phase is Phase.OPEN:
+            self._ping_at, self._pong_by = math.inf, now + PING_SECONDS
+            self._frames.send_ping(os.urandom(4))
+            self._flush()
+
+    def shut_down(self) -> None:
+        if self._phase is Phase.CONNECTING:
+            self._refuse(refusal(ServerStops()))
+        elif self._phase is Phase.OPEN:
+            self._close(SERVER_STOPS, "", STOP_SECONDS)
+        if self._outlet.paused:  # else a stopping server would wait for a reader that does not read
+            self.abort()
+
+    def abort(self) -> None:
+        self._outlet.transport.abort()
+
+    # Reading
+
+    def _advance(self) -> None:
+        """Some frames, then others have their turn. While something is left nothing more is taken in."""
+        frames = 0
+        while self._may_read() and self._at < len(self._unread):
+            piece = self._unread[self._at : self._at + STEP]
+            self._at += len(piece)
+            frames += self._read(piece)
+            if frames >= FRAMES_IN_A_ROW:
+                self._read_later()
+        if self._at >= len(self._unread):
+            self._unread, self._at = b"", 0
+        self._set_reading(not self._unread and self._may_read())
+
+    def _may_read(self) -> bool:
+        if self._again or self._outlet.paused:
+            return False
+        # a client that is to close is still heard, for its goodbye
+        return self._phase is Phase.CLOSING or (self._phase is Phase.OPEN and not self._received)
+
+    def _read(self, piece: bytes) -> int:
+        reader = self._reader
+        frames = reader.read(piece)
+        self._budget.spend(frames, self._manager.now())
+        self._flush()
+        if self._phase is Phase.OPEN:
+            for message in reader.messages:
+                self._tell(message)
+        reader.messages.clear()
+        if reader.has_pong:
+            reader.has_pong = False
+            self._ping_at, self._pong_by = self._manager.now() + PING_SECONDS, math.inf
+        if reader.problem is not None:
+            self._end_malformed(reader.problem)
+        elif reader.goodbye:
+            self._end(*reader.goodbye)
+            self._hang_up(CLOSE_SECONDS)
+        return frames
+
+    def _read_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        seconds = self._budget.wait_seconds()
+        self._again = loop.call_later(seconds, self._go_on) if seconds else loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._again = None
+        self._advance()
+
+    def _set_reading(self, wanted: bool) -> None:
+        transport = self._outlet.transport
+        if wanted != self._is_reading and not transport.is_closing():
+            self._is_reading = wanted
+            if wanted:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()
+
+    # What the application does
+
+    async def _run(self) -> None:
+        code = NORMAL
+        try:
+            await self._manager.app(self._scope, self._receive, self._send)
+        except (ClientDisconnected, asyncio.CancelledError):
+            pass
+        except Exception as fault:
+            log.error("socket_failed", path=self._scope["path"], traceback=traceback_of(fault))
+            code = FAULT
+        if self._phase in (Phase.CONNECTING, Phase.REFUSING) and self._outlet.is_open:
+            self._refuse(refusal(RuntimeError("the application returned without an answer")))
+        elif self._phase is Phase.OPEN:
+            self._close(code, "", CLOSE_SECONDS)
+
+    async def _receive(self) -> Message:
+        while not self._received:
+            if self._farewell:
+                return self._farewell
+            self._news.clear()
+            await self._news.wait()
+        message = self._received.popleft()
+        self._advance()
+        return message
+
+    async def _send(self, message: Message) -> None:
+        await self._outlet.drain()
+        if not self._outlet.is_open or (self._farewell and self._phase is not Phase.REFUSING):
+            raise ClientDisconnected
+        kind = message["type"]
+        if self._phase is Phase.CONNECTING:
+            self._answer_handshake(kind, message)
+        elif self._phase is Phase.REFUSING and kind == "websocket.http.response.body":
+            self._answer += [message.get("body", b"")]
+            if not message.get("more_body"):
+                self._refuse(b"".join(self._answer))
+        elif self._phase is Phase.OPEN and kind == "websocket.send":
+            text = message.get("text")
+            if text is None:
+                self._frames.send_binary(message["bytes"])
+            else:
+                self._frames.send_text(text.encode())
+            self._flush()
+        elif self._phase is Phase.OPEN and kind == "websocket.close":
+            self._close(message.get("code", NORMAL), message.get("reason") or "", CLOSE_SECONDS)
+        else:
+            raise RuntimeError(f"{kind} while the socket is {self._phase.name.lower()}")
+
+    def _answer_handshake(self, kind: str, message: Message) -> None:
+        if kind == "websocket.accept":
+            self._accept(message)
+        elif kind == "websocket.close":
+            self._refuse(refusal(Forbidden("This WebSocket is not open to you: ask for another address.")))
+        elif kind == "websocket.http.response.start":
+            self._phase = Phase.REFUSING
+            lines = [header_line(name, value) for name, value in message.get("headers", ())]
+            self._answer = [STATUS_LINE[message["status"]], *lines, CLOSE, b"\r\n"]
+        else:
+            raise RuntimeError(f"{kind} before the handshake was answered")
+
+    def _accept(self, message: Message) -> None:
+        self._outlet.write(b"".join(acceptance(self._agreed, message)))
+        self._phase = Phase.OPEN
+        self._ping_at = self._manager.now() + PING_SECONDS
+        self._advance()
+
+    # Ending
+
+    def _tell(self, message: Message) -> None:
+        self._received.append(message)
+        self._news.set()
+
+    def _end(self, code: int, reason: str = "") -> None:
+        """From here on the application receives this, once it has taken what came before."""
+        if self._farewell is None:
+            self._farewell = {"type": "websocket.disconnect", "code": code, "reason": reason}
+            self._news.set()
+        self._phase = Phase.CLOSING
+
+    def _close(self, code: int, reason: str, seconds: float) -> None:
+        """With a goodbye; the client has some time to answer it."""
+        if self._frames.state is State.OPEN:
+            self._frames.send_close(code, reason)
+            self._flush()
+        self._end(code, reason)
+        self._closed_by = min(self._closed_by, self._manager.now() + seconds)
+        self._advance()
+
+    def _give_up(self) -> None:
+        """It finds out why if it reads after all; whoever waits to send learns of it at once."""
+        if self._frames.state is State.OPEN:  # else its goodbye was answered
+            self._frames.send_close(TOO_SLOW, "reads too slowly")
+            self._flush()
+        self._end(TOO_SLOW)
+        self._outlet.lose()
+        self._hang_up(CLOSE_SECONDS)
+
+    def _end_malformed(self, problem: str) -> None:
+        if self._phase is Phase.OPEN:
+            host, _ = self._scope["client"] or (None, None)
+            seldom.warning("socket_malformed", client=host, problem=problem)
+        said = self._frames.close_sent
+        self._end(said.code if said else 1002)
+        self._hang_up(CLOSE_SECONDS)
+
+    def _refuse(self, answer: bytes) -> None:
+        self._outlet.write(answer)
+        self._end(1006)
+        self._hang_up(CLOSE_SECONDS)
+
+    def _hang_up(self, seconds: float) -> None:
+        self._outlet.transport.close()
+        self._closed_by = min(self._closed_by, self._manager.now() + seconds)
+
+    def _flush(self) -> None:
+        parts = [part for part in self._frames.data_to_send() if part]
+        if parts and self._outlet.is_open:
+            self._outlet.write(*parts)
