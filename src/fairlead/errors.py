@@ -38,11 +38,15 @@ FairleadError
 └── EngineFailed            the embedded server did not start
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 
 class FairleadError(Exception):
     """Something went wrong in Fairlead."""
 
     code = "error"
+    facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the log of who operates this
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip())

@@ -1,9 +1,9 @@
 """Handlers that fail, each in its own way, wherever handlers run."""
 
 import asyncio
+import contextlib
 import logging
 import os
-import time
 
 from fairlead import Context, Fairlead, PermanentError
 
@@ -51,8 +51,10 @@ async def quotes_its_parameters(prompt: str) -> None:
 
 
 @fl.task
-async def never_stops() -> None:
-    time.sleep(60)
+async def stubborn() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
 
 
 @fl.task

@@ -1,16 +1,20 @@
 """What worker processes write to their log: every process in the same format, down to the same level."""
 
+import re
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 from fairlead import Fairlead
+from fairlead.states import State
 from tests.apps import failing
-from tests.logs import json_records, records
+from tests.logs import event_of, json_records, records
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import Workers, Yard
 
 TARGET = "tests.apps.failing:fl"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 @pytest.fixture
@@ -70,3 +74,100 @@ async def test_a_level_that_is_none_is_refused(yard: Yard) -> None:
     workers = await yard.start(TARGET, "--log-level", "loud")
     assert await workers.exit_code() == 2
     assert "loud" in workers.said() and "--log-level" in workers.said()
+
+
+def failures(workers: Workers) -> list[dict[str, Any]]:
+    return [one for one in json_records(workers.said()) if one.get("event") == "task_failed"]
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [failing.fails_in_loop, failing.fails_in_thread, failing.fails_in_process],
+    ids=["loop", "thread", "process"],
+)
+async def test_each_failed_attempt_leaves_one_record_with_its_traceback(
+    fl: Fairlead, yard: Yard, handler: Any
+) -> None:
+    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+        task = await handler.submit(
+            "a-long-prompt", max_retries=1, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"
+        )
+        ended = await task.wait(timeout=40)
+        assert ended.status is State.DEAD_LETTER
+        assert await workers.end() == 0
+    first, second = failures(workers)
+    (started,) = [one for one in json_records(workers.said()) if one.get("event") == "worker_started"]
+    assert [(one["attempt"], one["level"], one["retries_left"]) for one in (first, second)] == [
+        (1, "warning", 1),
+        (2, "error", 0),
+    ]
+    for one in (first, second):
+        assert (one["task"], one["type"], one["code"]) == (task.task_id, ended.task_type, "ValueError")
+        assert (one["trace"], one["retriable"]) == (TRACE, True)
+        assert one["worker"] == started["worker"]
+        lines = one["traceback"].splitlines()
+        assert (lines[0], lines[-1]) == ("Traceback (most recent call last):", "ValueError: out of paint")
+        assert f"in {ended.task_type}" in lines[1] and "failing.py" in lines[1]  # not how Fairlead called it
+    assert first["fence"] < second["fence"] == ended.fence
+    assert "a-long-prompt" not in workers.said()
+
+
+async def test_as_text_the_traceback_follows_its_line(fl: Fairlead, yard: Yard) -> None:
+    async with yard.workers(TARGET) as workers:
+        task = await failing.fails_for_good.submit("a-long-prompt")
+        ended = await task.wait(timeout=40)
+        assert await workers.end() == 0
+    (record,) = [one for one in records(workers.said()) if event_of(one) == "task_failed"]
+    line, *traceback = record.splitlines()
+    assert re.fullmatch(
+        rf"\S+ ERROR task_failed task={task.task_id} type=fails_for_good attempt=1 fence={ended.fence} "
+        r"worker=\S+ code=\S+ retriable=False retries_left=3",
+        line,
+    )
+    assert traceback[0] == "    Traceback (most recent call last):"
+    assert traceback[-1].endswith("PermanentError: no such colour")
+
+
+async def test_what_ends_otherwise_than_by_an_error_of_the_handler_is_logged_too(
+    fl: Fairlead, yard: Yard
+) -> None:
+    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+        late = await failing.takes_too_long.submit(timeout_seconds=0.3, max_retries=0)
+        await late.wait(timeout=40)
+        killed = await failing.kills_its_process.submit()
+        await killed.wait(timeout=60)
+        unfit = await fl.submit("fails_in_loop", {"prompt": 7_654_321})
+        await unfit.wait(timeout=40)
+        assert await workers.end() == 0
+    by_code = {one["code"]: one for one in failures(workers)}
+    assert by_code["timeout"]["task"] == late.task_id
+    assert "in takes_too_long" in by_code["timeout"]["traceback"]  # where it was
+    died = [one for one in failures(workers) if one["task"] == killed.task_id]
+    assert len(died) == (await killed.get()).crash_count
+    assert all((one["code"], one["attempt"]) == ("handler_died", n) for n, one in enumerate(died, 1))
+    assert "SIGABRT" in died[0]["problem"]
+    assert by_code["invalid_input"]["task"] == unfit.task_id
+    assert "traceback" not in by_code["invalid_input"]
+    assert "fails_in_loop" in by_code["invalid_input"]["problem"] and "7654321" not in workers.said()
+
+
+async def test_a_handler_that_does_not_stop_is_logged_before_its_process_ends(
+    fl: Fairlead, yard: Yard
+) -> None:
+    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+        task = await failing.stubborn.submit(timeout_seconds=0.3, max_retries=0)
+        await task.wait(timeout=60)
+        assert await workers.end() == 0
+    (one,) = failures(workers)
+    assert (one["task"], one["code"], one["attempt"]) == (task.task_id, "timeout", 1)
+
+
+async def test_what_an_error_quotes_of_the_parameters_is_not_logged(fl: Fairlead, yard: Yard) -> None:
+    prompt = 'a "secret" prompt\nof several lines, and long enough to be cut off by whoever quotes it'
+    async with yard.workers(TARGET) as workers:
+        task = await failing.quotes_its_parameters.submit(prompt, max_retries=0)
+        ended = await task.wait(timeout=40)
+        assert await workers.end() == 0
+    assert ended.error and repr(prompt) in ended.error.message  # who may read the task may read this
+    assert "secret" not in workers.said() and "several lines" not in workers.said()
+    assert "ValueError: cannot paint" in workers.said()

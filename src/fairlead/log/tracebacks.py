@@ -1,5 +1,6 @@
 """The traceback of an error as text: bounded, without values of variables, without credentials."""
 
+import os
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +10,7 @@ from fairlead.log.secrets import redacted
 MOST_BYTES = 8192  # of a traceback
 MOST_FRAMES = 40  # of each error in it; the innermost are kept
 HEAD_SHARE = 4  # of a traceback that is too long one part in so many is kept from its beginning
-OUR_FOLDER = str(Path(__file__).parents[1])
+OUR_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 
 def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
@@ -21,6 +22,12 @@ def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
     except Exception:  # an error may be made so that it cannot be printed; it is reported all the same
         text = f"{type(problem).__name__}: its traceback cannot be printed"
     return shortened(redacted(readable(text.rstrip())), most)
+
+
+def is_of_others(problem: BaseException) -> bool:
+    """Whether it was raised in code that is not Fairlead's own, or called from there."""
+    first = _frames_of_others(problem.__traceback__)
+    return first is not None and not _is_ours(first)
 
 
 def readable(text: str) -> str:
@@ -41,6 +48,10 @@ def shortened(text: str, most: int) -> str:
 def _frames_of_others(frames: TracebackType | None) -> TracebackType | None:
     """Without the frames of Fairlead that lead to a handler; all of them when there are no others."""
     first = frames
-    while first and first.tb_frame.f_code.co_filename.startswith(OUR_FOLDER):
+    while first and _is_ours(first):
         first = first.tb_next
     return first or frames
+
+
+def _is_ours(frames: TracebackType) -> bool:
+    return frames.tb_frame.f_code.co_filename.startswith(OUR_FOLDER)

@@ -1,6 +1,5 @@
 """One call of a service over HTTP, bounded in time and in size."""
 
-import logging
 import re
 import secrets
 from asyncio import timeout
@@ -15,10 +14,9 @@ import msgspec
 from fairlead import __version__
 from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
+from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline.answers import Failure, Heard, classify
 from fairlead.pipeline.services import Service
-
-log = logging.getLogger("fairlead.pipeline")
 
 CONNECT_SECONDS = 5.0
 # Servers close what has been idle for 2 s or 5 s: a call must not be sent into a closing connection.
@@ -96,12 +94,20 @@ class ServiceClient:
             heard = problem
         answer = classify(heard, round((monotonic() - began) * 1000))
         if isinstance(answer, Failure):
-            cause = heard if isinstance(heard, Exception) else None
-            if cause:  # the task's error, which customers read, does not say it
-                facts = (self._service.name, call.task_id, call.fence, answer.code, cause)
-                log.warning("service_call_failed service=%s task=%s fence=%d code=%s cause=%r", *facts)
-            raise answer.as_error() from cause
+            raise self._failed(heard, answer) from (heard if isinstance(heard, Exception) else None)
         return answer.as_result()
+
+    def _failed(self, heard: Heard | Exception, failure: Failure) -> RetriableError | PermanentError:
+        """With facts for the log. The task's error, which customers read, has none of them."""
+        error = failure.as_error()
+        where = httpx.URL(self._service.url)
+        error.facts = {
+            "service": self._service.name,
+            "host": where.host + (f":{where.port}" if where.port else ""),
+            "status": None if isinstance(heard, Exception) else heard.status,
+            "cause": f"{type(heard).__name__}: {heard}" if isinstance(heard, Exception) else None,
+        }
+        return error
 
     async def _ask(self, call: Call) -> Heard:
         """Leaving the block closes the connection unless all of the answer was read: also when cancelled."""

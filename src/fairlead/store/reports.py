@@ -92,6 +92,7 @@ class Failed:
     retry_after_ms: int = 0
     jitter: int = field(default_factory=lambda: random.randint(0, 1000))  # thousandths of the random half
     crashed: bool = False  # what ran it died, its worker lives: counted as a crash, not as a failure
+    traceback: str = ""
 
     def packed(self) -> dict[str, Any]:
         check_whole("retry_after_ms", self.retry_after_ms, MOST_SECONDS * 1000)

@@ -14,10 +14,11 @@ from typing import TypeVar
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavailable, UnknownWorker
-from fairlead.log.events import EventLog
+from fairlead.log.events import EventLog, Fact
 from fairlead.store.reports import Completed, Failed, Grant, Handed
 from fairlead.task import Task
 from fairlead.worker.context import Said
+from fairlead.worker.failures import facts_of, log_failure
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report, Returned, Stop, bad_result
 from fairlead.worker.runner import Run, Runner
@@ -61,7 +62,8 @@ class Claimer:
         self._hungry = True  # there may be something to claim
         self._open = True  # it still claims
         self._requests = 0
-        self._begun: dict[tuple[str, int], None] = {}  # tasks with their fences, the latest, in order
+        # tasks with their fences, the latest, in order; and what the log says of them
+        self._begun: dict[tuple[str, int], dict[str, Fact]] = {}
         self._heard: set[int] = set()  # fences of tasks that came by a call; the store has not been told yet
         self._synchronous = -math.inf, 0  # a moment before the last claim that was answered: here, there (ms)
         self._alarm: asyncio.TimerHandle | None = None
@@ -177,7 +179,7 @@ class Claimer:
         # It came by a call, and again with the answer to a claim.
         if (begun := (task.task_id, task.fence)) in self._begun:
             return
-        self._begun[begun] = None
+        self._begun[begun] = facts_of(task)
         if len(self._begun) > MOST_REMEMBERED:
             del self._begun[next(iter(self._begun))]
         late = now > lease_ends - LEAST_LEASE * self._lease_seconds
@@ -194,6 +196,9 @@ class Claimer:
 
     def _refused(self, report: Completed | Failed, problem: FairleadError) -> None:
         if isinstance(problem, InvalidInput) and isinstance(report, Completed):
+            # without the reason, which may quote the result: the task's error has it
+            facts = self._begun.get((report.task_id, report.fence or 0), {"task": report.task_id})
+            log.error("task_failed", **facts, worker=self._worker, code="bad_result", traceback="")
             self._reports.append(bad_result(report.task_id, report.fence, problem))
         else:  # the lease was not ours any more: somebody else has the task now
             log.warning("report_refused", task=report.task_id, fence=report.fence, code=problem.code)
@@ -206,6 +211,8 @@ class Claimer:
 
     def _end(self, run: Run, report: Report) -> None:
         del self.running[run.task.fence]
+        if isinstance(report, Failed):
+            log_failure(run.task, report, self._worker, run.facts)
         self._reports.append(report)
         self._news.set()
 

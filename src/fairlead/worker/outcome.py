@@ -1,11 +1,14 @@
 """How a run ended, as the store is told: pure functions from what happened to what is reported."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from fairlead.checks import MOST_SECONDS
 from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
+from fairlead.log.events import Fact
+from fairlead.log.tracebacks import is_of_others, traceback_of
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
 from fairlead.store.reports import Completed, Failed, Grant, readable
 from fairlead.task import Task
@@ -53,15 +56,15 @@ def completed(task: Task, result: Any) -> Completed:
     return Completed(task.task_id, task.fence, result)
 
 
-def stopped(task: Task, why: Stop) -> Report:
-    """What to report of a run that was stopped.
+def stopped(task: Task, why: Stop, by: BaseException | None = None) -> Report:
+    """What to report of a run that was stopped; `by`: with this, whose traceback says where it was.
 
     One that is lost is given back as well: if the store was only away for a while, the lease is still ours,
     and the pulse would go on prolonging it for nobody. If it is not ours any more, the fence says so.
     """
     if why is Stop.TIMEOUT:
         message = f"it ran longer than its timeout of {task.timeout_ms / 1000:g} s"
-        return Failed(task.task_id, task.fence, "timeout", message)
+        return Failed(task.task_id, task.fence, "timeout", message, traceback=_traceback(by))
     return Returned(task.task_id, task.fence)
 
 
@@ -80,6 +83,7 @@ def failed(task: Task, problem: BaseException) -> Failed:
         message=_words(problem),
         retriable=_is_retriable(problem),
         retry_after_ms=_retry_after_ms(problem),
+        traceback=_traceback(problem),
     )
 
 
@@ -88,6 +92,20 @@ def bad_result(task_id: str, fence: int | None, problem: FairleadError) -> Faile
     return Failed(
         task_id, fence, "bad_result", f"what the handler returned cannot be kept: {problem}", retriable=False
     )
+
+
+def _traceback(problem: BaseException | None) -> str:
+    """None of an error that Fairlead itself has raised: it says all that there is to say."""
+    if isinstance(problem, FailedElsewhere):
+        return problem.report.traceback
+    if problem is None or not is_of_others(problem):
+        return ""
+    return traceback_of(problem)
+
+
+def facts_of(problem: BaseException) -> Mapping[str, Fact]:
+    """What an error knows besides, for the log."""
+    return problem.facts if isinstance(problem, FairleadError) else {}
 
 
 def _code(problem: BaseException) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairlead.clock import monotonic
+from fairlead.log.events import Fact
 from fairlead.task import Task
 from fairlead.worker.context import Context, Said
 from fairlead.worker.handler import Handler, RunIn
-from fairlead.worker.outcome import Report, Stop, completed, failed, stopped
+from fairlead.worker.outcome import Report, Stop, completed, facts_of, failed, stopped
 from fairlead.worker.processes import Processes
 from fairlead.worker.threads import RaisedInThread, Threads
 
@@ -26,6 +27,7 @@ class Run:
         "context",
         "deadline",
         "emitted",
+        "facts",
         "halt",
         "handler",
         "inform",
@@ -49,6 +51,7 @@ class Run:
         self.lease_ends = lease_ends
         self.why: Stop | None = None
         self.emitted = 0  # chunks of output
+        self.facts: Mapping[str, Fact] = {}  # of its failure, for the log
         self.stop_asked_at: float | None = None
         self.deadline = 0.0
         self.timer: asyncio.TimerHandle | None = None  # None: it has ended
@@ -138,9 +141,11 @@ class Runner:
                 arguments[run.handler.parameters.context] = run.context
             result = await self._call(run, arguments)
         except BaseException as problem:  # SystemExit too: a handler must not end the worker
+            cause = _cause(problem)
             if run.why is not None:
-                return stopped(run.task, run.why)
-            return failed(run.task, _cause(problem))
+                return stopped(run.task, run.why, cause)
+            run.facts = facts_of(cause)
+            return failed(run.task, cause)
         return completed(run.task, result) if run.why is None else stopped(run.task, run.why)
 
     async def _call(self, run: Run, arguments: dict[str, Any]) -> Any:

@@ -18,8 +18,9 @@ from fairlead.cron import Cron
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import Handed
+from fairlead.store.reports import Failed, Handed
 from fairlead.worker.claimer import Claimer
+from fairlead.worker.failures import log_failure
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import Stop, stopped
@@ -276,10 +277,12 @@ class Worker:
             await self._door.workers.leave(self.id)
 
     async def _leave(self) -> None:
-        left_over = [
-            (run.task.task_id, run.task.fence, type(stopped(run.task, run.why or Stop.DRAINED)).__name__)
-            for run in self._claimer.running.values()
-        ]
+        left_over = []
+        for run in self._claimer.running.values():
+            report = stopped(run.task, run.why or Stop.DRAINED)
+            if isinstance(report, Failed):  # it does not stop, and ends with this process
+                log_failure(run.task, report, self.id)
+            left_over.append((run.task.task_id, run.task.fence, type(report).__name__))
         with contextlib.suppress(FairleadError):
             if self._claimer.running:
                 await self._claimer.give_back_unheard()
