@@ -1,0 +1,93 @@
+"""One server process, few files, many clients: everybody is answered, over few connections to the store."""
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from tests.api.serving import Gateway, serving
+from tests.servers import running
+from tests.system.crowds import Reader, Watcher, connect, hang_up
+
+NAMESPACE = "crowd"
+FEW = 20  # connections to the store, those of the test among them
+
+
+@contextmanager
+def crowded(folder: Path, files: int) -> Iterator[tuple[Gateway, redis.Redis]]:
+    """A gateway that may have so many files open, alone on a store."""
+    env = {"FAIRLEAD_SERVER__LIVE_PER_KEY": "10000"}
+    with running("valkey") as server, serving(server.url, NAMESPACE, folder, env=env) as gateway:
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (files, files))
+        with redis.Redis.from_url(server.url) as client:
+            yield gateway, client
+
+
+async def submitted(gateway: Gateway, count: int) -> list[str]:
+    async with Store.connect(gateway.engine, NAMESPACE) as store:
+        tasks = [NewTask(task_type="echo") for _ in range(count)]
+        for start in range(0, count, 500):
+            await store.submit(*tasks[start : start + 500])
+    return [task.task_id for task in tasks]
+
+
+async def cancelled(gateway: Gateway, task_ids: list[str]) -> None:
+    async with Store.connect(gateway.engine, NAMESPACE) as store:
+        for start in range(0, len(task_ids), 100):
+            await asyncio.gather(*map(store.cancel, task_ids[start : start + 100]))
+
+
+class Census:
+    """The largest number of connections the store ever had."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.most = 0
+        self._client = client
+
+    async def run(self) -> None:
+        while True:
+            clients: object = await asyncio.to_thread(self._client.execute_command, "INFO", "clients")
+            assert isinstance(clients, dict)
+            self.most = max(self.most, clients["connected_clients"])
+            await asyncio.sleep(0.05)
+
+
+async def test_700_sockets_under_1024_files_all_hear_a_cancel(tmp_path: Path) -> None:
+    with crowded(tmp_path, files=1024) as (gateway, client):
+        (task_id,) = await submitted(gateway, 1)
+        watchers = [Watcher(task_id, over_socket=True) for _ in range(700)]
+        async with asyncio.timeout(50):
+            await connect(gateway, watchers)
+            await asyncio.gather(*(watcher.queued for watcher in watchers))
+            await cancelled(gateway, [task_id])
+            await asyncio.gather(*(watcher.done for watcher in watchers))
+        assert client.info("clients")["connected_clients"] < FEW
+        hang_up(watchers)
+
+
+@pytest.mark.timeout(240)
+async def test_10000_reads_at_once_beside_2000_watchers(tmp_path: Path) -> None:
+    with crowded(tmp_path, files=4096) as (gateway, client):
+        task_ids = await submitted(gateway, 2_000)
+        watchers = [Watcher(task_id, over_socket=n % 2 == 0) for n, task_id in enumerate(task_ids)]
+        asked = [task_ids[n : n + 10] for n in range(0, 2_000, 10)] * 5
+        readers = [Reader([f"/api/v1/tasks/{task_id}" for task_id in some]) for some in asked]
+        census = Census(client)
+        counting = asyncio.create_task(census.run())
+        async with asyncio.timeout(200):
+            await connect(gateway, watchers)
+            await asyncio.gather(*(watcher.queued for watcher in watchers))
+            await connect(gateway, readers)
+            await asyncio.gather(cancelled(gateway, task_ids), *(reader.done for reader in readers))
+            await asyncio.gather(*(watcher.done for watcher in watchers))
+        counting.cancel()
+        for some, reader in zip(asked, readers, strict=True):
+            assert [(status, body["task_id"]) for status, body in reader.answers] == [(200, i) for i in some]
+        assert 0 < census.most < FEW
+        hang_up([*watchers, *readers])
