@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from fairlead.store import workers
+from fairlead.store import blocking
 from fairlead.store.connection import Connection, pack
 from tests.connections import PATIENCE, connected
 from tests.servers import KINDS, Server
@@ -22,7 +22,7 @@ def server(request: pytest.FixtureRequest, start_server: Callable[[str], Server]
 
 @pytest.fixture(autouse=True)
 def the_end_of_a_wait_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "ANSWER_WITHIN", PATIENCE)
+    monkeypatch.setattr(blocking, "LATE", PATIENCE)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import redis
 
@@ -14,6 +15,7 @@ from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.servers import running
 from tests.system.crowds import Reader, Watcher, connect, hang_up
+from tests.waiting import wait_until
 
 NAMESPACE = "crowd"
 FEW = 20  # connections to the store, those of the test among them
@@ -91,3 +93,24 @@ async def test_10000_reads_at_once_beside_2000_watchers(tmp_path: Path) -> None:
             assert [(status, body["task_id"]) for status, body in reader.answers] == [(200, i) for i in some]
         assert 0 < census.most < FEW
         hang_up([*watchers, *readers])
+
+
+async def test_a_server_without_a_free_file_answers_503_and_logs_it_once_in_a_while(tmp_path: Path) -> None:
+    with crowded(tmp_path, files=1024) as (gateway, client):
+        (task_id,) = await submitted(gateway, 1)
+        path = f"/api/v1/tasks/{task_id}"
+        async with httpx.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as api:
+            assert (await api.get(path)).status_code == 200  # on the connection that the rest is asked on
+            pid = gateway.process.pid
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 1024))  # those it has it keeps; none is added
+            client.client_kill_filter(_type="normal", skipme=True)
+            answers = [await api.get(path) for _ in range(5)]
+            assert [answer.status_code for answer in answers] == [503] * 5
+            assert "Too many open files" in answers[0].json()["detail"]
+            assert gateway.said().count("out_of_files") == 1
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (1024, 1024))
+            await wait_until(lambda: is_good(api, path))
+
+
+async def is_good(api: httpx.AsyncClient, path: str) -> bool:
+    return (await api.get(path)).status_code == 200

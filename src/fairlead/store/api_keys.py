@@ -184,7 +184,7 @@ class ApiKeys:
     def listener(self, changed: Callable[[], None]) -> Listener:
         """Calls `changed` when a key was made or changed, or that may have been missed."""
         connection = self._store.connection
-        return Listener(connection, connection.keys.key_channel, lambda _: changed(), changed)
+        return Listener(connection.subscriber, connection.keys.key_channel, lambda _: changed(), changed)
 
 
 def id_of(key_text: str) -> str:

@@ -17,9 +17,11 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from fairlead.clock import monotonic, patient
 from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
 from fairlead.log.events import EventLog
+from fairlead.store.blocking import BlockingPops
 from fairlead.store.keys import Keys
+from fairlead.store.listening import Subscriber
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
-from fairlead.store.wire import Command, Line
+from fairlead.store.wire import Command, Line, Wire
 
 log = EventLog("fairlead.store")
 
@@ -74,6 +76,8 @@ class Connection:
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
         self.line = Line(client)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
+        self.subscriber = Subscriber(lambda pushed: Wire.connect(self.client, pushed))
+        self.pops = BlockingPops(lambda: Wire.connect(self.client), self._unblock)
         self.pages = asyncio.Semaphore(PAGES_AT_ONCE)
         self.keys = keys
         self._meta = keys.meta
@@ -199,7 +203,16 @@ class Connection:
             await self.line.reconnect()
         return translated(problem)
 
+    async def _unblock(self, client_id: int) -> bool | None:
+        """Ends the blocking command of a connection; False: it has none. None: not allowed to this user."""
+        try:
+            (ended,) = await self.guard(self.line.call(("CLIENT", "UNBLOCK", client_id)))
+        except FairleadError:  # the command ends by itself, soon
+            return True
+        return None if isinstance(ended, RedisError) else bool(ended)
+
     async def close(self) -> None:
+        self.pops.close()
         await self.line.close()
 
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:

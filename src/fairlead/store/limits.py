@@ -13,7 +13,7 @@ from fairlead.checks import check_ms, check_name, check_seconds, check_short, ch
 from fairlead.clock import monotonic
 from fairlead.settings import Rate, Settings, Slots
 from fairlead.store.calls import Calls
-from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack
+from fairlead.store.connection import Answer, Connection, pack
 from fairlead.store.reports import Grant, expect_ok
 from fairlead.store.specs import account_of, weight_of
 from fairlead.task import priority_named
@@ -163,14 +163,11 @@ class Limits:
                 raise errors.LimitFull()
             look = answer["ask_in"] / 1000 if "ask_in" in answer else NET_SECONDS
             pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
-            await self._calls.next("granted", wish[3], pause, ANSWER_WITHIN)
+            await self._calls.next("granted", wish[3], pause)
 
     async def _withdraw(self, name: str, lease_id: str) -> None:
         with contextlib.suppress(errors.FairleadError):
             await self.release_known(name, lease_id)
-
-    def close(self) -> None:
-        self._calls.close()
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""

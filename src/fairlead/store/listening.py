@@ -1,80 +1,118 @@
-"""A subscription to one channel that comes back by itself, and tells when it was away."""
+"""The one subscription of a process: it comes back by itself, and listeners learn when it was away."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from redis.exceptions import RedisError
 
-from fairlead.store.connection import ANSWER_WITHIN, Connection
+from fairlead.store.wire import Pushed, Wire
 
 PAUSE = 0.25  # seconds between two attempts to subscribe
-PING_EVERY = 5.0  # seconds; a line that was cut without a word is found out by it
-QUIET = PING_EVERY + ANSWER_WITHIN
+PING_EVERY = 5.0  # seconds; a connection that was cut without a word is found out by it
+QUIET = PING_EVERY + 2.0
 
 
 class Listener:
-    """Calls `heard` with each message, and `turned` when the subscription begins, again too, or is lost."""
+    """Calls `heard` with each message of a channel, and `turned` when the subscription begins or is lost.
+
+    It begins again after each loss: whatever was published in between is missing.
+    """
 
     def __init__(
         self,
-        connection: Connection,
+        subscriber: "Subscriber",
         channel: str,
         heard: Callable[[bytes], None],
         turned: Callable[[], None],
     ) -> None:
         self.subscribed = False
-        self._connection = connection
-        self._channel = channel
-        self._heard = heard
+        self.channel = channel
+        self.heard = heard
         self._turned = turned
-        self._listening: asyncio.Task[None] | None = None
+        self._subscriber = subscriber
 
     def start(self) -> None:
-        if self._listening is None:
-            self._listening = asyncio.create_task(self._listen())
+        self._subscriber.add(self)
 
     async def stop(self) -> None:
-        # taken before the wait: whoever comes during it starts a subscription of its own
-        listening, self._listening, self.subscribed = self._listening, None, False
-        # again until it has ended: the client library may swallow a cancellation that meets an answer
-        while listening and not listening.done():
-            listening.cancel()
-            await asyncio.wait([listening], timeout=0.1)
+        self.subscribed = False
+        await self._subscriber.remove(self)
 
-    async def _listen(self) -> None:
-        while True:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                async with self._connection.client.pubsub() as line:
-                    async with asyncio.timeout(ANSWER_WITHIN):
-                        await line.subscribe(self._channel)
-                    await self._hear(line)
-            self._turn(False)
-            await asyncio.sleep(PAUSE)
-
-    async def _hear(self, line: Any) -> None:
-        pinging = asyncio.create_task(_ping(line))
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(QUIET) as silence:
-                while True:
-                    message = await line.parse_response()
-                    silence.reschedule(loop.time() + QUIET)
-                    if message[0] == b"subscribe":  # at first, and again whenever the client reconnected
-                        self._turn(True)
-                    elif message[0] == b"message":
-                        self._heard(message[2])
-        finally:
-            pinging.cancel()
-
-    def _turn(self, subscribed: bool) -> None:
+    def turn(self, subscribed: bool) -> None:
         self.subscribed = subscribed
         self._turned()
 
 
-async def _ping(line: Any) -> None:
-    with contextlib.suppress(RedisError, OSError):  # who hears nothing for long gives the line up
+class Subscriber:
+    """One connection for all channels that are listened to; there is none while nobody listens."""
+
+    def __init__(self, connect: Callable[[Pushed], Awaitable[Wire]]) -> None:
+        self._connect = connect
+        self._listeners: dict[str, list[Listener]] = {}  # by channel
+        self._wire: Wire | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def add(self, listener: Listener) -> None:
+        listeners = self._listeners.setdefault(listener.channel, [])
+        if listener in listeners:
+            return
+        listeners.append(listener)
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        elif self._wire:  # confirmed to those who listen already, too: they take it for a gap, and look
+            self._wire.send("SUBSCRIBE", listener.channel)
+
+    async def remove(self, listener: Listener) -> None:
+        listeners = self._listeners.get(listener.channel, [])
+        if listener not in listeners:
+            return
+        listeners.remove(listener)
+        if listeners:
+            return
+        del self._listeners[listener.channel]
+        if self._wire and self._listeners:
+            self._wire.send("UNSUBSCRIBE", listener.channel)
+        elif not self._listeners:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        # taken before the wait: whoever comes during it starts a subscription of its own
+        running, self._running = self._running, None
+        if running:
+            running.cancel()
+            await asyncio.wait([running])
+
+    async def _run(self) -> None:
         while True:
-            await asyncio.sleep(PING_EVERY)
-            await line.ping()
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                wire = await self._connect(self._pushed)
+                try:
+                    self._wire = wire
+                    wire.send("SUBSCRIBE", *self._listeners)
+                    await _until_silent(wire)
+                finally:
+                    self._wire = None
+                    wire.abort()
+            for listener in [one for listeners in self._listeners.values() for one in listeners]:
+                listener.turn(False)
+            await asyncio.sleep(PAUSE)
+
+    def _pushed(self, message: list[Any]) -> None:
+        kind, channel, content = message
+        for listener in tuple(self._listeners.get(channel.decode(), ())):  # none: the last has just stopped
+            if kind == b"message":
+                listener.heard(content)
+            elif kind == b"subscribe":
+                listener.turn(True)
+
+
+async def _until_silent(wire: Wire) -> None:
+    """Until it is closed, or a ping is not answered."""
+    while not wire.closed.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PING_EVERY):
+                await wire.closed.wait()
+        async with asyncio.timeout(QUIET - PING_EVERY):
+            await wire.call(("PING",))

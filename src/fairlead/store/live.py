@@ -85,7 +85,7 @@ class Live:
 
     def __init__(self, connection: Connection) -> None:
         self._watchers: dict[str | None, set[Watcher]] = {}  # by task or job; None: of all tasks
-        self._listener = Listener(connection, connection.keys.channel, self._deliver, self._turned)
+        self._listener = Listener(connection.subscriber, connection.keys.channel, self._deliver, self._turned)
 
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str | None = None) -> AsyncIterator[AsyncIterator[Event | None]]:

@@ -127,8 +127,6 @@ class Store:
 
     async def close(self) -> None:
         await self.live.close()
-        self.workers.close()
-        self.limits.close()
         await self.connection.close()
 
     async def declare(

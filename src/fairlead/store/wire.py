@@ -1,14 +1,14 @@
 """One connection for many calls at once: they are sent as they come, and answered in that order.
 
 A pool would lend a whole connection to each call; here a call is a few bytes and a place in the line. One
-that is cancelled keeps its place, so its answer can never be taken for another's. The client library makes
-the connection (addresses, passwords, TLS); only the talking is done here.
+that is cancelled keeps its place, so its answer can never be taken for another's.
 """
 
 import asyncio
+import errno
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -17,18 +17,31 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
 from fairlead.clock import monotonic, patient
+from fairlead.log.events import EventLog
+from fairlead.log.limited import LimitedLog
+from fairlead.store.address import Address
 
 Command = Sequence[str | int | float | bytes]
+Pushed = Callable[[list[Any]], None]
 
 RECONNECT_SECONDS = 1.0
 UNKNOWN_FUNCTION = "ERR Function not found"
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=) or serve fewer clients per process"
 ERRORS = {"NOSCRIPT": NoScriptError, "OOM": OutOfMemoryError}
+
+log = LimitedLog(EventLog("fairlead.store"))
 
 
 class Wire(asyncio.Protocol):
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer  # held, because it closes the connection when nobody holds it
-        self._transport = cast(asyncio.Transport, writer.transport)
+    """One connection. `pushed` is called with each message that is no answer: those of subscriptions."""
+
+    client_id: int  # what the server calls this connection
+    _transport: asyncio.Transport
+
+    def __init__(self, pushed: Pushed | None = None) -> None:
+        self.closed = asyncio.Event()
+        self._pushed = pushed
         self._reader = hiredis.Reader(replyError=_error)
         self._waiting: deque[asyncio.Future[Any]] = deque()
         self._calls = 0  # whose callers still wait
@@ -37,14 +50,29 @@ class Wire(asyncio.Protocol):
         self._lost: Exception | None = None
 
     @classmethod
-    async def connect(cls, client: Redis) -> "Wire":
-        pool: Any = client.connection_pool
-        connection = pool.make_connection()
-        await connection.connect()
-        wire = cls(connection._writer)
-        wire._transport.set_protocol(wire)
-        connection._reader = connection._writer = None  # it is ours now: the library must not close it
+    async def connect(cls, client: Redis, pushed: Pushed | None = None) -> "Wire":
+        address = Address.of(client)
+        async with asyncio.timeout(address.connect_within):
+            try:
+                wire = await address.open(lambda: cls(pushed))
+            except OSError as problem:
+                if problem.errno in OUT_OF_FILES:
+                    log.error("out_of_files", needed_for="a connection to the store", next_step=MORE_FILES)
+                raise
+            try:
+                answers = await wire.call(*address.greeting())
+            except BaseException:
+                wire.abort()
+                raise
+        refused = next((answer for answer in answers if isinstance(answer, RedisError)), None)
+        if refused:  # a wrong password, say: whoever calls learns why there is no connection
+            wire.abort()
+            raise RedisConnectionError(str(refused))
+        wire.client_id = answers[0][b"id"]
         return wire
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
 
     @property
     def is_open(self) -> bool:
@@ -83,6 +111,11 @@ class Wire(asyncio.Protocol):
             self._close_if_unused()
         return [future.result() for future in futures]
 
+    def send(self, *command: str) -> None:
+        """A command that is answered by a push, if at all."""
+        if self.is_open:
+            self._transport.write(_packed(command))
+
     def retire(self) -> None:
         """Takes no more calls, and closes when the last of those under way has ended."""
         self._retired = True
@@ -102,6 +135,10 @@ class Wire(asyncio.Protocol):
         self._reader.feed(data)
         try:
             while (reply := self._reader.gets()) is not False:
+                if isinstance(reply, hiredis.PushNotification):
+                    if self._pushed:
+                        self._pushed(reply)
+                    continue
                 future = self._waiting.popleft()
                 if not future.done():  # its caller may have gone
                     future.set_result(reply)
@@ -110,6 +147,7 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = self._lost or ConnectionError(f"the connection was lost ({exc or 'closed'})")
+        self.closed.set()
         waiting, self._waiting = self._waiting, deque()
         for future in waiting:
             if not future.done():
@@ -173,33 +211,6 @@ class Line:
         for wire in self._retired:
             wire.abort()
         await self.client.aclose()
-
-
-class Waits:
-    """For commands that block: each has a wire of its own as long as it waits, which then serves the next."""
-
-    def __init__(self) -> None:
-        self._idle: list[Wire] = []
-
-    async def call(self, client: Redis, command: Command) -> Any:
-        while self._idle and not self._idle[-1].is_open:
-            self._idle.pop()
-        wire = self._idle.pop() if self._idle else await Wire.connect(client)
-        try:
-            (answer,) = await wire.call(command)
-        except BaseException:  # cancelled, say: its answer may still come, and is not for the next
-            wire.abort()
-            raise
-        if isinstance(answer, RedisError):
-            wire.abort()  # the server may not be the primary any more
-        else:
-            self._idle.append(wire)
-        return answer
-
-    def close(self) -> None:
-        for wire in self._idle:
-            wire.abort()
-        self._idle.clear()
 
 
 def _packed(command: Command) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
 from fairlead.store.calls import Calls
-from fairlead.store.connection import ANSWER_WITHIN, Answer, Connection, pack, text
+from fairlead.store.connection import Answer, Connection, pack, text
 from fairlead.store.limits import Runs
 from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
 
@@ -120,13 +120,10 @@ class Workers:
 
         A hint: claim in any case. Who said so with its last claim may be handed a task instead.
         """
-        word = await self._calls.next("wake", worker, seconds, ANSWER_WITHIN)
+        word = await self._calls.next("wake", worker, seconds)
         if word is None:
             return None
         return handed_by(word.removeprefix(TAKE)) if word.startswith(TAKE) else text(word)
-
-    def close(self) -> None:
-        self._calls.close()
 
 
 def _parts(grants: Sequence[Grant]) -> Iterator[list[dict[str, Any]]]:

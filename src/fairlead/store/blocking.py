@@ -1,0 +1,186 @@
+"""Blocking pops of many callers over a few connections: each connection waits for several lists at once.
+
+While there are few callers each has a connection of its own, as a blocking command needs one. When there are
+more of them than connections, a caller joins others: the command under way is ended by the server
+(`CLIENT UNBLOCK`) and sent again with all lists.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from fairlead.clock import monotonic, patient
+from fairlead.store.wire import Wire
+
+MOST_CONNECTIONS = 12
+IDLE_SECONDS = 10.0  # that a connection is kept for the next caller
+LEAST_SECONDS = 0.01  # 0 would be for ever
+LATE = 2.0  # seconds after the end of a wait at which the server must have said so
+RETRY_SECONDS = 0.005  # between two attempts to end a command that the server may not have received yet
+
+
+@dataclass(eq=False, slots=True)
+class Waiter:
+    key: str
+    ends: float  # by the monotonic clock
+    word: "asyncio.Future[bytes | None]"
+
+
+class BlockingPops:
+    """`unblock` ends what the connection with this id waits for.
+
+    False: it waits for nothing (yet). None: that is not allowed here, so the connection is closed instead.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Wire]], unblock: Callable[[int], Awaitable[bool | None]]
+    ) -> None:
+        self.connect = connect
+        self.unblock = unblock
+        self._poppers: list[Popper] = []
+
+    async def next(self, key: str, seconds: float) -> bytes | None:
+        """The next word of the list; None when there is none within `seconds`."""
+        word: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        waiter = Waiter(key, monotonic() + max(LEAST_SECONDS, seconds), word)
+        popper = self._choose()
+        popper.add(waiter)
+        try:
+            return await word
+        finally:
+            popper.discard(waiter)
+
+    def _choose(self) -> "Popper":
+        """An idle one, a new one, or the one that waits for the fewest lists."""
+        self._poppers = [popper for popper in self._poppers if popper.is_open]
+        least = min(self._poppers, key=lambda popper: len(popper.waiters), default=None)
+        if least and (not least.waiters or len(self._poppers) >= MOST_CONNECTIONS):
+            return least
+        popper = Popper(self)
+        self._poppers.append(popper)
+        return popper
+
+    def close(self) -> None:
+        for popper in self._poppers:
+            popper.close()
+
+
+class Popper:
+    """One connection, and those who wait on it, by the list they wait for."""
+
+    def __init__(self, pops: BlockingPops) -> None:
+        self.waiters: dict[str, deque[Waiter]] = {}
+        self.is_open = True
+        self._pops = pops
+        self._wire: Wire | None = None
+        self._asked: list[str] | None = None  # the lists of the command that is under way
+        self._outdated: list[str] | None = None  # those of the command that is being ended
+        self._cut = False  # we closed the connection to end the command
+        self._wanted = asyncio.Event()
+        self._unblocking: set[asyncio.Task[None]] = set()  # held until they are done
+        self._running = asyncio.create_task(self._run())
+
+    def add(self, waiter: Waiter) -> None:
+        self.waiters.setdefault(waiter.key, deque()).append(waiter)
+        self._wanted.set()
+        self._ask_again()  # also when the list is waited for already: this wait may end earlier
+
+    def discard(self, waiter: Waiter) -> None:
+        line = self.waiters.get(waiter.key)
+        if line is None or waiter not in line:
+            return
+        line.remove(waiter)
+        if not line:
+            del self.waiters[waiter.key]
+            self._ask_again()  # what comes for it now is to stay in the list
+
+    def close(self) -> None:
+        self._running.cancel()
+
+    async def _run(self) -> None:
+        problem: Exception = ConnectionError("the connection was closed")
+        try:
+            while await self._is_wanted():
+                if self._wire is None or not self._wire.is_open:
+                    self._wire = await self._pops.connect()
+                await self._pop(self._wire)
+        except (RedisError, OSError, TimeoutError) as failure:
+            problem = failure
+        finally:
+            self.is_open = False
+            if self._wire:
+                self._wire.abort()
+            for waiter in [one for line in self.waiters.values() for one in line]:
+                if not waiter.word.done():
+                    waiter.word.set_exception(problem)
+
+    async def _is_wanted(self) -> bool:
+        """Waits for somebody as long as the connection is worth keeping."""
+        if not self.waiters:
+            self._wanted.clear()
+            try:
+                async with asyncio.timeout(IDLE_SECONDS):
+                    await self._wanted.wait()
+            except TimeoutError:
+                return bool(self.waiters)  # who came in this very moment is not left alone
+        return True
+
+    async def _pop(self, wire: Wire) -> None:
+        lists = list(self.waiters)
+        ends = min(waiter.ends for line in self.waiters.values() for waiter in line)
+        seconds = max(LEAST_SECONDS, ends - monotonic())
+        self._asked = lists
+        try:
+            with patient(seconds + LATE):
+                (answer,) = await wire.call(("BLPOP", *lists, seconds))
+        except RedisConnectionError:
+            if not self._cut:
+                raise
+            self._wire, self._cut, answer = None, False, None
+        finally:
+            self._asked = None
+        if isinstance(answer, RedisError):  # it may not be the primary any more
+            raise answer
+        if answer:
+            self._deliver(answer[0].decode(), answer[1])
+        now = monotonic()
+        for waiter in [one for line in self.waiters.values() for one in line if one.ends <= now]:
+            self._answer(waiter, None)
+
+    def _deliver(self, key: str, word: bytes) -> None:
+        """To whoever has waited longest. If nobody is left it is lost, as with a lost connection."""
+        for waiter in tuple(self.waiters.get(key, ())):
+            if not waiter.word.done():
+                self._answer(waiter, word)
+                return
+
+    def _answer(self, waiter: Waiter, word: bytes | None) -> None:
+        if not waiter.word.done():
+            waiter.word.set_result(word)
+        line = self.waiters[waiter.key]
+        line.remove(waiter)
+        if not line:
+            del self.waiters[waiter.key]
+
+    def _ask_again(self) -> None:
+        if self._asked is not None and self._asked is not self._outdated:
+            self._outdated = self._asked
+            unblocking = asyncio.create_task(self._unblock(self._asked))
+            self._unblocking.add(unblocking)
+            unblocking.add_done_callback(self._unblocking.discard)
+
+    async def _unblock(self, asked: list[str]) -> None:
+        """The server hears of it on another connection: maybe before the command that it is about."""
+        while self._wire and self._asked is asked:
+            ended = await self._pops.unblock(self._wire.client_id)
+            if ended:
+                return
+            if ended is None and self._asked is asked:
+                self._cut = True
+                self._wire.abort()
+                return
+            await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,152 @@
+"""Every kind of URL leads to the server: host or socket, password, database, TLS; and refusals say why."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from fairlead import errors
+from fairlead.store.key_ring import KeyRing
+from fairlead.store.store import Store
+from tests.conftest import Clock
+from tests.servers import binary, free_port, running
+from tests.store.looking import new, raw
+from tests.waiting import wait_until
+
+
+async def works(url: str) -> None:
+    """Acts, reads, waits and subscriptions, each on the connection it is made for."""
+    async with asyncio.timeout(20), Store.connect(url, "there") as store:
+        task = new()
+        async with store.live.watch(task.task_id) as events:
+            assert await anext(events) is None
+            await store.submit_one(task)
+            event = await anext(events)
+        assert event and event.act == "submit"
+        assert (await store.get(task.task_id)).task_id == task.task_id
+        assert await store.workers.wait("w", 0.01) is None
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """Of a server that asks for a password, and knows a user."""
+    port = free_port()
+    with running("valkey", "--port", str(port), "--bind", "127.0.0.1") as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.acl_setuser("ann", enabled=True, passwords=["+p@ss/wo:rd"], commands=["+@all"], keys=["*"])
+            client.execute_command("ACL", "SETUSER", "ann", "allchannels")
+            client.config_set("requirepass", "secret")
+        yield port
+
+
+@pytest.mark.parametrize("who", [":secret", "default:secret", "ann:p%40ss%2Fwo%3Ard"])
+async def test_a_server_that_asks_for_a_password_is_greeted_with_it(port: int, who: str) -> None:
+    await works(f"redis://{who}@127.0.0.1:{port}")
+
+
+async def test_the_database_of_the_url_is_the_one_that_is_used(port: int) -> None:
+    url = f"redis://:secret@127.0.0.1:{port}"
+    await works(f"{url}/3")
+    with redis.Redis.from_url(url, db=3) as third, redis.Redis.from_url(url, db=4) as fourth:
+        assert third.dbsize() and not fourth.dbsize()
+
+
+@pytest.mark.parametrize("who", ["", ":wrong-one@", "ann:wrong-one@", "nobody:wrong-one@"])
+async def test_a_server_that_refuses_says_why_and_no_password_is_shown(port: int, who: str) -> None:
+    store = Store.connect(f"redis://{who}127.0.0.1:{port}")
+    with pytest.raises(errors.StoreUnavailable, match=r"WRONGPASS|NOAUTH") as refused:
+        await store.stats()
+    assert "wrong-one" not in str(refused.value)
+    await store.close()
+
+
+async def test_a_database_that_does_not_exist_is_refused(port: int) -> None:
+    store = Store.connect(f"redis://:secret@127.0.0.1:{port}/999")
+    with pytest.raises(errors.StoreUnavailable, match="DB index is out of range"):
+        await store.stats()
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    request = (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    )
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(["openssl", *request.split(), *files], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tls_port(certificate: Path) -> Iterator[int]:
+    if not binary("redis"):
+        pytest.skip("no server that speaks TLS on this machine")
+    port, cert, key = free_port(), str(certificate / "cert.pem"), str(certificate / "key.pem")
+    files = ("--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+    with running("redis", "--tls-port", str(port), "--bind", "127.0.0.1", *files):
+        yield port
+
+
+async def test_a_server_behind_tls_is_known_by_its_certificate(tls_port: int, certificate: Path) -> None:
+    ours = "&".join(
+        f"ssl_{name}={certificate / file}"
+        for name, file in (("ca_certs", "cert.pem"), ("certfile", "cert.pem"), ("keyfile", "key.pem"))
+    )
+    await works(f"rediss://localhost:{tls_port}?{ours}")
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_none_is_asked_for(
+    tls_port: int, certificate: Path
+) -> None:
+    own = f"ssl_certfile={certificate / 'cert.pem'}&ssl_keyfile={certificate / 'key.pem'}"
+    store = Store.connect(f"rediss://localhost:{tls_port}?{own}")
+    with pytest.raises(errors.StoreUnavailable, match=r"(?i)certificate verify failed"):
+        await store.stats()
+    await store.close()
+    await works(f"rediss://localhost:{tls_port}?{own}&ssl_cert_reqs=none")
+    ca = f"ssl_ca_certs={certificate / 'cert.pem'}"
+    store = Store.connect(f"rediss://127.0.0.1:{tls_port}?{own}&{ca}")
+    with pytest.raises(errors.StoreUnavailable, match=r"(?i)certificate verify failed"):
+        await store.stats()  # it is vouched for under another name
+    await store.close()
+
+
+async def test_events_and_changes_of_keys_come_over_one_connection(store: Store, clock: Clock) -> None:
+    before = await subscriptions(store)
+    async with KeyRing(store.api_keys), store.live.watch() as one, store.live.watch("other") as other:
+        assert await anext(one) is None
+        assert await anext(other) is None
+        assert await subscriptions(store) == before + 1
+    await wait_until(lambda: none_left(store, before))
+
+
+async def subscriptions(store: Store) -> int:
+    return len(await raw(store).client_list(_type="pubsub"))
+
+
+async def none_left(store: Store, before: int) -> bool:
+    return await subscriptions(store) == before
+
+
+async def test_a_channel_is_left_when_its_last_listener_has_gone(store: Store) -> None:
+    channels = store.connection.keys.channel, store.connection.keys.key_channel
+
+    async def heard() -> list[int]:
+        return [count for _, count in await raw(store).pubsub_numsub(*channels)]
+
+    async with KeyRing(store.api_keys):
+        async with store.live.watch() as events:
+            assert await anext(events) is None
+            assert await heard() == [1, 1]
+
+        async def is_left() -> bool:
+            return await heard() == [0, 1]
+
+        await wait_until(is_left)
+        async with store.live.watch() as events:
+            assert await anext(events) is None
+            assert await heard() == [1, 1]
