@@ -1,6 +1,6 @@
 """The way in, as the front, the command line and workers use it: the store itself, or a gateway over HTTP."""
 
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -64,6 +64,8 @@ class WorkersDoor(Protocol):
     ) -> None: ...
 
     async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat: ...
+
+    async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]: ...
 
     async def wait(self, worker: str, seconds: float) -> str | Handed | None: ...
 

@@ -271,6 +271,21 @@ async def test_a_heartbeat_tells_what_to_stop(api: httpx.AsyncClient) -> None:
     assert (await worker.heartbeat())["cancel"] == []
 
 
+async def test_what_a_worker_that_hangs_has_not_begun_is_queued_again(api: httpx.AsyncClient) -> None:
+    worker = await HttpWorker.register(api)
+    for _ in range(2):
+        await submit(api)
+    first, second = await worker.poll(2)
+    for _ in range(2):  # the answer may be lost
+        answer = good(await worker.post("stall", request_id="s1", begun=[first["fence"]]))
+        assert answer["released"] == [{"task_id": second["task_id"], "fence": second["fence"]}]
+    refused(await worker.complete(second), 409, "fenced")
+    other = await HttpWorker.register(api)
+    again = await other.poll_one()
+    assert (again["task_id"], again["attempt"]) == (second["task_id"], 1)
+    good(await worker.complete(first))
+
+
 async def test_a_heartbeat_brings_progress_and_output(api: httpx.AsyncClient, store: Store) -> None:
     worker = await HttpWorker.register(api)
     await submit(api)

@@ -57,6 +57,36 @@ async def pid() -> int:
 
 
 @fl.task
+async def notes(path: str) -> None:
+    """Leaves a line for each time that it runs."""
+    with Path(path).open("a") as file:
+        file.write("1\n")
+
+
+@fl.task
+async def opens(path: str) -> bool:
+    """Makes the file for which others wait."""
+    Path(path).touch()
+    return True
+
+
+@fl.task
+async def blocks_until(began: str, path: str, hold: str = "") -> int:
+    """Holds the event loop of its worker until the file is there, but for no longer than half a minute.
+
+    With `hold` it waits politely until that file is there, and only then takes the loop.
+    """
+    while hold and not Path(hold).exists():
+        await asyncio.sleep(0.01)
+    Path(began).touch()
+    for _ in range(1500):
+        if Path(path).exists():
+            return os.getpid()
+        time.sleep(0.02)
+    raise TimeoutError(path)
+
+
+@fl.task
 async def blocks(path: str, deaf: bool = False) -> None:
     """Holds the event loop of its worker, and may take its signals too."""
     if deaf:

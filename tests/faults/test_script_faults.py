@@ -268,6 +268,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "pause type": lambda s: s.store.pause_type("draw"),
     "register": lambda s: s.store.workers.register("idle", capacity=3),
     "heartbeat": lambda s: s.store.workers.heartbeat("w"),
+    "stall": lambda s: s.store.workers.stall("w", "1", [by_type(s, "draw").fence]),
     "drain": lambda s: s.store.workers.drain("idle"),
     "configure": lambda s: s.store.open(),
     "recorded": recorded,

@@ -369,6 +369,20 @@ class Machine(RuleBasedStateMachine):
                 self.store.release(worker, Grant(chosen, fence)),
             )
 
+    @rule(worker=st.sampled_from(WORKERS), kept=st.sets(st.integers(0, 3)))
+    def stall(self, worker: str, kept: set[int]) -> None:
+        """Of what it holds it has begun these, by their number."""
+        known = worker in self.twin.workers
+        held = self.twin.running_on(self.twin.workers[worker]) if known else []
+        begun = {task.lease_fence for n, task in enumerate(held) if n in kept}
+        expected, found = self.both(
+            lambda: self.twin.stall(worker, begun, self.now),
+            self.store.workers.stall(worker, f"s{next(names)}", begun),
+        )
+        if not isinstance(expected, type):
+            assert {(grant.id, grant.fence) for grant in found} == expected
+            Machine.seen["given back"] += len(expected)
+
     @rule(number=st.integers(0, 99), stale=stale)
     def renew(self, number: int, stale: bool) -> None:
         if (chosen := self.some(number, State.EXECUTING)) is not None:

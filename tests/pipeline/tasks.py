@@ -7,6 +7,7 @@ from fairlead.clock import monotonic
 from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.task import Task
+from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report
 from fairlead.worker.runner import Runner
@@ -45,7 +46,8 @@ def success(data: Any) -> dict[str, Any]:
 async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     """How a run of it ends, as a worker would tell the store."""
     ended: list[Report] = []
-    runner = Runner(handlers, lambda *_: None, lambda _, report: ended.append(report), lambda: None)
+    gate = Gate(Begun.in_memory())
+    runner = Runner(handlers, gate, lambda *_: None, lambda _, report: ended.append(report), lambda: None)
     try:
         runner.start(task, monotonic(), monotonic() + 60)
         await wait_until(lambda: ended)

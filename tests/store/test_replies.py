@@ -24,6 +24,7 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "renew": (pack([{"id": "bare", "limit": "disk"}]), LEASE, NOW),
     "show_keys": ("", 0, NOW),
     "show_limits": ("gpu", "", "", 0, NOW),
+    "stall": ("w", "1", pack([]), 0, NOW),
     "stats": (NOW,),
     "submit": (pack([task("new", limits="gpu=1"), task("done", parameters="[]")]), NOW),
 }

@@ -72,6 +72,15 @@ class WaitAnswer(Answer):
     called: str | None
 
 
+class ReleasedTask(Answer):
+    task_id: str
+    fence: int
+
+
+class StallAnswer(Answer):
+    released: list[ReleasedTask]
+
+
 class ExpireAnswer(Answer):
     expired: int
 

@@ -121,6 +121,11 @@ class ExtendBody(Body, frozen=True):
     fence: Fence | None = None
 
 
+class StallBody(Body, frozen=True, kw_only=True):
+    request_id: Name  # the same again when the answer was lost: the same answer
+    begun: Annotated[list[Fence], Meta(max_length=200_000)] = []  # what it runs or has not reported yet
+
+
 class WaitBody(Body, frozen=True):
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
 

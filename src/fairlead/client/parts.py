@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import uuid_utils
 
@@ -15,7 +15,7 @@ from fairlead.errors import FairleadError, LimitFull
 from fairlead.readings import read_beat, read_lease, read_limit, read_submitted
 from fairlead.settings import Rate, Slots
 from fairlead.store.limits import Lease, Limit, check_wish
-from fairlead.store.reports import Submitted
+from fairlead.store.reports import Grant, Submitted
 from fairlead.store.workers import Beat
 from fairlead.task import NewTask
 from fairlead.views import View, read_time, time_view
@@ -144,6 +144,16 @@ class Workers:
         body = {"status": "draining" if draining else "active"}
         within = min(BEAT_WITHIN, max(1.0, lease_ms / 3000))
         return read_beat(await self._caller.post(_worker(worker, "heartbeat"), body, within=within))
+
+    async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
+        """The worker lives but does not answer: until it polls again it is given nothing.
+
+        What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
+        request again, because its answer was lost, is answered like the first.
+        """
+        body = {"request_id": request, "begun": list(begun)}
+        answer = await self._caller.post(_worker(worker, "stall"), body, repeat=True)
+        return [Grant(row["task_id"], row["fence"]) for row in answer["released"]]
 
     async def wait(self, worker: str, seconds: float) -> str | None:
         """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.

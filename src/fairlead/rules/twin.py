@@ -6,6 +6,7 @@ An act that raises has changed nothing, but for one: a report on a cancelled tas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from fairlead.errors import (
@@ -202,6 +203,17 @@ class Twin(Board):
             task.reported = fence
             self.queue(task)
         return task.state
+
+    def stall(self, worker_id: str, begun: set[int], now: int) -> set[tuple[str, int]]:
+        """The worker does not answer: what it has not begun is released; the tasks and their fences."""
+        if worker_id not in self.workers:
+            raise UnknownWorker
+        held = {(task.id, task.lease_fence) for task in self.running_on(self.workers[worker_id])}
+        given_back = {(task_id, fence) for task_id, fence in held if fence not in begun}
+        for task_id, fence in given_back:
+            with suppress(Fenced):  # it was cancelled: only its units become free
+                self.release(task_id, fence, now, worker_id)
+        return given_back
 
     def cancel(self, task_id: str, now: int) -> State:
         task = self._known(task_id)

@@ -1,6 +1,6 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,19 @@ class Workers:
         while (cursor := answers[-1]["cursor"]) != "0":
             answers.append(await self._store.run("heartbeat", worker, status, holders, cursor, lease_ms))
         return answers
+
+    async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
+        """The worker lives but does not answer: until it claims again it is given nothing.
+
+        What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
+        request again, because its answer was lost, is answered like the first.
+        """
+        check_name("request", request)
+        packed, cursor = pack([str(fence) for fence in begun]), "0"
+        while True:
+            answer = await self._store.run("stall", worker, request, packed, cursor)
+            if (cursor := answer["cursor"]) == "0":
+                return [Grant(row["id"], row["fence"]) for row in answer["rows"]]
 
     async def drain(self, worker: str) -> None:
         """It is given nothing more."""

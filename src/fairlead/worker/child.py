@@ -1,4 +1,4 @@
-"""One worker process under a supervisor: `python -m fairlead.worker.child FD PARENT`."""
+"""One worker process under a supervisor: `python -m fairlead.worker.child FD PARENT REGISTER`."""
 
 import asyncio
 import os
@@ -19,6 +19,7 @@ from fairlead.pipeline.services import services_of
 from fairlead.place import Place
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
+from fairlead.worker.begun import Begun
 from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app
 from fairlead.worker.services import calls_at_once, service_handlers
@@ -28,7 +29,7 @@ from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STUCK, Plan, Worker
 log = EventLog("fairlead.worker")
 
 
-async def work(end: socket.socket) -> int:
+async def work(end: socket.socket, begun: Begun) -> int:
     link = await Link.over(end)
     plan = msgspec.convert(await link.receive(), Plan)
     app = load_app(plan.target) if plan.target else Fairlead()
@@ -38,35 +39,37 @@ async def work(end: socket.socket) -> int:
     message = await link.receive()
     if message is None or "drain" in message:  # the supervisor has gone, or is stopping
         return DRAINED
-    async with app, _equipped(app, settings, plan) as worker:
+    async with app, _equipped(app, settings, plan, begun) as worker:
         await worker.run(link)
     await link.close()
     return STUCK if worker.stuck else DRAINED
 
 
 @asynccontextmanager
-async def _equipped(app: Fairlead, settings: Settings, plan: Plan) -> AsyncIterator[Worker]:
+async def _equipped(app: Fairlead, settings: Settings, plan: Plan, begun: Begun) -> AsyncIterator[Worker]:
     if plan.target:
-        yield Worker(app.door, app.handlers, app.crons, plan.options, supervised=True)
+        yield Worker(app.door, app.handlers, app.crons, plan.options, begun=begun, supervised=True)
         return
     services, options = services_of(settings), plan.options
     capacity = calls_at_once(services) if options.capacity is None else options.capacity
     room = replace(options, capacity=capacity, reserve=options.reserve or 0)
     async with service_handlers(services) as handlers:
-        yield Worker(app.door, handlers, options=room, supervised=True)
+        yield Worker(app.door, handlers, options=room, begun=begun, supervised=True)
 
 
 def main() -> None:
-    fd, parent = (int(argument) for argument in sys.argv[1:3])
+    fd, parent, register = (int(argument) for argument in sys.argv[1:4])
     if sys.platform == "linux" and not die_with(parent):
         return
     set_up_logging(inherited_settings())
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
+    begun = Begun.of_file(register)
+    os.close(register)
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
-        code = runner.run(work(end))
+        code = runner.run(work(end, begun))
     except FairleadError as problem:
         print(f"fairlead: {problem}", file=sys.stderr)
         code = NOT_REACHABLE if isinstance(problem, StoreUnavailable | EngineFailed) else 2

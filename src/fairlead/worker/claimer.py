@@ -17,6 +17,7 @@ from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavai
 from fairlead.log.events import EventLog, Fact
 from fairlead.store.reports import Completed, Failed, Grant, Handed
 from fairlead.task import Task
+from fairlead.worker.begun import Gate
 from fairlead.worker.context import Said
 from fairlead.worker.failures import facts_of, log_failure
 from fairlead.worker.handler import Handler
@@ -40,11 +41,13 @@ class Claimer:
         worker: str,
         capacity: int,
         handlers: Mapping[str, Handler],
+        gate: Gate,
         register: Callable[[], Awaitable[None]],
         tell_apart: Callable[[], None],
     ) -> None:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
-        self.runner = Runner(handlers, self._hear, self._end, tell_apart)
+        self.runner = Runner(handlers, gate, self._hear, self._end, tell_apart)
+        self._gate = gate
         self._door = door
         self._worker = worker
         self._capacity = capacity
@@ -165,6 +168,7 @@ class Claimer:
         for report, answer in zip(told, answers, strict=True):
             if isinstance(answer, FairleadError):
                 self._refused(report, answer)
+        self._settle(reports)
         now = monotonic()
         for task in claimed.tasks:
             self._begin(task, now, sent + self._lease_seconds)
@@ -202,6 +206,13 @@ class Claimer:
             self._reports.append(bad_result(report.task_id, report.fence, problem))
         else:  # the lease was not ours any more: somebody else has the task now
             log.warning("report_refused", task=report.task_id, fence=report.fence, code=problem.code)
+
+    def _settle(self, reports: list[Report]) -> None:
+        """The store knows of them, but for those that are reported again."""
+        again = {report.fence for report in self._reports}
+        for report in reports:
+            if report.fence is not None and report.fence not in again:
+                self._gate.begun.discard(report.fence)
 
     def _set_alarm(self, seconds: float) -> None:
         """Something becomes runnable by time alone then."""

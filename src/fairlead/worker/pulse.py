@@ -3,7 +3,7 @@
 It runs in a thread of the worker's process or, under a supervisor, in the supervisor's process, where not
 even a handler that holds the interpreter's lock for minutes can stop it. It prolongs every lease the worker
 holds and tells the worker, over a line, what it learned. It does not vouch for a worker that has stopped or
-gone.
+gone. What a worker that does not answer has not begun, it gives back.
 """
 
 import asyncio
@@ -21,9 +21,14 @@ from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
 from fairlead.upkeep import dead_letters, dead_workers
+from fairlead.worker.begun import Begun
 from fairlead.worker.link import Link
+from fairlead.worker.silence import Silence
 
 RETRY_SECONDS = 0.5
+LOOK_SECONDS = 0.25  # how often it looks whether the worker still shows signs of life
+QUIET_SECONDS = 1.5  # without one: a worker gives one every half second
+AGAIN_SECONDS = 1.0  # between two acts for a worker that stays silent: a claim of it may have come late
 
 log = EventLog("fairlead.worker")
 
@@ -43,7 +48,9 @@ class Held:
 
 
 class Pulse:
-    def __init__(self, door: Door, link: Link, vouch: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, door: Door, link: Link, begun: Begun, vouch: Callable[[], bool] = lambda: True
+    ) -> None:
         self.held = Held()
         self.worker: str | None = None
         # what is to be reported for it when it is dead; None: it did not say goodbye
@@ -55,6 +62,7 @@ class Pulse:
         self._beat_seconds = 0.0
         self._door = door
         self._link = link
+        self._silence = Silence(door, link, begun)
         self._vouch = vouch
         self._draining = False
         self._changed = asyncio.Event()
@@ -62,6 +70,7 @@ class Pulse:
     async def run(self) -> None:
         """Until the worker says goodbye or its end of the line is gone."""
         beating = asyncio.create_task(self._beat_on())
+        watching = asyncio.create_task(self._watch())
         try:
             async for message in self._link:
                 self.heard_at = monotonic()
@@ -81,8 +90,23 @@ class Pulse:
                     return
                 self._changed.set()
         finally:
-            beating.cancel()
-            await asyncio.wait({beating})
+            for task in (beating, watching):
+                task.cancel()
+            await asyncio.wait({beating, watching})
+
+    async def _watch(self) -> None:
+        """Counted in looks, not by the clock: this process may just have been stopped itself."""
+        heard, quiet = 0.0, 0.0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self.worker is None:
+                continue
+            if self.heard_at != heard:
+                heard, quiet = self.heard_at, 0.0
+                await self._silence.end(self.worker)
+            elif (quiet := quiet + LOOK_SECONDS) >= QUIET_SECONDS:
+                quiet -= AGAIN_SECONDS
+                await self._silence.relieve(self.worker)
 
     async def _beat_on(self) -> None:
         while True:
@@ -142,7 +166,8 @@ class Pulse:
 class PulseThread:
     """A pulse in a thread of this process, with its own event loop and its own connection."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, begun: Begun) -> None:
+        self._begun = begun
         self._settings = door.settings
         self._clock = door.clock if isinstance(door, Store) else None
         self.end, self._theirs = socket.socketpair()
@@ -164,6 +189,6 @@ class PulseThread:
             async with connected_door(self._settings) as door:
                 if isinstance(door, Store) and self._clock:
                     door.clock = self._clock
-                await Pulse(door, link).run()
+                await Pulse(door, link, self._begun).run()
         finally:
             await link.close()

@@ -7,9 +7,10 @@ from typing import Any
 from fairlead.clock import monotonic
 from fairlead.log.events import Fact
 from fairlead.task import Task
+from fairlead.worker.begun import Gate
 from fairlead.worker.context import Context, Said
 from fairlead.worker.handler import Handler, RunIn
-from fairlead.worker.outcome import Report, Stop, completed, facts_of, failed, stopped
+from fairlead.worker.outcome import Report, Returned, Stop, completed, facts_of, failed, stopped
 from fairlead.worker.processes import Processes
 from fairlead.worker.threads import RaisedInThread, Threads
 
@@ -75,11 +76,13 @@ class Runner:
     def __init__(
         self,
         handlers: Mapping[str, Handler],
+        gate: Gate,
         said: Callable[[Run, Said], None],
         ended: Callable[[Run, Report], None],
         tell_apart: Callable[[], None],
     ) -> None:
         self._handlers = handlers
+        self._gate = gate
         self._said = said
         self._ended = ended
         self._tell_apart = tell_apart
@@ -136,6 +139,8 @@ class Runner:
 
     async def _outcome(self, run: Run) -> Report:
         try:
+            if not await self._gate.passes(run.task.fence):
+                return Returned(run.task.task_id, run.task.fence)
             arguments = run.handler.arguments(run.task)
             if run.handler.parameters.context:
                 arguments[run.handler.parameters.context] = run.context

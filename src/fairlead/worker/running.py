@@ -8,6 +8,7 @@ from fairlead.cron import Cron
 from fairlead.door import Door
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
+from fairlead.worker.begun import Begun
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import PulseThread
@@ -21,8 +22,9 @@ async def running_worker(
     door: Door, handlers: Mapping[str, Handler], crons: Sequence[Cron], options: WorkerOptions
 ) -> AsyncIterator[Worker]:
     """It works while the block runs, then gives back what it has in hand."""
-    worker = Worker(door, handlers, crons, options)
-    pulse = PulseThread(door)
+    begun = Begun.in_memory()
+    worker = Worker(door, handlers, crons, options, begun=begun)
+    pulse = PulseThread(door, begun)
     pulse.start()
     link = await Link.over(pulse.end)
     running = asyncio.create_task(worker.run(link))

@@ -22,6 +22,7 @@ from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
 from fairlead.store.reports import Failed, Grant
+from fairlead.worker.begun import Begun, shared_file
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import Pulse
 from fairlead.worker.signals import on_stop
@@ -45,9 +46,12 @@ class Child:
 
     pulse: Pulse | None = None  # once it has said which store it works for
 
-    def __init__(self, process: asyncio.subprocess.Process, link: Link, excused: Counter[str]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, link: Link, begun: Begun, excused: Counter[str]
+    ) -> None:
         self.process = process
         self._link = link
+        self._begun = begun
         self._excused = excused  # how often each task was not charged with the death of its worker
         self._killing: asyncio.TimerHandle | None = None
         self._killed_at = math.inf
@@ -56,6 +60,7 @@ class Child:
     @classmethod
     async def start(cls, plan: Plan, excused: Counter[str]) -> "Child":
         ours, theirs = socket.socketpair()
+        register = shared_file()
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -63,11 +68,14 @@ class Child:
                 "fairlead.worker.child",
                 str(theirs.fileno()),
                 str(os.getpid()),
-                pass_fds=[theirs.fileno()],
+                str(register),
+                pass_fds=[theirs.fileno(), register],
             )
+        begun = Begun.of_file(register)
+        os.close(register)
         link = await Link.over(ours)
         link.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
-        return cls(process, link, excused)
+        return cls(process, link, begun, excused)
 
     async def settings(self) -> Settings | None:
         """Those of its app that its supervisor needs; None when it ended before."""
@@ -82,7 +90,7 @@ class Child:
 
     async def live(self, door: Door) -> None:
         """Until it has ended and its affairs are in order."""
-        self.pulse = Pulse(door, self._link, vouch=self.moves)
+        self.pulse = Pulse(door, self._link, self._begun, vouch=self.moves)
         pulse = asyncio.create_task(self.pulse.run())
         guard = asyncio.create_task(self._guard(self.pulse))
         self._link.send({"go": True})

@@ -19,6 +19,7 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.store.reports import Failed, Handed
+from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.failures import log_failure
 from fairlead.worker.handler import Handler
@@ -73,7 +74,10 @@ class Plan:
 
 
 class Worker:
-    """`supervised`: a parent process kills and replaces this one when a handler cannot be stopped."""
+    """`begun` is the register that it shares with its pulse.
+
+    `supervised`: a parent process kills and replaces this one when a handler cannot be stopped.
+    """
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class Worker:
         crons: Sequence[Cron] = (),
         options: WorkerOptions | None = None,
         *,
+        begun: Begun,
         supervised: bool = False,
     ) -> None:
         if not handlers:
@@ -98,7 +103,10 @@ class Worker:
         self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
         self._lease_seconds = door.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._claimer = Claimer(door, self.id, self._capacity, handlers, self.register, self._show_life)
+        self._gate = Gate(begun)
+        self._claimer = Claimer(
+            door, self.id, self._capacity, handlers, self._gate, self.register, self._show_life
+        )
         self._link: Link | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
@@ -209,6 +217,9 @@ class Worker:
             elif "unknown" in message:
                 await self._claimer.insist(self.register)
                 self._claimer.look()
+            elif "resumed" in message:
+                self._gate.resume(message["resumed"], message["given_back"])
+                self._claimer.look()  # to be in the line of idle workers again
             else:
                 self._learn(message)
         # without a pulse no lease is prolonged

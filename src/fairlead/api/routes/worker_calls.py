@@ -1,8 +1,15 @@
 """What a worker may say and ask while it runs tasks: wait for calls, tell, ask for time, leave."""
 
 from fairlead import errors
-from fairlead.api.answers_workers import ExpireAnswer, ExtendAnswer, LeaveAnswer, SayAnswer, WaitAnswer
-from fairlead.api.bodies import ExtendBody, SayBody, TaskProgressBody, WaitBody
+from fairlead.api.answers_workers import (
+    ExpireAnswer,
+    ExtendAnswer,
+    LeaveAnswer,
+    SayAnswer,
+    StallAnswer,
+    WaitAnswer,
+)
+from fairlead.api.bodies import ExtendBody, SayBody, StallBody, TaskProgressBody, WaitBody
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.polling import wait_for_call
 from fairlead.api.routes.workers import UNKNOWN, WORKER, accepted, worker_id
@@ -36,6 +43,14 @@ async def extend(call: Call) -> View:
     grant = Grant(body.task_id, body.fence)
     deadline = await call.gateway.store.extend(worker_id(call), grant, round(body.seconds * 1000))
     return {"task_id": body.task_id, "deadline": time_view(deadline)}
+
+
+async def stall(call: Call) -> View:
+    """This worker lives but does not answer: what it has not begun is queued again, and it is given nothing
+    until it polls."""
+    body: StallBody = call.body
+    given_back = await call.gateway.store.workers.stall(worker_id(call), body.request_id, body.begun)
+    return {"released": [{"task_id": grant.id, "fence": grant.fence} for grant in given_back]}
 
 
 async def expire(call: Call) -> View:
@@ -81,6 +96,17 @@ ROUTES = (
         body=ExtendBody,
         answer=ExtendAnswer,
         refusals=(*UNKNOWN, errors.UnknownTask, errors.Fenced),
+    ),
+    Route(
+        method="POST",
+        path=f"{WORKER}/stall",
+        scope="worker",
+        for_all_tenants=True,
+        handler=stall,
+        body=StallBody,
+        answer=StallAnswer,
+        most_body=BATCH_BODY,
+        refusals=UNKNOWN,
     ),
     Route(
         method="POST",

@@ -4,18 +4,11 @@
 -- RETURNS  ok rows {ok state | repeated state | fenced state? | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
-local get, put = hashes.get, hashes.put
+local get = hashes.get
 local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {answer = "uninitialised"} end
-
-local function give_back(t)
-  put(t, "reported", get(t, "fence"))
-  leases.drop(t)
-  endings.put_back(t)
-  events.add(t, "release", "executing", "queued", now)
-end
 
 -- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
 local function release_bare(id, lease, fence, limit)
@@ -37,7 +30,7 @@ for i, holder in ipairs(cmsgpack.unpack(holders)) do
   else
     local t = records.find(holder.id)
     local word = endings.refused(t, worker, holder.fence)
-    if not word then give_back(t) end
+    if not word then endings.give_back(t, now) end
     rows[i] = {answer = word or "ok", state = t and get(t, "state")}
   end
 end

@@ -48,6 +48,14 @@ function endings.put_back(t)
   queues.enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
 end
 
+-- The lease of a run that has not begun, or leaves no trace, ends as if it had never been given.
+function endings.give_back(t, now)
+  put(t, "reported", get(t, "fence"))
+  leases.drop(t)
+  endings.put_back(t)
+  events.add(t, "release", "executing", "queued", now)
+end
+
 -- A failed or dead-lettered task is to be tried again: these fields are of its last runs.
 function endings.revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end

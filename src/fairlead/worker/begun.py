@@ -1,0 +1,111 @@
+"""Which tasks a worker has begun, in memory that it shares with its pulse.
+
+A worker whose event loop is held up cannot say anything. Its pulse then gives back to the queue what the
+worker holds and has not begun, and must know what that is without asking. A task must never be given back and
+begun as well, so each side writes before it reads: the worker notes the task, then looks whether the register
+is closed; the pulse closes the register, then reads what was noted. Whoever comes second sees the other.
+"""
+
+import asyncio
+import mmap
+import os
+import tempfile
+from collections.abc import Iterable
+
+CLOSED, OPENED, USED, FIRST = 0, 1, 2, 3  # words; from FIRST on each is a fence, or 0
+MOST = 1 << 17  # words, of 8 bytes each; memory that is not used is not taken
+FULL = MOST  # in USED: there was no room for all of them, so nobody knows what was not begun
+MOST_REMEMBERED = 4096
+
+
+class Begun:
+    """The register. CLOSED is written by the pulse alone, all other words by the worker alone."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._words = memoryview(memory).cast("Q")
+        self._slots: dict[int, int] = {}  # fence -> its word
+        self._free: list[int] = []
+
+    @classmethod
+    def in_memory(cls) -> "Begun":
+        """For a worker and a pulse in one process."""
+        return cls(mmap.mmap(-1, MOST * 8))
+
+    @classmethod
+    def of_file(cls, fd: int) -> "Begun":
+        """For two processes. The file descriptor is not needed afterwards."""
+        return cls(mmap.mmap(fd, MOST * 8))
+
+    # The worker's side
+
+    def add(self, fence: int) -> bool:
+        """Notes that a task is begun. False: the register is closed, so it must not be, not yet."""
+        if fence not in self._slots:
+            self._note(fence)
+        return self._words[CLOSED] == self._words[OPENED]
+
+    def _note(self, fence: int) -> None:
+        used = self._words[USED]
+        slot = self._free.pop() if self._free else FIRST + used
+        if slot >= MOST:
+            self._words[USED] = FULL
+            return
+        self._words[slot], self._slots[fence] = fence, slot
+        if slot == FIRST + used:
+            self._words[USED] = used + 1
+
+    def discard(self, fence: int) -> None:
+        """The store knows how it ended."""
+        if slot := self._slots.pop(fence, None):
+            self._words[slot] = 0
+            self._free.append(slot)
+
+    def open(self, closing: int) -> None:
+        """Unless it was closed again since."""
+        self._words[OPENED] = closing
+
+    # The pulse's side
+
+    def close(self) -> int:
+        """The number of this closing, which opens it again."""
+        self._words[CLOSED] += 1
+        return self._words[CLOSED]
+
+    def read(self) -> list[int] | None:
+        """The fences of all that were begun and not reported; None: nobody knows."""
+        used = self._words[USED]
+        return None if used >= FULL else [fence for fence in self._words[FIRST : FIRST + used] if fence]
+
+
+class Gate:
+    """Lets a worker begin a task, unless its pulse has given the task back meanwhile."""
+
+    def __init__(self, begun: Begun) -> None:
+        self.begun = begun
+        self._resumed = asyncio.Event()
+        self._given_back: dict[int, None] = {}  # the latest fences, in order
+
+    async def passes(self, fence: int) -> bool:
+        while not self.begun.add(fence):
+            await self._resumed.wait()
+        return fence not in self._given_back
+
+    def resume(self, closing: int, given_back: Iterable[int]) -> None:
+        """The pulse has heard of us again. First what it gave back, then the gate is open."""
+        self._given_back.update(dict.fromkeys(given_back))
+        while len(self._given_back) > MOST_REMEMBERED:
+            del self._given_back[next(iter(self._given_back))]
+        self.begun.open(closing)
+        self._resumed.set()
+        self._resumed.clear()
+
+
+def shared_file() -> int:
+    """A file descriptor for a register of two processes; the file has no name."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("fairlead-begun")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.truncate(fd, MOST * 8)
+    return fd

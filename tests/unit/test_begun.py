@@ -1,0 +1,79 @@
+"""The register of what a worker has begun: a task is never begun and given back."""
+
+import asyncio
+import os
+
+import pytest
+
+from fairlead.worker.begun import MOST, Begun, Gate, shared_file
+
+
+def test_what_was_begun_is_read_until_it_is_reported() -> None:
+    begun = Begun.in_memory()
+    assert begun.add(7)
+    assert begun.add(9)
+    assert sorted(begun.read() or ()) == [7, 9]
+    begun.discard(7)
+    assert begun.read() == [9]
+    assert begun.add(11)
+    assert sorted(begun.read() or ()) == [9, 11], "in the place that became free"
+
+
+def test_two_processes_see_the_same() -> None:
+    fd = shared_file()
+    worker, pulse = Begun.of_file(fd), Begun.of_file(fd)
+    os.close(fd)
+    assert worker.add(1_700_000_000_000_000)
+    assert pulse.read() == [1_700_000_000_000_000]
+    pulse.close()
+    assert not worker.add(5)
+
+
+def test_an_old_number_does_not_open_what_was_closed_again() -> None:
+    begun = Begun.in_memory()
+    first = begun.close()
+    second = begun.close()
+    begun.open(first)
+    assert not begun.add(7)
+    begun.open(second)
+    assert begun.add(7)
+
+
+def test_when_there_is_no_room_nobody_knows_what_was_begun() -> None:
+    begun = Begun.in_memory()
+    for fence in range(1, MOST):
+        begun.add(fence)
+    assert begun.read() is None
+
+
+async def test_a_task_that_was_given_back_is_not_begun() -> None:
+    gate = Gate(Begun.in_memory())
+    closing = gate.begun.close()
+    waiting = [asyncio.create_task(gate.passes(fence)) for fence in (7, 9)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    gate.resume(closing, [7])
+    assert await asyncio.gather(*waiting) == [False, True]
+    assert not await gate.passes(7), "however late it comes"
+
+
+async def test_what_waits_goes_on_waiting_while_the_register_is_closed_again() -> None:
+    gate = Gate(Begun.in_memory())
+    first = gate.begun.close()
+    waiting = asyncio.create_task(gate.passes(7))
+    await asyncio.sleep(0)
+    second = gate.begun.close()
+    gate.resume(first, [])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.resume(second, [7])
+    assert not await waiting
+
+
+def test_a_register_can_be_shared_where_there_is_no_memfd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    fd = shared_file()
+    assert Begun.of_file(fd).add(7)
+    assert Begun.of_file(fd).read() == [7]
+    os.close(fd)
