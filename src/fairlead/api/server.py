@@ -45,9 +45,10 @@ SOCKETS: tuple[SocketRoute, ...] = live.SOCKETS
 def make_app(gateway: Gateway) -> ASGIApp:
     addresses: dict[str, dict[str, ASGIApp]] = {}
     for route in ROUTES:
-        addresses.setdefault(route.path, {})[route.method] = Endpoint(route, gateway)
+        methods = ("GET", "HEAD") if route.answers_head else (route.method,)  # the server leaves out the body
+        addresses.setdefault(route.path, {}).update(dict.fromkeys(methods, Endpoint(route, gateway)))
     for path, page in make_pages(ROUTES).items():
-        addresses[path] = {"GET": page}
+        addresses[path] = {"GET": page, "HEAD": page}
     routes: list[BaseRoute] = [StarletteRoute(path, Address(known)) for path, known in addresses.items()]
     routes += [WebSocketRoute(socket.path, SocketEndpoint(socket, gateway)) for socket in SOCKETS]
     return Directory(addresses, Router(routes, redirect_slashes=False, default=nothing_here))
@@ -77,8 +78,6 @@ class Address:
 
     def __init__(self, known: Mapping[str, ASGIApp]) -> None:
         self._known = dict(known)
-        if "GET" in known:
-            self._known["HEAD"] = known["GET"]  # the server leaves out the body
         self._refusal = problem_of(MethodNotAllowed(", ".join(sorted(self._known))))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -30,6 +30,7 @@ class Route:
     refusals: tuple[type[FairleadError], ...] = ()
     most_body: int = MOST_BODY
     body_optional: bool = False
+    has_effect: bool = False  # a GET that does more than to read: HEAD must not do it
     for_all_tenants: bool = False  # touches what all tenants share: not for the key of one of them
 
     def scope_for(self, query: Any) -> Scope:
@@ -40,6 +41,10 @@ class Route:
     @property
     def summary(self) -> str:
         return (self.handler.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+
+    @property
+    def answers_head(self) -> bool:
+        return self.method == "GET" and not self.has_effect
 
     def make_decoder(self) -> msgspec.json.Decoder[Any] | None:
         return msgspec.json.Decoder(self.body) if self.body else None

@@ -55,6 +55,7 @@ ROUTES = (
         handler=submit,
         query=SimpleQuery,
         answer=SimpleAnswer,
+        has_effect=True,
         refusals=(errors.QueueFull, errors.RateLimited),
     ),
     Route(
