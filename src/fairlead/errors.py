@@ -30,7 +30,8 @@ FairleadError
 ├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
 │   ├── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
-│   └── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
+│   ├── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
+│   └── WrongNode           ... or is a node of a cluster, and another one holds the namespace
 ├── StoreFault              a script broke; its remaining writes are finished by the next act
 │   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
 ├── UnsuitableServer        the server cannot keep the promise (eviction, version)
@@ -282,6 +283,12 @@ class StoreUnsafe(StoreUnavailable):
     """The store may throw tasks away, so no new work is accepted: set its maxmemory-policy to noeviction."""
 
     code = "store_unsafe"
+
+
+class WrongNode(StoreUnavailable):
+    """The store is one node of a cluster, and another one holds this namespace: connect to that node."""
+
+    code = "wrong_node"
 
 
 class StoreFault(FairleadError):

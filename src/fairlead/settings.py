@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, field
 
 from fairlead.checks import LEAST_WEIGHT, MOST_WEIGHT
 from fairlead.settings_pipelines import SERVICE, Stages, url_problem
+from fairlead.settings_urls import engine_url_problem
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -140,6 +141,9 @@ class EngineSettings(Section, frozen=True):
     @property
     def is_gateway(self) -> bool:
         return self.url is not None and self.url.startswith(("http://", "https://"))
+
+    def problem(self) -> str | None:
+        return None if self.url is None else engine_url_problem(self.url)
 
 
 class HistorySettings(Section, frozen=True):

@@ -30,10 +30,10 @@ MADE: dict[type[errors.FairleadError], errors.FairleadError] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*STATUS, errors.StoreFull, errors.NamespaceNotOpen])
+@pytest.mark.parametrize("kind", [*STATUS, errors.StoreUnsafe, errors.WrongNode, errors.NamespaceNotOpen])
 def test_a_problem_of_the_gateway_is_the_error_it_was_made_from(kind: type[errors.FairleadError]) -> None:
     error = MADE.get(kind) or kind(f"What is wrong: {kind.code}.")
-    again = error_of(problem_of(error).body)
+    again = error_of(problem_of(error, to_operator=True).body)
     assert isinstance(error, type(again))
     assert type(again) is not errors.FairleadError
     assert (again.code, again.message) == (error.code, error.message)

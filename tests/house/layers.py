@@ -41,6 +41,7 @@ LAYERS = (
         "settings",
         "settings_file",
         "settings_pipelines",
+        "settings_urls",
         "settings_values",
         "clock",
         "log",

@@ -100,6 +100,16 @@ def test_a_number_that_means_nothing_is_refused_with_a_sentence(
         (("doctor", "--engine", "redis://127.0.0.1:1"), 3, "did not answer"),
         (("up", "--namespace", "not good", "--port", "0"), 2, "namespace"),
         (("doctor", "--nonsense"), 2, "--nonsense"),
+        (("doctor", "--data", "data"), 2, "Namespace 'default' at"),
+        (("doctor", "--data", "data", "--output", "json"), 2, "does not exist, so there is nothing to check"),
+        (("up", "--engine", "redis+sentinel://h:26379/primary", "--port", "0"), 2, "does not ask Sentinel"),
+        (("worker", "x:y", "--engine", "rediss+cluster://h:6379"), 2, "does not follow a cluster"),
+        (("stats", "--engine", "valkey://h:6379"), 2, "write redis:// or rediss://"),
+        (("stats", "--engine", "localhost:6379"), 2, "url must be redis://HOST:PORT"),
+        (("stats", "--engine", "redis://h:99999"), 2, "Port out of range"),
+        (("stats", "--engine", "redis://h:1?socket_timeout=x"), 2, "the URL of the server cannot be used"),
+        (("stats", "--engine", "unix://"), 2, "names no path"),
+        (("stats", "--engine", "redis://:secret@:6379"), 2, "names no host"),
     ],
 )
 def test_what_cannot_work_ends_with_one_clear_line(
@@ -108,7 +118,9 @@ def test_what_cannot_work_ends_with_one_clear_line(
     ended = fairlead(*arguments, home=tmp_path)
     assert ended.returncode == code
     assert says in ended.stderr
+    assert "secret" not in ended.stderr
     assert "Traceback" not in ended.stderr
+    assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

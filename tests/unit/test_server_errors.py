@@ -9,12 +9,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from fairlead.api.problems import problem_of
-from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
-from fairlead.store.connection import translated
+from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable, WrongNode
+from fairlead.store.connection import is_temporary, translated
 from fairlead.store.wire import _error
 
 TEMPORARY = (
-    "MOVED 3999 127.0.0.1:6381",
     "ASK 3999 127.0.0.1:6381",
     "TRYAGAIN Multiple keys request during rehashing of slot",
     "CLUSTERDOWN The cluster is down",
@@ -66,6 +65,16 @@ def seen(problem: Any) -> FairleadError:
     error = translated(problem)
     assert isinstance(error, FairleadError)
     return error
+
+
+def test_a_node_that_does_not_hold_the_namespace_names_the_one_that_does(parse: Any) -> None:
+    error = seen(parse("MOVED 3999 127.0.0.1:6381"))
+    assert type(error) is WrongNode
+    assert "(127.0.0.1:6381): set engine.url to that node" in error.message
+    problem = problem_of(error)
+    assert (problem.status, problem.body["code"]) == (503, "wrong_node")
+    assert "127.0.0.1" not in problem.body["detail"]
+    assert is_temporary(parse("MOVED 3999 127.0.0.1:6381")), "slots on the move come back"
 
 
 @pytest.mark.parametrize("words", TEMPORARY)

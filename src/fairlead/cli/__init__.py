@@ -16,6 +16,7 @@ from fairlead.errors import (
     NotAllowed,
     StoreUnavailable,
     UnsuitableServer,
+    WrongNode,
 )
 
 DONE, FAILED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -24,6 +25,7 @@ EXIT_CODES: dict[type[FairleadError], int] = {
     InvalidInput: USAGE,
     InvalidSettings: USAGE,
     NotAllowed: USAGE,
+    WrongNode: USAGE,
     EngineFailed: NOT_REACHABLE,
     NamespaceNotOpen: NOT_REACHABLE,
     StoreUnavailable: NOT_REACHABLE,

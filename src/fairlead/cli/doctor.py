@@ -4,14 +4,19 @@ import asyncio
 
 from fairlead.cli.options import DoorOptions, Output
 from fairlead.cli.output import print_json, print_table
+from fairlead.errors import InvalidSettings, NamespaceNotOpen
 from fairlead.settings import Settings
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
 from fairlead.store.opening import connected_store, first_act
+from fairlead.store.store import Store
 
 
 def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> int:
-    """Check every invariant of the namespace. Exit code 1 and a sentence for each breach."""
+    """Check every invariant of the namespace.
+
+    Exit code 1 and a sentence for each breach; 2 if there is no such namespace.
+    """
     settings = (options or DoorOptions()).client_settings()
     breaches = asyncio.run(_examine(settings))
     if output == "json":
@@ -25,4 +30,17 @@ def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> i
 
 async def _examine(settings: Settings) -> list[Breach]:
     async with connected_store(settings) as store:
-        return await first_act(store, lambda: examine(store.connection))
+        breaches = await first_act(store, lambda: examine(store.connection))
+        if not breaches:  # nothing is wrong with what is not there
+            await _check_open(store)
+        return breaches
+
+
+async def _check_open(store: Store) -> None:
+    try:
+        await store.check_open()
+    except NamespaceNotOpen:
+        raise InvalidSettings(
+            f"Namespace {store.connection.keys.namespace!r} at {store.address} does not exist, so there is "
+            "nothing to check: see --namespace, --engine and --data."
+        ) from None

@@ -24,6 +24,7 @@ KINDS: dict[str, type[errors.FairleadError]] = {
         errors.StoreUnavailable,
         errors.StoreFull,
         errors.StoreUnsafe,
+        errors.WrongNode,
         errors.StoreFault,
         errors.NamespaceNotOpen,
     )

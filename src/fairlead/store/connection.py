@@ -15,8 +15,9 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import monotonic, patient
-from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable
+from fairlead.errors import FairleadError, InvalidSettings, StoreFault, StoreFull, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
+from fairlead.settings_urls import engine_url_problem
 from fairlead.store.blocking import BlockingPops
 from fairlead.store.keys import Keys
 from fairlead.store.listening import Subscriber
@@ -40,6 +41,8 @@ NOT_NOW = frozenset({"LOADING", "BUSY", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", 
 #: The code begins the text of an error, which the client library quotes when a command of a pipeline fails.
 ERROR_CODE = re.compile(r"""(?:^|caused error: \(['"])([A-Z]+)(?: |$)""")
 
+NODE = re.compile(r"[^\s'\"]+:\d+")  # as MOVED names it
+
 Argument = str | int | float | bytes
 Answer = dict[str, Any]  # what an act replies: `answer` is its word, the header of the act names the rest
 
@@ -54,13 +57,18 @@ def make_client(url: str, *, answer_within: float | None = None) -> Redis:
     It does not watch the time unless asked to: with a timeout of its own it may swallow a cancellation (by
     `wait_for` of Python 3.11). `Connection.guard` watches it.
     """
-    client: Redis = Redis.from_url(
-        url,
-        retry=Retry(NoBackoff(), 0),
-        socket_connect_timeout=ANSWER_WITHIN,
-        socket_timeout=answer_within,
-        max_connections=1000,
-    )
+    if problem := engine_url_problem(url):
+        raise InvalidSettings(problem)
+    try:
+        client: Redis = Redis.from_url(
+            url,
+            retry=Retry(NoBackoff(), 0),
+            socket_connect_timeout=ANSWER_WITHIN,
+            socket_timeout=answer_within,
+            max_connections=1000,
+        )
+    except ValueError as error:  # an option after the question mark, say
+        raise InvalidSettings(f"the URL of the server cannot be used: {error}") from None
     return client
 
 
@@ -255,6 +263,13 @@ def translated(problem: BaseException) -> FairleadError:
         return StoreFull()
     if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
         return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
+    if isinstance(problem, RedisError) and error_code(problem) == "MOVED":
+        where = NODE.search(str(problem))
+        return WrongNode(
+            "The server is one node of a cluster, and another one holds this namespace"
+            f"{f' ({where[0]})' if where else ''}: set engine.url to that node, or to a single server; "
+            "Fairlead does not follow a cluster from node to node."
+        )
     if isinstance(problem, RedisError) and is_temporary(problem):
         return StoreUnavailable(
             f"The store cannot do this now ({problem}): repeat the call with the same ids."

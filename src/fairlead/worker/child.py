@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead.app import Fairlead
-from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable
+from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.log.tracebacks import traceback_of
@@ -72,7 +72,8 @@ def main() -> None:
         code = runner.run(work(end, begun))
     except FairleadError as problem:
         print(f"fairlead: {problem}", file=sys.stderr)
-        code = NOT_REACHABLE if isinstance(problem, StoreUnavailable | EngineFailed) else 2
+        is_away = isinstance(problem, StoreUnavailable | EngineFailed) and not isinstance(problem, WrongNode)
+        code = NOT_REACHABLE if is_away else 2
     except Exception as problem:
         log.error("worker_crashed", traceback=traceback_of(problem))
         code = 1
