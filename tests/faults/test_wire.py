@@ -16,6 +16,7 @@ from fairlead.settings import Slots
 from fairlead.states import State
 from fairlead.store import listening
 from fairlead.store.connection import READS_AT_ONCE
+from fairlead.store.pieces import read_in_pieces
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.store.tickets import Holder
@@ -159,7 +160,10 @@ async def test_a_crowd_of_reads_gives_a_silent_server_up_all_at_once() -> None:
         await store.open()
         await store.stats()
         server.process.send_signal(signal.SIGSTOP)
+        pieces = [("ECHO", "piece")] * 100
+        reads: list[asyncio.Task[Any]]
         reads = [asyncio.create_task(store.stats()) for _ in range(5 * READS_AT_ONCE)]
+        reads += [asyncio.create_task(read_in_pieces(store.connection, pieces)) for _ in range(20)]
         late = asyncio.create_task(asyncio.sleep(4))
         asked = asyncio.ensure_future(asyncio.wait(reads))
         await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)

@@ -73,6 +73,21 @@ async def test_700_sockets_under_1024_files_all_hear_a_cancel(tmp_path: Path) ->
         hang_up(watchers)
 
 
+async def test_watchers_hear_what_happened_while_the_subscription_was_lost(tmp_path: Path) -> None:
+    with crowded(tmp_path, files=1024) as (gateway, client):
+        task_ids = await submitted(gateway, 300)
+        watchers = [Watcher(task_id, over_socket=n % 2 == 0) for n, task_id in enumerate(task_ids)]
+        async with asyncio.timeout(50):
+            await connect(gateway, watchers)
+            await asyncio.gather(*(watcher.queued for watcher in watchers))
+            assert len(client.client_list(_type="pubsub")) == 1
+            client.client_kill_filter(_type="pubsub")
+            await cancelled(gateway, task_ids)
+            await asyncio.gather(*(watcher.done for watcher in watchers))
+        assert len(client.client_list(_type="pubsub")) == 1
+        hang_up(watchers)
+
+
 @pytest.mark.timeout(240)
 async def test_10000_reads_at_once_beside_2000_watchers(tmp_path: Path) -> None:
     with crowded(tmp_path, files=4096) as (gateway, client):

@@ -29,7 +29,7 @@ log = EventLog("fairlead.store")
 LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 READS_AT_ONCE = 64  # on their way; the others wait here, where no act has to wait behind them
-PAGES_AT_ONCE = 2  # pieces of pages among them, which may be large
+PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
 #: Acts that only look. They take turns with the other reads.
 LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "stats"})
@@ -84,9 +84,9 @@ class Connection:
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
         self.line = Line(client)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
+        self._page_turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self.subscriber = Subscriber(lambda pushed: Wire.connect(self.client, pushed))
         self.pops = BlockingPops(lambda: Wire.connect(self.client), self._unblock)
-        self.pages = asyncio.Semaphore(PAGES_AT_ONCE)
         self.keys = keys
         self._meta = keys.meta
         self._call = call
@@ -113,16 +113,25 @@ class Connection:
         if act in LOOKS:
             patience = self._patience()
             return unpack_answer(
-                await self._within(patience, self._in_turn(self._evaluate(act, arguments, patience)))
+                await self._within(
+                    patience, self._in_turn(self._turns, self._evaluate(act, arguments, patience))
+                )
             )
         return unpack_answer(await self.guard(self._evaluate(act, arguments)))
 
     async def read(self, *commands: Command) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused."""
+        return await self._read(self._turns, commands)
+
+    async def read_piece(self, *commands: Command) -> list[Any]:
+        """As `read`, for a part of something long: few of these are under way at a time."""
+        return await self._read(self._page_turns, commands)
+
+    async def _read(self, turns: asyncio.Semaphore, commands: Sequence[Command]) -> list[Any]:
         if not commands:
             return []
         patience = self._patience()
-        reply = self._in_turn(self.line.call(*commands, patience=patience))
+        reply = self._in_turn(turns, self.line.call(*commands, patience=patience))
         return await self._accepted(await self._within(patience, reply))
 
     async def call(self, *command: Argument) -> Any:
@@ -139,9 +148,9 @@ class Connection:
     def _patience(self) -> patient:
         return patient(self.answer_within, lambda: self.line.heard_at())
 
-    async def _in_turn(self, reply: Coroutine[Any, Any, Any]) -> Any:
+    async def _in_turn(self, turns: asyncio.Semaphore, reply: Coroutine[Any, Any, Any]) -> Any:
         try:
-            async with self._turns:
+            async with turns:
                 return await reply
         finally:
             reply.close()  # if its turn never came

@@ -17,8 +17,7 @@ async def read_in_pieces(connection: Connection, commands: Sequence[Command]) ->
     count = FIRST
     while len(answers) < len(commands):
         piece = commands[len(answers) : len(answers) + count]
-        async with connection.pages:
-            answered = await connection.read(*piece)
+        answered = await connection.read_piece(*piece)
         count = next_count(len(piece), sum(map(size_of, answered)))
         answers += answered
     return answers
