@@ -1,12 +1,15 @@
 """Servers that Fairlead refuses, and the ones it takes."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from fairlead.errors import UnsuitableServer
-from fairlead.store.connection import make_client
+from fairlead.store.connection import Connection
 from fairlead.store.server_check import check, check_server
+from tests.connections import connected
 from tests.servers import binary, running
 
 REDIS: dict[str, Any] = {"redis_version": "7.0.15", "role": "master"}
@@ -20,33 +23,40 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@contextlib.asynccontextmanager
+async def connection_to(url: str) -> AsyncIterator[Connection]:
+    connection = connected(url, "checked")
+    yield connection
+    await connection.close()
+
+
 async def test_a_real_server_that_keeps_everything_is_taken(kind: str) -> None:
     with running(kind) as server:
-        async with make_client(server.url) as client:
-            await check(client)
+        async with connection_to(server.url) as connection:
+            await check(connection)
 
 
 async def test_a_real_server_that_evicts_is_refused_with_what_to_do(kind: str) -> None:
     with running(kind, "--maxmemory-policy", "allkeys-lru") as server:
-        async with make_client(server.url) as client:
+        async with connection_to(server.url) as connection:
             with pytest.raises(
                 UnsuitableServer, match=r"allkeys-lru: .*`CONFIG SET maxmemory-policy noeviction"
             ):
-                await check(client)
+                await check(connection)
 
 
 async def test_the_policy_is_found_where_config_is_forbidden(kind: str) -> None:
     with running(kind, "--maxmemory-policy", "allkeys-lru", "--rename-command", "CONFIG", "") as server:
-        async with make_client(server.url) as client:
+        async with connection_to(server.url) as connection:
             with pytest.raises(UnsuitableServer, match="maxmemory-policy is allkeys-lru"):
-                await check(client)
+                await check(connection)
 
 
 async def test_a_real_replica_is_refused(kind: str) -> None:
     with running(kind, "--replicaof", "127.0.0.1 1") as server:
-        async with make_client(server.url) as client:
+        async with connection_to(server.url) as connection:
             with pytest.raises(UnsuitableServer, match=r"replica of 127.0.0.1:1: connect to the primary"):
-                await check(client)
+                await check(connection)
 
 
 @pytest.mark.parametrize(

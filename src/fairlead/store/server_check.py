@@ -3,28 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError
 
 from fairlead.errors import UnsuitableServer
+from fairlead.store.connection import Connection, fields_of, text
+from fairlead.store.server_state import parse_info
 
 OLDEST_REDIS = (7, 0)
 OLDEST_VALKEY = (7, 2)
 
 
-async def check(client: Redis) -> None:
+async def check(connection: Connection) -> None:
     """Look at a server before it is trusted with work."""
-    info = await client.info()
-    check_server(info, await _maxmemory_policy(client, info))
+    info = parse_info(await connection.call("INFO"))
+    check_server(info, await _maxmemory_policy(connection) or info.get("maxmemory_policy", ""))
 
 
-async def _maxmemory_policy(client: Redis, info: Mapping[str, Any]) -> str:
-    try:
-        policy = await client.config_get("maxmemory-policy")
-    except ResponseError:
-        # Managed services often forbid CONFIG; INFO says the same.
-        return str(info.get("maxmemory_policy", ""))
-    return str(policy.get("maxmemory-policy") or info.get("maxmemory_policy", ""))
+async def _maxmemory_policy(connection: Connection) -> str:
+    command = ("CONFIG", "GET", "maxmemory-policy")
+    (policy,) = await connection.guard(connection.line.call(command))
+    # Managed services often forbid CONFIG; INFO says the same.
+    return "" if isinstance(policy, RedisError) else text(fields_of(policy).get(b"maxmemory-policy", b""))
 
 
 def check_server(info: Mapping[str, Any], maxmemory_policy: str) -> None:

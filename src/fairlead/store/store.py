@@ -98,7 +98,7 @@ class Store:
 
         With `govern=False` this process only joins: what is set in the namespace stands.
         """
-        await self.connection.guard(check(self.connection.client))
+        await check(self.connection)
         policy = stored_policy(self.settings)
         answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
         if answer["answer"] == "older":
