@@ -19,6 +19,7 @@ from fairlead.api.problems import BodyTooSlow, HttpProblem
 LINGER_SECONDS = 1.0  # in which a client may read its last answer and close first
 MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after a refusal, so that the client gets to read it
 MOST_UNCONFIRMED = 64
+PIECES_IN_A_ROW = 256  # of a body that are read before others have their turn: each may be a byte
 
 
 class HttpConnection(asyncio.Protocol):
@@ -34,6 +35,7 @@ class HttpConnection(asyncio.Protocol):
         self._unread = b""  # from `_at` on; the rest of what came with the request before
         self._at = 0
         self._is_reading = True
+        self._again: asyncio.Handle | None = None  # when reading continues
         self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._hung_up = False  # the client has
         self._unconfirmed = deque[Callable[[], None]](maxlen=MOST_UNCONFIRMED)
@@ -67,6 +69,8 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._manager.leave(self)
+        if self._again:
+            self._again.cancel()
         if self._unconfirmed and self._has_lost_something():
             for on_lost in self._unconfirmed:
                 on_lost()
@@ -130,20 +134,29 @@ class HttpConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Reads as much as can be dealt with now. While something is left nothing more is taken in."""
+        pieces = 0
         try:
             while self._at < len(self._unread) and self._may_read():
                 self._at = self._reader.read(self._unread, self._at)
+                pieces += len(self._reader.pieces)
                 self._pass_on()
+                if pieces > PIECES_IN_A_ROW and not self._again:
+                    self._again = asyncio.get_running_loop().call_soon(self._continue)
         except HttpProblem as problem:
             self._refuse(problem)
         if self._discarded is not None:
             return
         if self._at >= len(self._unread):
             self._unread, self._at = b"", 0
-        self._set_reading(not self._unread and (self._exchange is None or self._exchange.has_room))
+        has_room = self._exchange is None or self._exchange.has_room
+        self._set_reading(has_room and not (self._unread or self._again))
+
+    def _continue(self) -> None:
+        self._again = None
+        self._advance()
 
     def _may_read(self) -> bool:
-        if self._discarded is not None or self._transport.is_closing():
+        if self._again or self._discarded is not None or self._transport.is_closing():
             return False
         exchange = self._exchange
         return exchange is None or (not exchange.request_complete and exchange.has_room)
