@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
@@ -16,13 +17,18 @@ MOST_CAPABILITIES = 16
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1000.0  # of a share
+LIST = (list, tuple)
 TABLE = (dict, Mapping)  # the first is known at once, the second is searched for
+LONE_SURROGATE = "holds a lone surrogate: send valid Unicode"
+NESTED = (*LIST, *TABLE)
 LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
 def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
     """JSON as it goes into the store: at most so many bytes and 32 deep, no NaN, no lone surrogate."""
-    _check_plain(field_name, value, MOST_DEPTH)
+    if flaw := _flaw(value, MOST_DEPTH):
+        where, words = flaw
+        raise InvalidInput(field_name + where, words)
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError) as problem:  # a subclass it does not know, a number of too many digits
@@ -34,39 +40,58 @@ def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
     return encoded.decode()
 
 
-def _check_plain(field_name: str, value: object, depth: int) -> None:
-    if isinstance(value, str):
-        if not value.isascii():
-            check_text(field_name, value)
+Flaw = tuple[str, str]  # where, and why
+
+
+def _flaw(value: object, depth: int) -> Flaw | None:
+    """Where it is not JSON, and why. The way there is put together only when there is a flaw: a value of
+    256 KiB may have a hundred thousand places, and everybody waits while they are looked at."""
+    kind = type(value)
+    if kind is list or kind is dict:  # known at once
+        if not value and depth:
+            return None
+    elif isinstance(value, str):
+        return None if value.isascii() or _is_text(value) else ("", LONE_SURROGATE)
     elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise InvalidInput(field_name, f"{value} is not JSON: use null or a finite number")
-    elif value is not None and not isinstance(value, int):
-        _check_inside(field_name, value, depth)
+        return None if math.isfinite(value) else ("", f"{value} is not JSON: use null or a finite number")
+    elif value is None or isinstance(value, int):
+        return None
+    if isinstance(value, NESTED):
+        if depth == 0:
+            return "", f"is nested more than {MOST_DEPTH} deep"
+        return (_flaw_of_items if isinstance(value, LIST) else _flaw_of_table)(value, depth)
+    return "", f"{kind.__name__} is not JSON"
 
 
-def _check_inside(field_name: str, value: object, depth: int) -> None:
-    if depth == 0 and isinstance(value, Mapping | list | tuple):
-        raise InvalidInput(field_name, f"is nested more than {MOST_DEPTH} deep")
-    if isinstance(value, TABLE):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise InvalidInput(field_name, f"the key {key!r} is not a string")
-            if not key.isascii():
-                check_text(field_name, key)
-            _check_plain(f"{field_name}.{key}", inner, depth - 1)
-    elif isinstance(value, list | tuple):
-        for i, inner in enumerate(value):
-            _check_plain(f"{field_name}[{i}]", inner, depth - 1)
-    else:
-        raise InvalidInput(field_name, f"{type(value).__name__} is not JSON")
+def _flaw_of_items(items: Any, depth: int) -> Flaw | None:
+    for i, inner in enumerate(items):
+        if type(inner) is not int and (flaw := _flaw(inner, depth - 1)):
+            return f"[{i}]{flaw[0]}", flaw[1]
+    return None
 
 
-def check_text(field_name: str, value: str) -> None:
+def _flaw_of_table(table: Any, depth: int) -> Flaw | None:
+    for key, inner in table.items():
+        if not isinstance(key, str):
+            return "", f"the key {key!r} is not a string"
+        if not key.isascii() and not _is_text(key):
+            return "", LONE_SURROGATE
+        if type(inner) is not int and (flaw := _flaw(inner, depth - 1)):
+            return f".{key}{flaw[0]}", flaw[1]
+    return None
+
+
+def _is_text(value: str) -> bool:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(field_name, "holds a lone surrogate: send valid Unicode") from None
+        return False
+    return True
+
+
+def check_text(field_name: str, value: str) -> None:
+    if not _is_text(value):
+        raise InvalidInput(field_name, LONE_SURROGATE)
 
 
 def check_name(field_name: str, value: object) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,7 @@ def serving(
     command: str = "server",
     port: int = 0,
     failing: tuple[str, ...] = (),
+    program: Sequence[str] = (FAIRLEAD,),
 ) -> Iterator[Gateway]:
     """Until the block ends; then it must end itself, with 0; only `failing` events may have a traceback."""
     env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(env or {})}
@@ -70,7 +71,7 @@ def serving(
     where = ("--engine", engine) if engine else ("--data", str(folder))
     with log.open("w") as err:
         process = subprocess.Popen(
-            [FAIRLEAD, command, *where, "--namespace", namespace, "--port", str(port), *options],
+            [*program, command, *where, "--namespace", namespace, "--port", str(port), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=err,

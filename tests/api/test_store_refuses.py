@@ -127,6 +127,23 @@ async def test_callers_are_asked_to_come_again_and_find_everything_as_it_was(
     good(await worker.complete(polled))
 
 
+async def test_a_batch_for_which_memory_ends_half_way_says_what_was_accepted(
+    api: httpx.AsyncClient, server: Server
+) -> None:
+    tasks = [{"task_type": "echo", "parameters": {"x": "x" * 200_000}} for _ in range(40)]
+    async with make_client(server.url) as client:
+        used = (await client.info("memory"))["used_memory"]
+        await client.config_set("maxmemory-policy", "noeviction")
+        await client.config_set("maxmemory", used + 4_000_000)
+        answers = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
+        await client.config_set("maxmemory", 0)
+    said = [one.get("status") or one["error"]["code"] for one in answers]
+    accepted = said.count("queued")
+    assert 0 < accepted < 40
+    assert said == ["queued"] * accepted + ["store_full"] * (40 - accepted)
+    good(await api.get(f"{TASKS}/{answers[accepted - 1]['task_id']}"))
+
+
 async def test_functions_are_kept_again_after_a_server_refused_to_load_them(
     server: Server, refusing: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:

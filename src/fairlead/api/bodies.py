@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct, field
 
 PriorityName = Literal["high", "medium", "low"]
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:-]+$")]
@@ -41,10 +41,16 @@ class SubmitBody(Body, frozen=True):
     task_id: Uuid | None = None  # sent again with the same one, it is one task
 
 
+class ItsUser(Struct):
+    """Of a task, whatever else it brings."""
+
+    user_id: str | None = None
+
+
 class BatchBody(Body, frozen=True):
     """Each task is checked on its own: one bad one does not spoil the others."""
 
-    tasks: Annotated[list[Any], Meta(max_length=1000)]
+    tasks: Annotated[list[Raw], Meta(max_length=1000)]  # SubmitBody, each read when its turn comes
 
 
 class RegisterBody(Body, frozen=True):
@@ -81,15 +87,18 @@ class OneResult(Body, frozen=True):
     fence: Fence | None = None
 
 
+EACH_ONE_RESULT = {"items": {"$ref": "#/components/schemas/OneResult"}}  # read when its turn comes
+
+
 class ResultBody(Body, frozen=True):
     """One result, or many under `results`."""
 
     task_id: str | None = None
     status: Literal["completed", "failed"] | None = None
-    result: Any = None
+    result: Raw = field(default_factory=lambda: Raw(b"null"))
     error: ErrorBody | None = None
     fence: Fence | None = None
-    results: Annotated[list[OneResult], Meta(max_length=1000)] | None = None
+    results: Annotated[list[Raw], Meta(max_length=1000, extra_json_schema=EACH_ONE_RESULT)] | None = None
     poll: PollBody | None = None  # and then the next tasks
 
 
@@ -107,6 +116,7 @@ class HeartbeatBody(Body, frozen=True):
 
 class TaskProgressBody(ProgressBody, frozen=True, kw_only=True):
     task_id: str
+    output: Annotated[list[Raw], Meta(max_length=1000)] = []  # each chunk is read when its turn comes
     fence: Fence | None = None
     first: Units | None = None  # the number of the first chunk in this run: repeated, it is kept once
 

@@ -55,29 +55,32 @@ def address_of(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes:
+async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes | bytearray:
     """All of it. One that comes too slowly is refused by the protocol, for which its sender has gone."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise BodyTooLarge(most)
-    chunks, size = [], 0
+    body: bytes | bytearray = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if size > most:
+        chunk: bytes = message.get("body", b"")
+        if len(body) + len(chunk) > most:
             raise BodyTooLarge(most)
+        if not message.get("more_body") and not body:
+            return chunk
+        body = body or bytearray()  # it grows in place: to join large chunks at the end takes long
+        body += chunk
         if not message.get("more_body"):
-            return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+            return body
 
 
 class ClientGone(Exception):
     """Nobody is left to be answered."""
 
 
-def decoded(headers: dict[str, str], body: bytes, decoder: msgspec.json.Decoder[B]) -> B:
+def decoded(headers: dict[str, str], body: bytes | bytearray, decoder: msgspec.json.Decoder[B]) -> B:
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise NotJson()

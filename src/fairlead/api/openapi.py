@@ -9,13 +9,14 @@ import msgspec
 from fairlead import __version__, errors
 from fairlead.api import problems
 from fairlead.api.answers import ProblemAnswer
+from fairlead.api.bodies import OneResult
 from fairlead.api.table import Route
 
 REF = "#/components/schemas/{name}"
 
 
 def openapi_of(routes: Sequence[Route]) -> dict[str, Any]:
-    kinds: dict[Any, None] = {ProblemAnswer: None}  # each once, in order
+    kinds: dict[Any, None] = {ProblemAnswer: None, OneResult: None}  # each once, in order
     for route in routes:
         kinds |= {kind: None for kind in (route.body, route.answer, route.query) if kind}
     refs, components = msgspec.json.schema_components(kinds, ref_template=REF)

@@ -1,5 +1,6 @@
 """The ASGI application: the table of routes, with a directory and Starlette's router in front."""
 
+import gc
 from collections.abc import Mapping
 
 from starlette.routing import BaseRoute, Router, WebSocketRoute
@@ -43,6 +44,9 @@ SOCKETS: tuple[SocketRoute, ...] = live.SOCKETS
 
 
 def make_app(gateway: Gateway) -> ASGIApp:
+    # The collector would look at all of the program, again and again, while it reads a large body.
+    gc.collect()
+    gc.freeze()
     addresses: dict[str, dict[str, ASGIApp]] = {}
     for route in ROUTES:
         methods = ("GET", "HEAD") if route.answers_head else (route.method,)  # the server leaves out the body

@@ -1,7 +1,8 @@
 """Tasks: submit, look, cancel, explain."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,9 +18,10 @@ from fairlead.api.answers import (
     TaskAnswer,
     TasksAnswer,
 )
-from fairlead.api.bodies import BatchBody, EventsQuery, SubmitBody, TaskQuery
-from fairlead.api.call import BATCH_BODY, Call, where_and_what
-from fairlead.api.problems import InvalidBody, problem_of
+from fairlead.api.bodies import BatchBody, EventsQuery, ItsUser, SubmitBody, TaskQuery
+from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.large_bodies import in_groups, read_item, taking_turns
+from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.priority_service import Terms
 from fairlead.store.reports import Submitted
@@ -28,6 +30,8 @@ from fairlead.tenants import id_of
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
+SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
+ITS_USER = msgspec.json.Decoder(ItsUser)
 
 
 async def submit(call: Call) -> View:
@@ -85,26 +89,47 @@ def _as_it_was(submitted: Submitted, wanted: NewTask) -> View:
 
 async def submit_batch(call: Call) -> View:
     """Queue up to 1,000 tasks; each is accepted or refused on its own."""
-    await call.gateway.spend(call.who, len(call.body.tasks))
-    items = [_read(item) for item in call.body.tasks]
-    terms = await terms_of(call, [item.user_id for item in items if isinstance(item, SubmitBody)])
-    wanted: list[NewTask | errors.FairleadError] = []
-    for item in items:
+    items = call.body.tasks
+    await call.gateway.spend(call.who, len(items))
+    terms = await terms_of(call, await _users_of(call, items))
+    answers: list[Submitted | errors.FairleadError] = []
+    async for group in taking_turns(in_groups(items)):
         try:
-            wanted.append(new_task(call, item, terms) if isinstance(item, SubmitBody) else item)
-        except errors.FairleadError as problem:
-            wanted.append(problem)
-    new = [one for one in wanted if isinstance(one, NewTask)]
-    submitted = iter(await call.gateway.store.submit(*new) if new else [])
-    answers = [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
+            answers += await _submit_group(call, group, terms)
+        except (errors.StoreUnavailable, errors.StoreFault) as problem:
+            if not answers:
+                raise
+            answers += [problem] * (len(items) - len(answers))  # what was accepted before it is, and is said
+            break
     return {"tasks": [accepted(answer) for answer in answers]}
 
 
-def _read(item: object) -> SubmitBody | InvalidBody:
-    try:
-        return msgspec.convert(item, SubmitBody)
-    except msgspec.ValidationError as problem:
-        return InvalidBody([where_and_what(problem)])
+async def _submit_group(
+    call: Call, group: Sequence[msgspec.Raw], terms: Mapping[str, Terms]
+) -> list[Submitted | errors.FairleadError]:
+    wanted: list[NewTask | errors.FairleadError] = []
+    for item in group:
+        body = read_item(item, SUBMIT_BODY)
+        try:
+            wanted.append(new_task(call, body, terms) if isinstance(body, SubmitBody) else body)
+        except errors.FairleadError as problem:
+            wanted.append(problem)
+    await asyncio.sleep(0)  # what was read is packed in a turn of its own
+    new = [one for one in wanted if isinstance(one, NewTask)]
+    submitted = iter(await call.gateway.store.submit(*new) if new else [])
+    return [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
+
+
+async def _users_of(call: Call, items: Sequence[msgspec.Raw]) -> set[str]:
+    """All of them before the first task: the priority service is asked once."""
+    found: set[str] = set()
+    if call.gateway.priorities:
+        async for group in taking_turns(in_groups(items)):
+            for item in group:
+                read = read_item(item, ITS_USER)
+                if isinstance(read, ItsUser) and read.user_id:
+                    found.add(read.user_id)
+    return found
 
 
 def accepted(answer: Submitted | errors.FairleadError) -> View:

@@ -1,5 +1,10 @@
 """What a worker may say and ask while it runs tasks: wait for calls, tell, ask for time, leave."""
 
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, takewhile
+
+from msgspec.structs import replace
+
 from fairlead import errors
 from fairlead.api.answers_workers import (
     ExpireAnswer,
@@ -11,8 +16,10 @@ from fairlead.api.answers_workers import (
 )
 from fairlead.api.bodies import ExtendBody, SayBody, StallBody, TaskProgressBody, WaitBody
 from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.large_bodies import AT_ONCE, in_groups, insist_on, size_of, taking_turns
 from fairlead.api.polling import wait_for_call
-from fairlead.api.routes.workers import UNKNOWN, WORKER, accepted, worker_id
+from fairlead.api.problems import HttpProblem
+from fairlead.api.routes.workers import ANYTHING, UNKNOWN, WORKER, accepted, worker_id
 from fairlead.api.table import Route
 from fairlead.store.reports import Grant, Progress
 from fairlead.views import View, time_view
@@ -26,15 +33,72 @@ async def wait(call: Call) -> View:
 
 async def say(call: Call) -> View:
     """How far runs are, and what they put out."""
-    body: SayBody = call.body
-    reports = [_progress(one) for one in body.reports]
-    answers = await call.gateway.store.progress(worker_id(call), *reports)
-    pairs = zip(reports, answers, strict=True)
-    return {"results": [accepted(report.task_id, answer) for report, answer in pairs]}
+    reports: list[TaskProgressBody] = call.body.reports
+    rows: list[View] = []
+    while len(rows) < len(reports):
+        some = _next_few(reports, len(rows))
+        answers = await (_tell_in_pieces(call, some[0]) if len(some) == 1 else _tell(call, some))
+        rows += [accepted(one.task_id, answer) for one, answer in zip(some, answers, strict=True)]
+    return {"results": rows}
 
 
-def _progress(one: TaskProgressBody) -> Progress:
-    return Progress(one.task_id, one.fence, one.fraction, one.message, one.output, one.first)
+def _next_few(reports: Sequence[TaskProgressBody], start: int) -> list[TaskProgressBody]:
+    """Those from here on that are read and told together; one with much output alone."""
+    sizes = accumulate(sum(map(size_of, one.output)) for one in islice(reports, start, None))
+    count = sum(1 for _ in takewhile(lambda size: size <= AT_ONCE, sizes))
+    return list(reports[start : start + max(1, count)])
+
+
+Answers = list[errors.FairleadError | None]
+
+
+async def _tell(call: Call, some: Sequence[TaskProgressBody]) -> Answers:
+    read = [_progress(one) for one in some]
+    good = [one for one in read if isinstance(one, Progress)]
+    told = iter(await call.gateway.store.progress(worker_id(call), *good))
+    return [next(told) if isinstance(one, Progress) else one for one in read]
+
+
+async def _tell_in_pieces(call: Call, report: TaskProgressBody) -> Answers:
+    """A few chunks at a time. All are read before the first is told: one that is refused spoils them all."""
+    pieces = list(_pieces(report))
+    if len(pieces) > 1:
+        async for read in taking_turns(map(_progress, pieces)):
+            problem = _problem(read)
+            if problem:
+                return [problem]
+    async for piece in taking_turns(pieces):
+        (answer,) = await _tell(call, [piece])
+        if answer:
+            return [answer]
+    return [None]
+
+
+def _problem(read: Progress | errors.FairleadError) -> errors.FairleadError | None:
+    if isinstance(read, errors.FairleadError):
+        return read
+    try:
+        read.packed()
+    except errors.InvalidInput as problem:
+        return problem
+    return None
+
+
+def _pieces(report: TaskProgressBody) -> Iterator[TaskProgressBody]:
+    sent = 0
+    for chunks in [*in_groups(report.output)] or [()]:
+        first = None if report.first is None else report.first + sent
+        yield replace(report, output=list(chunks), first=first)
+        report = replace(report, fraction=None, message="")  # the first piece said it
+        sent += len(chunks)
+
+
+def _progress(one: TaskProgressBody) -> Progress | errors.FairleadError:
+    try:
+        chunks = [insist_on(chunk, ANYTHING, f"output[{i}]") for i, chunk in enumerate(one.output)]
+    except HttpProblem as problem:
+        return problem
+    return Progress(one.task_id, one.fence, one.fraction, one.message, chunks, one.first)
 
 
 async def extend(call: Call) -> View:

@@ -1,5 +1,11 @@
 """Workers of any language: register, poll, report, stay alive, give back, drain."""
 
+import asyncio
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
 import uuid_utils
 
 from fairlead import errors
@@ -21,6 +27,7 @@ from fairlead.api.bodies import (
     ResultBody,
 )
 from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.large_bodies import in_groups, insist_on, taking_turns
 from fairlead.api.polling import poll_tasks
 from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.table import Route
@@ -30,6 +37,8 @@ from fairlead.store.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.task import Task
 from fairlead.views import View, time_view, worker_view
 
+ONE_RESULT = msgspec.json.Decoder(OneResult)
+ANYTHING = msgspec.json.Decoder(Any)
 POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once
 
 
@@ -119,19 +128,40 @@ async def _report_one(call: Call, body: ResultBody) -> View:
     return {"accepted": True}
 
 
-async def _report_many(call: Call, body: ResultBody, results: list[OneResult]) -> View:
+async def _report_many(call: Call, body: ResultBody, items: list[msgspec.Raw]) -> View:
+    """A few at a time. All are read before the first is reported: one that cannot be read spoils them all."""
     if body.task_id is not None:
         raise InvalidBody([("results", "give one result, or a list of them, not both")])
-    answers = await _report(call, results)
-    rows = [accepted(one.task_id, answer) for one, answer in zip(results, answers, strict=True)]
+    groups, rows = list(in_groups(items)), list[View]()
+    if len(groups) > 1:
+        async for _ in taking_turns(map(_results, groups, _starts(groups))):
+            pass
+    async for group, start in taking_turns(zip(groups, _starts(groups), strict=True)):
+        results = _results(group, start)
+        await asyncio.sleep(0)  # what was read is packed in a turn of its own
+        answers = await _report(call, results)
+        rows += [accepted(one.task_id, answer) for one, answer in zip(results, answers, strict=True)]
     return {"accepted": all(row["accepted"] for row in rows), "results": rows}
+
+
+def _starts(groups: Sequence[Sequence[msgspec.Raw]]) -> list[int]:
+    """Where each of them begins."""
+    return [*accumulate(map(len, groups), initial=0)][:-1]
+
+
+def _results(group: Sequence[msgspec.Raw], start: int) -> list[OneResult]:
+    return [insist_on(item, ONE_RESULT, f"results[{start + i}]") for i, item in enumerate(group)]
 
 
 def _one(body: ResultBody) -> OneResult:
     if body.task_id is None or body.status is None:
         raise InvalidBody([("task_id", "task_id and status are required, or a list of results")])
     return OneResult(
-        task_id=body.task_id, status=body.status, result=body.result, error=body.error, fence=body.fence
+        task_id=body.task_id,
+        status=body.status,
+        result=insist_on(body.result, ANYTHING, "result"),
+        error=body.error,
+        fence=body.fence,
     )
 
 

@@ -1,0 +1,64 @@
+"""Bodies of many items: read a few items at a time, so that everybody else is served in between."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from fairlead.api.call import MOST_BODY, where_and_what
+from fairlead.api.problems import BodyTooLarge, HttpProblem, InvalidBody
+
+AT_ONCE = (
+    256 * 1024
+)  # bytes of items: read, checked and packed in a few ms, whatever they are in less than 50
+MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and what stands beside them
+
+T = TypeVar("T")
+
+
+def size_of(item: msgspec.Raw) -> int:
+    return len(memoryview(item))
+
+
+def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
+    """Items that are read and sent to the store together; a larger one has a group of its own."""
+    first, size = 0, 0
+    for i, item in enumerate(items):
+        if i > first and size + size_of(item) > AT_ONCE:
+            yield items[first:i]
+            first, size = i, 0
+        size += size_of(item)
+    if first < len(items):
+        yield items[first:]
+
+
+async def taking_turns(groups: Iterable[T]) -> AsyncIterator[T]:
+    """The same; before each of them everybody else has a turn."""
+    for group in groups:
+        await asyncio.sleep(0)
+        yield group
+
+
+def read_item(item: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | HttpProblem:
+    """One item, or why it is refused."""
+    if size_of(item) > MOST_ITEM:
+        return BodyTooLarge(MOST_ITEM)
+    try:
+        return decoder.decode(item)
+    except msgspec.ValidationError as problem:
+        return InvalidBody([where_and_what(problem)])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        return InvalidBody([("body", f"is not JSON ({problem}): send it in UTF-8")])
+
+
+def insist_on(item: msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
+    """One item; raises why it is refused, and where it stands."""
+    read = read_item(item, decoder)
+    if isinstance(read, InvalidBody):
+        raise InvalidBody(
+            [(where if name == "body" else f"{where}.{name}", why) for name, why in read.fields]
+        )
+    if isinstance(read, HttpProblem):
+        raise read
+    return read
