@@ -213,12 +213,15 @@ class NotAllowed(FairleadError):
 class TaskFailed(FairleadError):
     """The task failed."""
 
-    def __init__(self, task_id: str, code: str, message: str, retriable: bool = False) -> None:
+    def __init__(
+        self, task_id: str, code: str, message: str, retriable: bool = False, traceback: str | None = None
+    ) -> None:
         super().__init__(f"Task {task_id} failed ({code}): {message}")
         self.task_id = task_id
         self.code = code
         self.reason = message
         self.retriable = retriable
+        self.traceback = traceback  # of the handler, as text
 
 
 class TaskCancelled(FairleadError):

@@ -65,7 +65,7 @@ class TaskHandle(Generic[R]):
             raise TaskCancelled(f"Task {self.task_id} was cancelled.")
         error = task.error
         assert error
-        raise TaskFailed(self.task_id, error.code, error.message, error.retriable)
+        raise TaskFailed(self.task_id, error.code, error.message, error.retriable, error.traceback)
 
     async def watch(self) -> AsyncIterator[Event]:
         """What happens to it, as it happens, until it has ended; first what the store knows already."""

@@ -1,7 +1,7 @@
 """What a task is: what a client may ask for, checked field by field, and what the store knows of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -66,6 +66,7 @@ class TaskError:
     code: str
     message: str
     retriable: bool
+    traceback: str | None = None  # of the handler; lists of tasks leave it out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             if name in IN_RECORDS and value is not False:
                 field, read = IN_RECORDS[name]
                 known[field] = read(value)
+        if (traceback := record.get("traceback")) and "error" in known:
+            known["error"] = replace(known["error"], traceback=traceback)
         known.setdefault("effective_priority", known["priority"])
         if record["state"] != "executing" and not record.get("stopping"):  # the record keeps its last lease
             known["lease_until"] = None

@@ -96,7 +96,13 @@ def _progress_view(task: Task) -> View | None:
 def _error_view(task: Task) -> View | None:
     if task.error is None:
         return None
-    return {"code": task.error.code, "message": task.error.message, "retriable": task.error.retriable}
+    error = task.error
+    return {
+        "code": error.code,
+        "message": error.message,
+        "retriable": error.retriable,
+        "traceback": error.traceback,
+    }
 
 
 def event_view(event: Event) -> View:

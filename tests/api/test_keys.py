@@ -180,6 +180,34 @@ async def test_tenants_replay_their_own_dead_letters(
     assert [one.tenant for one in await store.dead_letters()] == ["b"]
 
 
+async def test_the_traceback_of_a_failure_is_for_keys_that_may_read_the_task(
+    api: httpx.AsyncClient, keys: Keys, store: Store
+) -> None:
+    await store.workers.register("w", capacity=9)
+    await store.submit_one(NewTask(task_type="echo", tenant="a"))
+    claimed = await claim_one(store)
+    path = f"/api/v1/tasks/{claimed.task_id}"
+    error = {
+        "message": "out of paint",
+        "code": "ValueError",
+        "retriable": False,
+        "traceback": "Traceback: here",
+    }
+    body = {"task_id": claimed.task_id, "status": "failed", "fence": claimed.fence, "error": error}
+    good(await api.post("/internal/workers/w/result", json=body, headers=bearer(await keys.make())))
+    mine = bearer(await keys.make("read", tenant="a"))
+    assert good(await api.get(path, headers=mine))["error"] == error
+    for listed in (await api.get("/api/v1/tasks", headers=mine), await api.get("/api/v1/dlq", headers=mine)):
+        (one,) = good(listed)["tasks"]
+        assert one["error"] == error | {"traceback": None}
+    for other, status in (
+        (await keys.make("read", tenant="b"), 404),
+        (await keys.make("submit", "cancel", "worker", tenant="a"), 403),
+    ):
+        answer = await api.get(path, headers=bearer(other))
+        assert answer.status_code == status and "Traceback" not in answer.text
+
+
 async def test_the_dead_letters_of_a_tenant_are_found_behind_4100_of_another(
     api: httpx.AsyncClient, keys: Keys, store: Store
 ) -> None:

@@ -46,6 +46,18 @@ async def test_tasks_are_listed_by_what_they_are_like(live_store: Store, shell: 
     assert await listed("--status", "dead_letter") == set()
 
 
+async def test_a_task_that_failed_is_shown_with_its_traceback(live_store: Store, shell: Shell) -> None:
+    task = await started(live_store)
+    traceback = "Traceback (most recent call last):\n  here\x1b[31m\nValueError: out of paint"
+    report = Failed(task.task_id, task.fence, "ValueError", "out of paint", False, traceback=traceback)
+    await live_store.fail("w", report)
+    shown = (await shell.run("task", "show", task.task_id)).out
+    lines = ["Traceback (most recent call last):", "  here\\x1b[31m", "ValueError: out of paint"]
+    assert shown.splitlines()[-3:] == lines
+    as_json = json.loads((await shell.run("task", "show", task.task_id, "--output", "json")).out)
+    assert as_json["error"]["traceback"] == traceback
+
+
 async def test_the_list_goes_on_where_it_ended(live_store: Store, shell: Shell) -> None:
     expected = {await waiting(live_store) for _ in range(3)}
     first = json.loads((await shell.run("task", "list", "--limit", "2", "--output", "json")).out)

@@ -109,6 +109,7 @@ async def test_each_failed_attempt_leaves_one_record_with_its_traceback(
         assert (lines[0], lines[-1]) == ("Traceback (most recent call last):", "ValueError: out of paint")
         assert f"in {ended.task_type}" in lines[1] and "failing.py" in lines[1]  # not how Fairlead called it
     assert first["fence"] < second["fence"] == ended.fence
+    assert ended.error and ended.error.traceback == second["traceback"]
     assert "a-long-prompt" not in workers.said()
 
 

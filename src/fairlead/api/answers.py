@@ -31,6 +31,7 @@ class ErrorAnswer(Answer):
     code: str
     message: str
     retriable: bool
+    traceback: str | None = None  # of the handler, up to 4 KiB; in lists it is null
 
 
 class FieldProblem(Answer):

@@ -77,6 +77,7 @@ class ErrorBody(Body, frozen=True):
     code: Short = "error"
     retry_after_seconds: Seconds = 0
     crashed: bool = False  # what ran it died: counted as a crash
+    traceback: Annotated[str, Meta(max_length=100_000)] = ""  # 4 KiB of it are kept
 
 
 class OneResult(Body, frozen=True):

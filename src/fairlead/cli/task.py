@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from fairlead.cli.options import DoorOptions, Output, open_door
-from fairlead.cli.output import print_facts, print_json, print_table, say, shown
+from fairlead.cli.output import print_facts, print_json, print_table, printable, say, shown
 from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
 from fairlead.door import Door
 from fairlead.settings import PriorityName
@@ -85,7 +85,10 @@ async def show(task_id: TaskId, /, *, options: DoorOptions | None = None, output
     if output == "json":
         print_json(view)
         return
+    traceback = view["error"].pop("traceback") if view["error"] else None
     print_facts(_facts(view) | ({"why": waits.sentence} if waits else {}))
+    for line in (traceback or "").splitlines():
+        print(printable(line))
 
 
 @app.command

@@ -10,11 +10,12 @@ from fairlead.client.calling import encode
 from fairlead.client.problems import error_of
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.job import NewJob
+from fairlead.log.tracebacks import readable
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings_pipelines import Stages
 from fairlead.states import State
 from fairlead.store.limits import limit_arguments
-from fairlead.store.reports import Completed, Failed, Grant, Progress, readable
+from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.task import NewTask, check
 from fairlead.views import View, rate_text, time_view
 
@@ -76,13 +77,15 @@ def completed_form(report: Completed) -> View:
 
 
 def failed_form(report: Failed) -> View:
-    error = {
+    error: View = {
         "code": readable(report.code)[:200] or "error",
         "message": readable(report.message)[:4000],
         "retriable": report.retriable,
         "retry_after_seconds": report.retry_after_ms / 1000,
         "crashed": report.crashed,
     }
+    if report.traceback:
+        error["traceback"] = report.traceback
     return {"task_id": report.task_id, "status": "failed", "error": error} | _fence(report.fence)
 
 

@@ -31,6 +31,7 @@ def is_of_others(problem: BaseException) -> bool:
 
 
 def readable(text: str) -> str:
+    """What an error says may be anything; a report of it is never refused for that."""
     return text.encode(errors="replace").decode()
 
 

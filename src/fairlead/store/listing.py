@@ -9,7 +9,7 @@ from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.states import State
 from fairlead.store.connection import Connection, fields_of, text
 from fairlead.store.pieces import read_in_pieces
-from fairlead.store.records import read_facts, read_record
+from fairlead.store.records import TRACEBACK, read_facts, read_record
 from fairlead.task import Task, priority_named
 
 MOST_PER_PAGE = 1_000
@@ -125,7 +125,7 @@ async def _read(connection: Connection, ids: Sequence[str]) -> list[Task]:
     commands = [("HGETALL", connection.keys.key("task", task_id)) for task_id in ids]
     records = map(fields_of, await read_in_pieces(connection, commands))
     return [
-        Task.from_record(task_id, read_record(record))
+        Task.from_record(task_id, read_record(record, without=TRACEBACK))
         for task_id, record in zip(ids, records, strict=True)
         if b"state" in record
     ]

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
-FACTS = b"facts"
+FACTS, TRACEBACK = b"facts", b"traceback"
 
 
-def read_record(stored: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """All fields beside each other. A record of an older version has no packed ones."""
-    fields = {name.decode(): value.decode() for name, value in stored.items() if name != FACTS}
+def read_record(stored: Mapping[bytes, bytes], without: bytes = b"") -> dict[str, Any]:
+    """All fields beside each other but for one. A record of an older version has no packed ones."""
+    left_out = (FACTS, without)
+    fields = {name.decode(): value.decode() for name, value in stored.items() if name not in left_out}
     return read_facts(stored.get(FACTS)) | fields
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from fairlead import errors
 from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
+from fairlead.log.secrets import redacted
+from fairlead.log.tracebacks import readable, shortened
 from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State
@@ -15,6 +17,7 @@ from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, Task
 
 MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
+MOST_TRACEBACK = 4096  # bytes of the traceback of the last failure that are kept with a task
 MOST_CHUNKS = 1_000
 MOST_CHUNK_BYTES = 64 * 1024
 
@@ -92,19 +95,24 @@ class Failed:
     retry_after_ms: int = 0
     jitter: int = field(default_factory=lambda: random.randint(0, 1000))  # thousandths of the random half
     crashed: bool = False  # what ran it died, its worker lives: counted as a crash, not as a failure
-    traceback: str = ""
+    traceback: str = ""  # of the handler; the middle of a long one is left out
 
     def packed(self) -> dict[str, Any]:
+        traceback = shortened(redacted(readable(self.traceback)), MOST_TRACEBACK)
         check_whole("retry_after_ms", self.retry_after_ms, MOST_SECONDS * 1000)
         check_whole("jitter", self.jitter, 1000)
-        return Grant(self.task_id, self.fence).packed() | {
-            "code": readable(self.code)[:200],
-            "message": readable(self.message)[:4000],
-            "retriable": self.retriable,
-            "retry_after": self.retry_after_ms,
-            "jitter": self.jitter,
-            "crashed": self.crashed,
-        }
+        return (
+            Grant(self.task_id, self.fence).packed()
+            | {
+                "code": readable(self.code)[:200],
+                "message": readable(self.message)[:4000],
+                "retriable": self.retriable,
+                "retry_after": self.retry_after_ms,
+                "jitter": self.jitter,
+                "crashed": self.crashed,
+            }
+            | ({"traceback": traceback} if traceback else {})
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +158,6 @@ class Output:
     chunk: Any
     event_seq: int = 0  # the number of the event that told of it
     at: int = 0  # ms
-
-
-def readable(words: str) -> str:
-    """What an error says may be anything; a report of it is never refused for that."""
-    return words.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,7 @@ def _failed(one: OneResult) -> Failed:
         error.retriable,
         round(error.retry_after_seconds * 1000),
         crashed=error.crashed,
+        traceback=error.traceback,
     )
 
 

@@ -17,7 +17,10 @@ local function complete(t, report)
   local known, ran = t.known, endings.learn_run(t, now)
   leases.drop(t)
   put_all(t, {"reported", known.fence, "result", report.result})
-  if known.retries or known.crashes or known.losses then put(t, "error", nil) end -- of an earlier run
+  if known.retries or known.crashes or known.losses then -- of an earlier run
+    put(t, "error", nil)
+    put(t, "traceback", nil)
+  end
   local following = job and stages.step_completed(job, t, report.result, now)
   endings.finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
   for _, spec in ipairs(report.follow or NONE) do submits.submit(spec, now, true) end

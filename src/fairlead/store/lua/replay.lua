@@ -20,6 +20,6 @@ if get(t, "timeout_given") then
   records.change(t, "timeout", number(t, "timeout_given"))
   put(t, "timeout_given", nil)
 end
-endings.revive(t, now, {"retries", "crashes", "losses", "error", "finished", "worker", "started", "deadline", "progress"})
+endings.revive(t, now, {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress"})
 waking.settle_and_commit()
 return {answer = "ok"}

@@ -30,7 +30,7 @@ end
 for _, spec in ipairs(missing) do
   local t = records.find(spec.id)
   if t then
-    endings.revive(t, now, {"error", "finished", "worker", "started", "deadline", "progress"})
+    endings.revive(t, now, {"error", "traceback", "finished", "worker", "started", "deadline", "progress"})
     if spec.max_wait then leases.wait_at_most_until(t, now + spec.max_wait) end
     open = open + 1
   else

@@ -28,8 +28,11 @@ function endings.write()
   if act.ended_key then write({"PEXPIRE", act.ended_key, 120000}) end
 end
 
-function endings.set_error(t, code, message, retriable)
-  put(t, "error", cjson.encode({code = code, message = message, retriable = retriable}))
+-- The traceback is a field of its own, and not always there: lists, events and workers do without it.
+function endings.set_error(t, problem, retriable)
+  local known = t.known
+  if problem.traceback or known.retries or known.crashes or known.losses then put(t, "traceback", problem.traceback) end
+  put(t, "error", cjson.encode({code = problem.code, message = problem.message, retriable = retriable}))
 end
 
 -- From `executing` or a delay back into the queue, at the base place.
@@ -88,7 +91,7 @@ end
 -- The run of `t` failed; its lease is dropped here.
 function endings.fail_run(t, verb, problem, now)
   leases.drop(t)
-  endings.set_error(t, problem.code, problem.message, problem.retriable)
+  endings.set_error(t, problem, problem.retriable)
   if problem.retriable and (number(t, "retries") or 0) < tonumber(t.known.facts.max_retries) then
     retry(t, verb, problem.code, problem.jitter, problem.retry_after, now)
   else
@@ -112,7 +115,7 @@ local function end_lost_run(t, verb, now, count, most, problem)
   leases.drop(t)
   put(t, count, (number(t, count) or 0) + 1)
   local detail = {code = problem.code, crashes = number(t, "crashes") or 0, losses = number(t, "losses"), worker = get(t, "worker")}
-  endings.set_error(t, problem.code, problem.message, true)
+  endings.set_error(t, problem, true)
   if number(t, count) >= most then return endings.finish(t, verb, "dead_letter", now, detail) end
   endings.put_back(t)
   events.add(t, verb, "executing", "queued", now, detail)

@@ -87,10 +87,11 @@ end
 function grants.content_of(id)
   local t = records.whole(id)
   local record, job = t.known, jobs.job_of(t)
-  if job then -- its parameters are made for the worker alone
+  if job or record.traceback then
     record = {}
     for field, value in pairs(t.known) do record[field] = value end
-    record.parameters = jobs.step_parameters(job)
+    record.traceback = nil -- of the run before
+    if job then record.parameters = jobs.step_parameters(job) end -- made for the worker alone
   end
   return record
 end

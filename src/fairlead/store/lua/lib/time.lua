@@ -10,6 +10,8 @@ local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
+local UNSTARTED = {code = "RESOURCE_EXHAUSTED", message = "it was not started within its max_wait_seconds"}
+
 function time.count_limits(t)
   return t and #limits.needs(t.known.facts.limits or "") or 0
 end
@@ -107,7 +109,7 @@ local function end_waits(now)
       waiters.withdraw(waiter)
     elseif t then
       queues.dequeue(t)
-      endings.set_error(t, "RESOURCE_EXHAUSTED", "it was not started within its max_wait_seconds", true)
+      endings.set_error(t, UNSTARTED, true)
       endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
     end
     return t or nil
