@@ -45,6 +45,7 @@ LAYERS = (
         "settings_values",
         "clock",
         "log",
+        "open_files",
         "tenants",
     ),
 )

@@ -14,6 +14,7 @@ from fairlead.api.serving import address_of, check_exposure, listen, loop_factor
 from fairlead.checks import check_seconds, check_whole
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.log.setup import set_up_logging
+from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
 from fairlead.store.opening import opened_store
@@ -61,6 +62,7 @@ def server(
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
     settings, _ = (options or ServerOptions()).read_settings()
     set_up_logging(settings.log)
+    raise_open_files()
     if inherited is None:
         opened = where.listen(settings)
     else:  # one of several processes: the socket and the process that opened it

@@ -17,6 +17,7 @@ from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.cli.server import ListenOptions
 from fairlead.log.setup import set_up_logging
+from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.opening import opened_store
 from fairlead.store.store import Store
@@ -47,6 +48,7 @@ def up(
     check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
     settings, _ = options.read_settings()
     set_up_logging(settings.log)
+    raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(Up(settings, where, work, options.config).run(opened))

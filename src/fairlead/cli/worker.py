@@ -9,6 +9,7 @@ from fairlead.checks import check_whole
 from fairlead.cli.options import MOST_PROCESSES, WorkerDoorOptions
 from fairlead.errors import InvalidInput
 from fairlead.log.setup import set_up_logging
+from fairlead.open_files import raise_open_files
 from fairlead.worker.supervisor import Supervisor
 from fairlead.worker.worker import GRACE_SECONDS, Plan, WorkerOptions
 
@@ -40,6 +41,7 @@ def worker(
     where = options or WorkerDoorOptions()
     # what is wrong with them is said once, not by every process
     set_up_logging(where.client_settings().log)
+    raise_open_files()
     plan = Plan(
         target=target,
         options=WorkerOptions(
