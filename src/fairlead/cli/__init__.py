@@ -1,5 +1,6 @@
 """The remote control: `fairlead NOUN ...`, one file per noun, imported only when it is called."""
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -77,6 +78,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and say how it went: 0 done, 1 failed, 2 wrong use, 3 not reachable."""
+    # What stays (server, up, worker) writes a log; a command that only asks does not.
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())
     try:
         answer = app(arguments, print_error=False, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()

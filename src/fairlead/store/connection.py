@@ -21,6 +21,7 @@ from fairlead.settings_urls import engine_url_problem
 from fairlead.store.blocking import BlockingPops
 from fairlead.store.keys import Keys
 from fairlead.store.listening import Subscriber
+from fairlead.store.lost_runs import log_lost_runs
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.wire import Command, Line, Wire
 
@@ -112,12 +113,12 @@ class Connection:
     async def run(self, act: str, *arguments: Argument) -> Answer:
         if act in LOOKS:
             patience = self._patience()
-            return unpack_answer(
+            return read_answer(
                 await self._within(
                     patience, self._in_turn(self._turns, self._evaluate(act, arguments, patience))
                 )
             )
-        return unpack_answer(await self.guard(self._evaluate(act, arguments)))
+        return read_answer(await self.guard(self._evaluate(act, arguments)))
 
     async def read(self, *commands: Command) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused."""
@@ -183,7 +184,7 @@ class Connection:
             elif isinstance(answer, RedisError):
                 answers[i] = await self.refusal(answer)
             else:
-                answers[i] = unpack_answer(answer)
+                answers[i] = read_answer(answer)
         return answers, passed_over
 
     async def _run_or_refuse(self, act: str, arguments: Sequence[Argument]) -> Answer | FairleadError:
@@ -265,6 +266,13 @@ class Connection:
             self._known.clear()
         (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *arguments))
         return answer
+
+
+def read_answer(packed: bytes) -> Answer:
+    answer = unpack_answer(packed)
+    if "lost_runs" in answer:
+        log_lost_runs(answer.pop("lost_runs"))
+    return answer
 
 
 def translated(problem: BaseException) -> FairleadError:

@@ -8,7 +8,8 @@
 
 An act replies with one map: `answer` is a word, and what follows a word are the other keys that come with it;
 one with a question mark may be absent. A row of a list is a map too. The reply is packed (msgpack) when the
-act has ended: one string costs the server less than many elements.
+act has ended: one string costs the server less than many elements. Any of them may have `lost_runs`: the runs
+that it ended because nobody will report on them.
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full.
 
@@ -131,7 +132,9 @@ def _perform(call: str) -> str:
     return (
         "local function perform(chosen, meta, arguments)\n  if not string then bind() end\n"
         f"  call = {call}\n  keys.name(meta)\n  acts.new()\n"
-        "  return cmsgpack.pack(chosen(unpack(arguments)))\nend\n"
+        "  local answer = chosen(unpack(arguments))\n"
+        "  if act.is_committed and act.lost_runs[1] then answer.lost_runs = act.lost_runs end\n"
+        "  return cmsgpack.pack(answer)\nend\n"
     )
 
 

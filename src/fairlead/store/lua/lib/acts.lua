@@ -24,6 +24,7 @@ local TABLES = {
   "lost", -- worker -> was it alone with a task, or in company?
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "told", "ended",
+  "lost_runs", -- runs that nobody will report on: their failure is in no worker's log, so the caller hears of it
 }
 local VALUES = {
   "policy", "standing", -- read from meta: numbers of the policy, place -> tasks that wait
@@ -36,6 +37,7 @@ local VALUES = {
   "asks_again", -- the profile of a claim that was not given all it wanted
   "finished_totals", -- {count, bytes} of all that have finished, with those of this act
   "ended_key",
+  "is_committed",
   "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
 }
 
@@ -155,5 +157,6 @@ function acts.commit()
   hashes.write()
   retention.write()
   unit.flush()
+  act.is_committed = true
   audiences.keep_changes()
 end

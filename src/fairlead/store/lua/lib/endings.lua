@@ -106,7 +106,7 @@ function endings.learn_run(t, now)
   return ran
 end
 
-local LOST = {code = "worker_lost", message = "the worker that ran it was lost"}
+endings.LOST = {code = "worker_lost", message = "the worker that ran it was lost"}
 local LOSSES_PER_CRASH = 4 -- nothing may take workers with it for ever
 
 -- What ran `t` is gone, which is counted as one of `count`: more than `most` are too many. It uses up no retry, and loses neither its
@@ -124,12 +124,12 @@ end
 -- It may have killed its worker, or, with a `problem`, the process of its handler.
 function endings.crash(t, verb, now, problem)
   if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
-  end_lost_run(t, verb, now, "crashes", setting("crash_limit"), problem or LOST)
+  end_lost_run(t, verb, now, "crashes", setting("crash_limit"), problem or endings.LOST)
 end
 
 -- Its worker is gone, and it was hardly the cause.
 function endings.lose(t, now)
-  end_lost_run(t, "expire", now, "losses", setting("crash_limit") * LOSSES_PER_CRASH, LOST)
+  end_lost_run(t, "expire", now, "losses", setting("crash_limit") * LOSSES_PER_CRASH, endings.LOST)
 end
 
 -- May the caller report the end of the run of `t`? A word, or nil for yes. A repeated report is known by its fence alone: somebody

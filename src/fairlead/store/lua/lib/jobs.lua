@@ -96,7 +96,7 @@ function jobs.step_started(t, now)
   local job = jobs.job_of(t)
   if not job then return end
   if get(job, "status") == "PENDING" then put(job, "status", "RUNNING") end
-  put(job, "attempts:" .. t.known.facts.step, (number(t, "retries") or 0) + (number(t, "crashes") or 0) + (number(t, "losses") or 0) + 1)
+  put(job, "attempts:" .. t.known.facts.step, records.attempt(t))
   put(job, "progressed", now)
 end
 

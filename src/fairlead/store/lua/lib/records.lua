@@ -2,7 +2,7 @@
 -- A record that an older version wrote has each of them as a field of its own.
 
 local hash, new_hash, whole, load_fields, put = hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields, hashes.put
-local unpack_field, gather = hashes.unpack_field, hashes.gather
+local unpack_field, gather, number = hashes.unpack_field, hashes.gather, hashes.number
 
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
 -- content, which may be large, by those who want it.
@@ -65,6 +65,11 @@ function records.change(t, fact, value)
   if t.is_gathered then
     for _, older in ipairs(FACTS) do put(t, older, nil) end
   end
+end
+
+-- The number of its run, from 1.
+function records.attempt(t)
+  return (number(t, "retries") or 0) + (number(t, "crashes") or 0) + (number(t, "losses") or 0) + 1
 end
 
 -- The bytes of its parameters.

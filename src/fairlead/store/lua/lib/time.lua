@@ -28,6 +28,17 @@ local function move_due(set, instant, most, move)
   return moved, moved == most
 end
 
+-- For the log of whoever called this act; its `status` is what becomes of it.
+local function note_lost_run(t, code)
+  local facts = t.known.facts
+  local run = {
+    task = t.id, type = facts.type, attempt = records.attempt(t), fence = number(t, "fence"), job = facts.job_id, step = facts.step,
+    trace = facts.trace_id, worker = get(t, "worker"), code = code,
+  }
+  act.lost_runs[#act.lost_runs + 1] = run
+  return run
+end
+
 -- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost. `seen_dead`: somebody saw
 -- that worker die.
 function time.end_run(id, now, seen_dead)
@@ -39,7 +50,11 @@ function time.end_run(id, now, seen_dead)
   local alone = not losses.in_company(t)
   if get(t, "stopping") then
     leases.drop(t)
-  elseif now >= number(t, "deadline") then
+    return t
+  end
+  local is_overdue = now >= number(t, "deadline")
+  local run = note_lost_run(t, is_overdue and OVERDUE.code or endings.LOST.code)
+  if is_overdue then
     endings.learn_run(t, now)
     endings.fail_run(t, "expire", OVERDUE, now)
   elseif alone and (seen_dead or losses.was_outlived(t)) then
@@ -47,6 +62,7 @@ function time.end_run(id, now, seen_dead)
   else
     endings.lose(t, now)
   end
+  run.status = get(t, "state")
   return t
 end
 
