@@ -6,7 +6,8 @@ import pty
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Shell:
 
     home: Path
     where: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def beside(cls, store: Store, url: str, home: Path) -> "Shell":
@@ -42,7 +44,13 @@ class Shell:
             stderr=err,
             cwd=self.home,
             preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # who runs us may ignore it
-            env={"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "200"},
+            env={
+                "HOME": str(self.home),
+                "PATH": "/usr/bin:/bin",
+                "TERM": "xterm-256color",
+                "COLUMNS": "200",
+                **self.env,
+            },
         )
 
     async def run(self, *arguments: str, given: str | None = None) -> Ended:

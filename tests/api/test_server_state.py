@@ -41,6 +41,8 @@ async def reasons(api: httpx.AsyncClient) -> dict[str, str]:
     answer = await api.get("/readyz")
     if answer.status_code == 200:
         return {}
+    if answer.json()["code"] == "store_unavailable":
+        return {"store_unavailable": answer.json()["detail"]}
     return {one["code"]: one["message"] for one in refused(answer, 503, "not_ready")["reasons"]}
 
 
@@ -52,11 +54,11 @@ async def turns_red(api: httpx.AsyncClient, reason: str) -> str:
     return (await reasons(api))[reason]
 
 
-async def turns_green(api: httpx.AsyncClient) -> None:
+async def turns_green(api: httpx.AsyncClient, timeout: float = 20) -> None:
     async def is_green() -> bool:
         return not await reasons(api)
 
-    await wait_until(is_green)
+    await wait_until(is_green, timeout)
 
 
 def configure(server: Server, **changes: Any) -> None:

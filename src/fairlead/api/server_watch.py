@@ -6,6 +6,7 @@ import contextlib
 from fairlead.api.readiness import Readiness
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
+from fairlead.store.engine_health import TRUNCATED
 from fairlead.store.server_state import DISK, EVICTS, REPLICA, look, problem_behind
 from fairlead.store.store import Store
 
@@ -30,18 +31,25 @@ class ServerWatch:
             await asyncio.sleep(self._every_seconds)
 
     async def look(self) -> None:
-        found = await look(self._store.connection)
-        try:
-            memory = await self._store.upkeep.inspect()
-        except FairleadError as refusal:
-            found |= problem_behind(refusal)
-        else:
-            self._say(memory.pressed is not None, memory.used, memory.most)
-        for reason in (EVICTS, REPLICA, DISK):
+        """An embedded server that ended is silent, but what it left behind says why."""
+        found = dict(self._store.engine_problems())
+        for reason, problem in found.items():
+            self._readiness.refuse(reason, problem)
+        found |= await self._ask()
+        for reason in (EVICTS, REPLICA, DISK, TRUNCATED):
             if reason in found:
                 self._readiness.refuse(reason, found[reason])
             else:
                 self._readiness.clear(reason)
+
+    async def _ask(self) -> dict[str, str]:
+        found = await look(self._store.connection)
+        try:
+            memory = await self._store.upkeep.inspect()
+        except FairleadError as refusal:
+            return found | problem_behind(refusal)
+        self._say(memory.pressed is not None, memory.used, memory.most)
+        return found
 
     def _say(self, is_pressed: bool, used: int | None, most: int | None) -> None:
         if is_pressed and not self._is_pressed:

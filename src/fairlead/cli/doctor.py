@@ -1,39 +1,58 @@
 """`fairlead doctor`: is everything in the store as it must be? Read-only, also on a live system."""
 
 import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from fairlead.cli.options import DoorOptions, Output
 from fairlead.cli.output import print_json, print_table
-from fairlead.errors import InvalidSettings, NamespaceNotOpen
+from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen
 from fairlead.settings import Settings
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
-from fairlead.store.opening import connected_store, first_act
+from fairlead.store.opening import connected_store, engine_folder, first_act
 from fairlead.store.store import Store
 
 
-def doctor(*, options: DoorOptions | None = None, output: Output = "table") -> int:
+def doctor(
+    *,
+    options: DoorOptions | None = None,
+    output: Output = "table",
+    acknowledge: Annotated[
+        bool,
+        Parameter(help="Accept that the embedded server cut off the end of its data file.", negative=()),
+    ] = False,
+) -> int:
     """Check every invariant of the namespace.
 
     Exit code 1 and a sentence for each breach; 2 if there is no such namespace.
     """
     settings = (options or DoorOptions()).client_settings()
-    breaches = asyncio.run(_examine(settings))
+    if acknowledge and settings.engine.url:
+        raise InvalidInput("--acknowledge", "is for the embedded server: leave out --engine, and give --data")
+    breaches, notices = asyncio.run(_examine(settings))
+    if acknowledge and not breaches and engine_folder(settings).acknowledge_truncation():
+        notices = ["Acknowledged: the data is used as it is."]
     if output == "json":
-        print_json({"breaches": [{"invariant": b.invariant, "sentence": b.sentence} for b in breaches]})
-    elif breaches:
+        found = [{"invariant": b.invariant, "sentence": b.sentence} for b in breaches]
+        print_json({"breaches": found, "notices": notices})
+        return 1 if breaches else 0
+    if breaches:
         print_table(("invariant", "breach"), [(breach.invariant, breach.sentence) for breach in breaches])
     else:
         print(f"Namespace {settings.engine.namespace!r}: every invariant holds.")
+    for notice in notices:
+        print(notice)
     return 1 if breaches else 0
 
 
-async def _examine(settings: Settings) -> list[Breach]:
+async def _examine(settings: Settings) -> tuple[list[Breach], list[str]]:
     async with connected_store(settings) as store:
         breaches = await first_act(store, lambda: examine(store.connection))
         if not breaches:  # nothing is wrong with what is not there
             await _check_open(store)
-        return breaches
+        return breaches, list(store.engine_problems().values())
 
 
 async def _check_open(store: Store) -> None:

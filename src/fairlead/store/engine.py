@@ -16,9 +16,13 @@ from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 
 from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed
+from fairlead.log.events import EventLog
 from fairlead.store.connection import ANSWER_WITHIN, make_client
 from fairlead.store.engine_folder import EngineFolder
+from fairlead.store.engine_log import was_truncated
 from fairlead.store.server_process import ServerProcess, find_server, server_arguments
+
+log = EventLog("fairlead.store")
 
 DURABILITIES = ("always", "everysec")
 SILENT_SECONDS = 30.0
@@ -107,6 +111,9 @@ async def _start(folder: EngineFolder, lock: int, durability: str) -> Engine:
             if not server.running:
                 raise _failed(f"the embedded server ended with code {server.exit_code}", folder, log_start)
             await patience.spend(answer, f"the embedded server does not answer at {socket}")
+        if was_truncated(folder.end_of_log(log_start)):
+            folder.note_truncation()
+            log.warning("engine_data_truncated", folder=str(folder.path))
     except BaseException:
         # Also when the caller gave up waiting (cancelled): nobody would be left to stop this server.
         server.kill()

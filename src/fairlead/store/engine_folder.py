@@ -35,6 +35,7 @@ class EngineFolder:
         self.log = self.path / "log"
         self.pidfile = self.path / "pid"
         self.doorplate = self.path / "socket"
+        self.truncated = self.path / "truncated"  # since when an operator has to look at the data
 
     def prepare(self) -> None:
         """Make the folder, readable by its owner only."""
@@ -110,15 +111,30 @@ class EngineFolder:
         except OSError:
             return 0
 
-    def last_log_lines(self, since: int = 0) -> str:
-        """The end of the server's log, from the byte `since`, as an indented block for a message."""
+    def end_of_log(self, since: int = 0) -> str:
+        """What the server's log ends with, from the byte `since`."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(since, self.log_size() - 8192))
-                lines = file.read().decode(errors="replace").splitlines()
+                return file.read().decode(errors="replace")
         except OSError:
-            lines = []
+            return ""
+
+    def last_log_lines(self, since: int = 0) -> str:
+        """The same as an indented block for a message."""
+        lines = self.end_of_log(since).splitlines()
         return "\n".join(f"    {line}" for line in lines[-LOG_LINES_SHOWN:]) or "    (nothing)"
+
+    def note_truncation(self) -> None:
+        """Until an operator acknowledges it; noted by a file, because the next server finds nothing wrong."""
+        with contextlib.suppress(OSError):  # the disk may be full
+            self.truncated.touch(0o600)
+
+    def acknowledge_truncation(self) -> bool:
+        """Whether there was something to acknowledge."""
+        was_there = self.truncated.exists()
+        self.truncated.unlink(missing_ok=True)
+        return was_there
 
 
 def make_private_folder(path: Path) -> None:

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from fairlead.errors import InvalidSettings, StoreUnavailable
+from fairlead.errors import EngineFailed, InvalidSettings, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import make_client
 from fairlead.store.engine import Engine, open_engine
-from fairlead.store.engine_folder import default_data_folder
+from fairlead.store.engine_folder import EngineFolder, default_data_folder
+from fairlead.store.engine_health import EngineHealth
 from fairlead.store.store import Store
 from fairlead.store.wire import Line
 
@@ -56,7 +57,18 @@ async def first_act(store: Store, act: Callable[[], Awaitable[T]]) -> T:
         if store.settings.engine.url:
             raise
         await store.reopen()
-        return await act()
+        try:
+            return await act()
+        except StoreUnavailable:
+            for problem in store.engine_problems().values():
+                raise EngineFailed(problem) from None
+            raise
+
+
+def engine_folder(settings: Settings) -> EngineFolder:
+    """Of the embedded server."""
+    data = settings.engine.data
+    return EngineFolder(Path(data) if data else default_data_folder(os.environ))
 
 
 class _Embedded:
@@ -66,8 +78,7 @@ class _Embedded:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        engine = settings.engine
-        self._data = Path(engine.data) if engine.data else default_data_folder(os.environ)
+        self._health = EngineHealth(engine_folder(settings))
         self._engines: list[Engine] = []
         self._reopening = asyncio.Lock()
 
@@ -76,6 +87,7 @@ class _Embedded:
         self._url = engine.url
         self.store = Store.connect(engine.url, self._settings.engine.namespace, self._settings)
         self.store.reopen = self._reopen
+        self.store.engine_problems = self._health.problems
 
     async def close(self) -> None:
         await self.store.close()
@@ -83,7 +95,9 @@ class _Embedded:
             await engine.close()
 
     async def _engine(self) -> Engine:
-        engine = await open_engine(self._data, durability=self._settings.engine.durability)
+        engine = await open_engine(
+            self._health.folder.path.parent, durability=self._settings.engine.durability
+        )
         if engine.owned:
             self._engines.append(engine)
         return engine
@@ -91,6 +105,7 @@ class _Embedded:
     async def _reopen(self) -> None:
         connection = self.store.connection
         async with self._reopening:
+            self._health.look()
             # Also when somebody else here has done it already. A connection we have says nothing: a server
             # that is about to end answers on it, but can be connected to no more.
             engine = await self._engine()

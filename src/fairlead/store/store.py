@@ -63,6 +63,8 @@ class Store:
         self.settings = settings
         self.clock = clock  # "" is the server's own time; tests give ms
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
+        # what is wrong with an embedded server, which only who can open it again can see
+        self.engine_problems: Callable[[], Mapping[str, str]] = dict
         self.limits = Limits(self)
         self.workers = Workers(connection, self)
         self.crons = Crons(self)

@@ -1,0 +1,59 @@
+"""What is wrong with the embedded server that it cannot say itself, because it has ended or started since."""
+
+import math
+from datetime import UTC, datetime
+
+from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
+from fairlead.store.engine_folder import EngineFolder
+from fairlead.store.engine_log import disk_failure
+from fairlead.store.server_state import DISK
+
+TRUNCATED = "engine_data_truncated"
+CUT_OFF = (
+    "The append-only file of the embedded server ended in the middle of an entry, and its end was cut off "
+    "({since}). Run `fairlead doctor`, restore a backup if work is missing, then run "
+    "`fairlead doctor --acknowledge`."
+)
+SETTLED_SECONDS = 10.0  # a server that runs for so long can write: the caretaker writes every second
+
+log = EventLog("fairlead.store")
+
+
+class EngineHealth:
+    def __init__(self, folder: EngineFolder) -> None:
+        self.folder = folder
+        self._failure = ""
+        self._failed_at = -math.inf
+
+    def look(self) -> None:
+        """Before the server is opened again: why it ended, if it could not write."""
+        failure = disk_failure(self.folder.end_of_log())
+        if failure is None:
+            return
+        self._failure = (
+            f"The embedded server ended because it could not write to its disk ({failure}): free disk space "
+            "where the data folder is. It is started again by itself."
+        )
+        if not self._has_failed_lately():  # once, not at each of many restarts
+            log.error("engine_ended", folder=str(self.folder.path), problem=self._failure)
+        self._failed_at = monotonic()
+
+    def problems(self) -> dict[str, str]:
+        """Reason -> what is wrong and what to do."""
+        found: dict[str, str] = {}
+        if self._has_failed_lately():
+            found[DISK] = self._failure
+        if since := self._truncated_at():
+            found[TRUNCATED] = CUT_OFF.format(since=since)
+        return found
+
+    def _has_failed_lately(self) -> bool:
+        return monotonic() - self._failed_at < SETTLED_SECONDS
+
+    def _truncated_at(self) -> str | None:
+        try:
+            noted = self.folder.truncated.stat().st_mtime
+        except OSError:
+            return None
+        return datetime.fromtimestamp(noted, UTC).isoformat(timespec="seconds")
