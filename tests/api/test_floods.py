@@ -59,11 +59,12 @@ async def send_much(writer: asyncio.StreamWriter, data: bytes, size: int) -> int
     """Until as much is sent, or the server takes no more of it; what it took."""
     sent = 0
     with contextlib.suppress(ConnectionError, TimeoutError):
-        while sent < size:
-            async with asyncio.timeout(3):
+        async with asyncio.timeout(5):
+            while sent < size:
                 writer.write(data)
                 await writer.drain()
-            sent += len(data)
+                await asyncio.sleep(0)  # whoever reads has a turn
+                sent += len(data)
     return sent
 
 

@@ -28,6 +28,7 @@ STEP = 2 * 1024  # bytes given to the parser at once: a few hundred frames at mo
 FRAMES_IN_A_ROW = 64  # that are read before others have their turn
 PING_SECONDS = 20.0  # between two pings, and for the answer to one
 CLOSE_SECONDS = 10.0  # for a client to say goodbye too
+MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after a goodbye, so that the client gets to read it
 STOP_SECONDS = 1.0  # when the server stops
 
 log = EventLog("fairlead.api")
@@ -57,6 +58,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._unread = b""
         self._at = 0
         self._is_reading = True
+        self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._budget = FrameBudget(at=manager.now())
         self._again: asyncio.Handle | None = None  # when reading goes on
         self._received = deque[Message]()
@@ -89,6 +91,11 @@ class WebSocketConnection(asyncio.Protocol):
     # What the transport calls
 
     def data_received(self, data: bytes) -> None:
+        if self._discarded is not None:
+            self._discarded += len(data)
+            if self._discarded > MOST_DISCARDED:
+                self._outlet.transport.close()
+            return
         self._unread = self._unread[self._at :] + data if self._unread else data
         self._at = 0
         self._advance()
@@ -146,12 +153,14 @@ class WebSocketConnection(asyncio.Protocol):
             frames += self._read(piece)
             if frames >= FRAMES_IN_A_ROW:
                 self._read_later()
+        if self._discarded is not None:
+            return
         if self._at >= len(self._unread):
             self._unread, self._at = b"", 0
         self._set_reading(not self._unread and self._may_read())
 
     def _may_read(self) -> bool:
-        if self._again or self._outlet.paused:
+        if self._again or self._outlet.paused or self._discarded is not None:
             return False
         # a client that is to close is still heard, for its goodbye
         return self._phase is Phase.CLOSING or (self._phase is Phase.OPEN and not self._received)
@@ -297,12 +306,22 @@ class WebSocketConnection(asyncio.Protocol):
             seldom.warning("socket_malformed", client=host, problem=problem)
         said = self._frames.close_sent
         self._end(said.code if said else 1002)
-        self._hang_up(CLOSE_SECONDS)
+        self._linger()
 
     def _refuse(self, answer: bytes) -> None:
         self._outlet.write(answer)
         self._end(1006)
         self._hang_up(CLOSE_SECONDS)
+
+    def _linger(self) -> None:
+        """Closing now would reset the connection, for it has not been read to its end, and the reset could
+        overtake the goodbye."""
+        self._unread, self._at = b"", 0
+        self._discarded = 0
+        if self._outlet.is_open:
+            self._outlet.transport.write_eof()
+            self._set_reading(True)
+        self._closed_by = min(self._closed_by, self._manager.now() + CLOSE_SECONDS)
 
     def _hang_up(self, seconds: float) -> None:
         self._outlet.transport.close()
