@@ -10,6 +10,7 @@ import pytest
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import TASKS
+from tests.api.listening import refused_socket
 from tests.api.serving import serving
 from tests.logs import event_of, json_records, records
 from tests.servers import Server
@@ -22,7 +23,9 @@ async def test_a_fault_leaves_one_record_with_its_traceback_and_the_id_that_the_
 ) -> None:
     engine, namespace = start_server("valkey").url, f"faults-{os.getpid()}-{format}"
     env = {"FAIRLEAD_LOG__FORMAT": format}
-    with serving(engine, namespace, tmp_path, env=env, failing=("request_failed",)) as gateway:
+    with serving(
+        engine, namespace, tmp_path, env=env, failing=("request_failed", "socket_failed")
+    ) as gateway:
         async with Store.connect(engine, namespace, gateway.settings) as store:
             task_id = (await store.submit_one(NewTask(task_type="echo"))).task_id
             # what no act of ours writes
@@ -30,11 +33,16 @@ async def test_a_fault_leaves_one_record_with_its_traceback_and_the_id_that_the_
         async with httpx.AsyncClient(base_url=gateway.url, trust_env=False) as api:
             answer = await api.get(f"{TASKS}/{task_id}")
             other = await api.get(f"{TASKS}/{task_id}")
+        refused, handshake = await refused_socket(gateway, f"/ws/{task_id}")
     problem = answer.json()
     assert (answer.status_code, problem["code"]) == (500, "error")
     assert answer.headers["content-type"] == "application/problem+json"
     assert "Traceback" not in answer.text and "upside" not in answer.text
     assert problem["request_id"] != other.json()["request_id"]
+    assert (refused, handshake["code"]) == (500, "error")
+    assert handshake["request_id"] in "".join(
+        one for one in records(gateway.said()) if event_of(one) == "socket_failed"
+    )
     if format == "json":
         (known,) = [one for one in json_records(gateway.said()) if problem["request_id"] in str(one)]
         assert (known["event"], known["level"], known["method"]) == ("request_failed", "error", "GET")

@@ -68,3 +68,11 @@ async def chats(ctx: Context) -> None:
 def chats_in_process(ctx: Context) -> None:
     ctx.log.info("mixing colours")
     logging.getLogger("some.library").warning("low on blue")
+
+
+@fl.task
+async def returns_its_parameters(ctx: Context, prompt: str) -> str:
+    ctx.progress(0.5, prompt)
+    ctx.emit({"prompt": prompt})
+    ctx.log.debug("a drop of blue")
+    return prompt

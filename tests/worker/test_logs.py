@@ -32,7 +32,7 @@ async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, yard: 
         chats = await failing.chats_in_process.submit()
         await chats.result(timeout=40)
         dies = await failing.kills_its_worker.submit()
-        await wait_until(lambda: '"worker_died"' in workers.said(), 40)
+        await wait_until(lambda: '"worker_lost"' in workers.said(), 40)
         await dies.cancel()
         assert await workers.end() == 0
     said = json_records(workers.said())
@@ -40,6 +40,12 @@ async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, yard: 
     by_event = {one["event"]: one for one in said if "event" in one}
     assert by_event["worker_started"]["capacity"] == 5
     assert by_event["worker_died"]["exit_code"] == 7  # of the supervisor
+    lost = failures(workers)
+    assert {(one["task"], one["type"], one["code"]) for one in lost} == {
+        (dies.task_id, "kills_its_worker", "worker_lost")
+    }
+    (first, *_) = [one for one in said if one.get("event") == "worker_died"]
+    assert (lost[0]["attempt"], lost[0]["worker"]) == (1, first["worker"])
     (chat,) = [one for one in said if "mixing colours" in one.get("message", "")]  # of the handler's process
     assert (chat["level"], chat["task"], chat["attempt"]) == ("info", chats.task_id, 1)
     (other,) = [one for one in said if one["logger"] == "some.library"]

@@ -3,18 +3,14 @@
 from collections.abc import Callable
 
 import msgspec
-import uuid_utils
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
+from fairlead.api.faults import noted
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
-from fairlead.api.problems import HttpProblem, Problem, problem_of
+from fairlead.api.problems import Problem
 from fairlead.api.table import Route
-from fairlead.errors import StoreUnavailable
-from fairlead.log.events import EventLog
-from fairlead.log.tracebacks import traceback_of
 
-log = EventLog("fairlead.api")
 encode = msgspec.json.Encoder().encode
 
 Headers = list[tuple[bytes, bytes]]
@@ -46,22 +42,9 @@ class Endpoint:
         except ClientGone:
             return
         except Exception as error:
-            problem = problem_of(error, to_operator=self._gateway.is_operator(call.who))
-            if problem.status >= 500 and not isinstance(error, StoreUnavailable | HttpProblem):
-                problem = self._note(error, problem)
-            await send_problem(send, problem)
-
-    def _note(self, error: Exception, problem: Problem) -> Problem:
-        """The problem with an id, by which the line in the log is found that says more."""
-        request_id = str(uuid_utils.uuid7())
-        log.error(
-            "request_failed",
-            request_id=request_id,
-            method=self._route.method,
-            path=self._route.path,
-            traceback=traceback_of(error),
-        )
-        return problem.with_request_id(request_id)
+            is_operator = self._gateway.is_operator(call.who)
+            facts = {"method": self._route.method, "path": self._route.path}
+            await send_problem(send, noted("request_failed", error, to_operator=is_operator, **facts))
 
     async def _answer(self, call: Call, scope: Scope, send: Send) -> None:
         try:

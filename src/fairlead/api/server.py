@@ -93,4 +93,4 @@ async def nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
         await send_problem(send, problem_of(NotFound()))
     else:
-        await refuse(send, NotFound())
+        await refuse(send, problem_of(NotFound()))

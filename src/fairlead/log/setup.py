@@ -19,7 +19,6 @@ LEAST_LEVELS = {
     "httpcore": logging.WARNING,
     "hpack": logging.WARNING,
     "websockets": logging.WARNING,
-    "uvicorn": logging.ERROR,
 }
 
 

@@ -6,16 +6,13 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message
 
+from fairlead.api.faults import noted
 from fairlead.api.http.head import Head
 from fairlead.api.http.outlet import Outlet
-from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, header_line, refusal
-from fairlead.log.events import EventLog
-from fairlead.log.tracebacks import traceback_of
+from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, answer_of, header_line
 
 MOST_BUFFERED = 64 * 1024  # bytes of a body that the application has not taken; then no more is read
 WITHOUT_BODY = frozenset({204, 304})
-
-log = EventLog("fairlead.api")
 
 
 class Line(Protocol):
@@ -99,10 +96,10 @@ class Exchange:
 
     def _fail(self, fault: Exception) -> None:
         method, path = self._scope["method"], self._scope["path"]
-        log.error("request_failed", method=method, path=path, traceback=traceback_of(fault))
+        problem = noted("request_failed", fault, method=method, path=path)
         if not (self.started or self.disconnected) and self._line.outlet.is_open:
             self.started = True
-            self._line.outlet.write(refusal(fault))
+            self._line.outlet.write(answer_of(problem))
         self._line.close()
 
     # What the application does

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from fairlead.api.problems import problem_of
+from fairlead.api.problems import Problem, problem_of
 
 NOT_IN_NAMES = re.compile(b'[\x00-\x1f\x7f()<>@,;:\\[\\]={} \t\\\\"]')
 NOT_IN_VALUES = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
@@ -29,8 +29,11 @@ def header_line(name: bytes, value: bytes) -> bytes:
 
 
 def refusal(error: Exception) -> bytes:
+    return answer_of(problem_of(error))
+
+
+def answer_of(problem: Problem) -> bytes:
     """After which the connection is closed."""
-    problem = problem_of(error)
     body = msgspec.json.encode(problem.body)
     headers = {
         "content-type": "application/problem+json",

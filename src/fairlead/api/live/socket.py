@@ -9,14 +9,14 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call, ClientGone, address_of, headers_of, read_query
 from fairlead.api.endpoint import encode, send_problem
+from fairlead.api.faults import noted
 from fairlead.api.gateway import Gateway, Identity, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
 from fairlead.api.live.feed import Feed
-from fairlead.api.problems import problem_of
+from fairlead.api.problems import Problem
 from fairlead.api.table import SocketRoute
-from fairlead.errors import StoreUnavailable, UnknownJob, UnknownTask
+from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.log.events import EventLog
-from fairlead.log.tracebacks import traceback_of
 
 log = EventLog("fairlead.api")
 
@@ -71,7 +71,7 @@ class Socket:
         except OSError:  # the client has gone, as is heard too
             return False
         except Exception as error:
-            log_fault(error, "feed")
+            noted("socket_failed", error, what="feed")
             self.connection.end(code_of(error))
             return False
 
@@ -91,8 +91,7 @@ class SocketEndpoint:
         except (ClientGone, OSError):
             return
         except Exception as error:
-            log_fault(error, self._route.path)
-            await refuse(send, error)
+            await refuse(send, noted("socket_failed", error, what=self._route.path))
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Until it is accepted, what goes wrong is answered as to any other request."""
@@ -110,7 +109,7 @@ class SocketEndpoint:
             except Exception as error:
                 if not socket.accepted:
                     raise
-                log_fault(error, self._route.path)
+                noted("socket_failed", error, what=self._route.path)
                 await socket.close(code_of(error))
 
     async def _who(self, headers: dict[str, str], ticket: str | None, address: str) -> Identity:
@@ -125,18 +124,13 @@ class SocketEndpoint:
         return who
 
 
-def log_fault(error: Exception, what: str) -> None:
-    if not isinstance(error, StoreUnavailable) and problem_of(error).status >= 500:
-        log.error("socket_failed", what=what, traceback=traceback_of(error))
-
-
-async def refuse(send: Send, error: Exception) -> None:
+async def refuse(send: Send, problem: Problem) -> None:
     """Instead of the upgrade: the server sends an answer to a handshake under names of its own."""
 
     async def send_answer(message: AsgiMessage) -> None:
         await send({**message, "type": f"websocket.{message['type']}"})
 
-    await send_problem(send_answer, problem_of(error))
+    await send_problem(send_answer, problem)
 
 
 def code_of(error: Exception) -> int:

@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.api.call import Call
 from fairlead.api.endpoint import SECURITY, Headers, encode
+from fairlead.api.faults import noted
 from fairlead.api.live.connections import NORMAL, Connection
 from fairlead.api.live.feed import Feed
 from fairlead.api.live.messages import Message
-from fairlead.api.live.socket import log_fault
 
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": still here\n\n"
@@ -48,7 +48,7 @@ class EventStream:
                 async for message in messages:
                     await _send(send, as_event(message))
         except Exception as error:  # the client comes back, and is told then
-            log_fault(error, "stream")
+            noted("socket_failed", error, what="stream")
         connection.end(NORMAL)
 
 
