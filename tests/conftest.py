@@ -37,6 +37,14 @@ class Clock:
         self.now += round(seconds * 1000)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What apps of these tests remember of servers is not for those who use Fairlead on this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def start_server() -> Iterator[Callable[[str], Server]]:
     """Starts a server of a kind once per test process."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -23,6 +24,7 @@ from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings_file import DEFAULT_FILE
 from fairlead.settings_pipelines import Stages
 from fairlead.settings_values import parse_rate
+from fairlead.store.monitor import Monitor
 from fairlead.store.reports import Submitted
 from fairlead.store.store import MOST_PER_CALL, Store
 from fairlead.task import NewTask
@@ -58,6 +60,7 @@ class Fairlead:
         self.crons: list[Cron] = []
         self.limits: dict[str, LimitSettings] = {}
         self.pipelines: dict[str, Stages] = {}
+        self.waits_for_data = False  # when the store has lost its data: wait until it is opened again
         self.place = Place(url, data, None if namespace == "default" else namespace, config, key)
         self._opened: AsyncExitStack | None = None
         self._door: Door | None = None
@@ -79,19 +82,39 @@ class Fairlead:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
         async with AsyncExitStack() as stack:
-            # who brings no file of settings only joins: what is set in the namespace stands
-            govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
-            settings = self.place.read_settings()
-            door = await stack.enter_async_context(connected_door(settings))
-            store = door if isinstance(door, Store) else None  # None: a gateway has opened it
-            if store:
-                await store.open(govern=False)
-            types = {name: handler.settings for name, handler in self.handlers.items()}
-            await door.declare("code", types, self.limits, self.pipelines)
-            if store and govern:  # after the code: the file may name limits that the code defines
-                await store.open()
+            door = await stack.enter_async_context(connected_door(self.place.read_settings()))
+            if isinstance(door, Store):
+                await stack.enter_async_context(self._watched(door))
+            else:  # a gateway has opened it
+                await self.declare(door)
             self._door, self._opened = door, stack.pop_all()
         return self
+
+    @asynccontextmanager
+    async def _watched(self, store: Store) -> AsyncIterator[None]:
+        """Joined, and joined again when an operator has opened the namespace after a loss."""
+        store.rejoin = partial(self.declare, store)
+        monitor = Monitor(store)
+        await (monitor.joined() if self.waits_for_data else store.rejoin())
+        store.remember()
+        watching = asyncio.create_task(monitor.run())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def declare(self, door: Door) -> None:
+        """What this app is made of; the namespace is opened first, if a gateway has not done it."""
+        # who brings no file of settings only joins: what is set in the namespace stands
+        govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
+        store = door if isinstance(door, Store) else None
+        if store:
+            await store.open(govern=False)
+        types = {name: handler.settings for name, handler in self.handlers.items()}
+        await door.declare("code", types, self.limits, self.pipelines)
+        if store and govern:  # after the code: the file may name limits that the code defines
+            await store.open()
 
     async def __aexit__(self, *_: object) -> None:
         opened, self._opened, self._door = self._opened, None, None
@@ -287,7 +310,9 @@ class Fairlead:
 
         `fairlead worker` is sturdier: a process beside it keeps the leases even when a handler blocks all.
         """
-        async with running_worker(self.door, self.handlers, self.crons, WorkerOptions(**options)) as worker:
+        declare = partial(self.declare, self.door)
+        made = running_worker(self.door, self.handlers, self.crons, WorkerOptions(**options), declare)
+        async with made as worker:
             yield worker
 
     def _make(

@@ -31,7 +31,8 @@ FairleadError
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
 │   ├── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
 │   ├── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
-│   └── WrongNode           ... or is a node of a cluster, and another one holds the namespace
+│   ├── WrongNode           ... or is a node of a cluster, and another one holds the namespace
+│   └── StoreLost           ... or has lost data: nothing is done until an operator has decided
 ├── StoreFault              a script broke; its remaining writes are finished by the next act
 │   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
 ├── UnsuitableServer        the server cannot keep the promise (eviction, version)
@@ -292,6 +293,16 @@ class WrongNode(StoreUnavailable):
     """The store is one node of a cluster, and another one holds this namespace: connect to that node."""
 
     code = "wrong_node"
+
+
+class StoreLost(StoreUnavailable):
+    """The store has lost data: restore it, or accept what is left with `fairlead open`."""
+
+    code = "store_lost"
+
+    def __init__(self, message: str | None = None, standing: str = "") -> None:
+        super().__init__(message)
+        self.standing = standing  # how the data stands to what is known: gone, rolled_back, ...
 
 
 class StoreFault(FairleadError):

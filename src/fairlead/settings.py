@@ -129,12 +129,14 @@ class Admission(Section, frozen=True):
 class EngineSettings(Section, frozen=True):
     """Which server: a URL, or with none the embedded one on its data folder; namespaces are kept apart.
 
-    For clients and workers the URL may be a gateway's (`http://...`), which may ask for a key.
+    For clients and workers the URL may be a gateway's (`http://...`), which may ask for a key. In the folder
+    `state` this machine remembers what it has seen on servers, so that it notices when one has lost data.
     """
 
     url: str | None = None
     key: str | None = None
     data: str | None = None
+    state: str | None = None
     namespace: str = "default"
     durability: Literal["always", "everysec"] = "always"
 

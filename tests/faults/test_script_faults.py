@@ -104,7 +104,7 @@ async def complete_and_drop(scene: Scene) -> object:
     store = scene.store
     retention = msgspec.structs.replace(store.settings.retention, max_finished=1, max_dead=1)
     policy = stored_policy(msgspec.structs.replace(store.settings, retention=retention))
-    await store.connection.run("configure", SCHEMA, pack(policy), 1)
+    await store.connection.run("configure", SCHEMA, pack(policy), 1, "token")
     done, failed = by_type(scene, "draw"), by_type(scene, "echo")
     await store.complete(
         "w", Completed(done.task_id, done.fence, 1), Completed(by_type(scene, "call").task_id)

@@ -30,7 +30,7 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
     """An open namespace without work."""
     connection = connected(server.url, f"doctor-{os.getpid()}-{next(namespaces)}")
     client = connection.client
-    await connection.run("configure", 1, pack(POLICY), 1)
+    await connection.run("configure", 1, pack(POLICY), 1, "token")
     yield connection
     async for key in client.scan_iter(match=connection.keys.prefix + "*", count=1000):
         await client.delete(key)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairlead.store.membership import Membership
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task
@@ -44,7 +45,8 @@ async def everything(store: Store) -> dict[str, Any]:
 
 
 async def wipe(store: Store) -> None:
-    """What the server would have after the loss of its data."""
+    """What the server would have after the loss of its data; the store knows nothing of it either."""
+    store.connection.membership = Membership(store.connection.keys.namespace)
     prefix = store.connection.keys.prefix
     if names := await key_names(store):
         await raw(store).delete(*[prefix + name for name in names])

@@ -35,7 +35,7 @@ class Watched:
     async def _record(self, *commands: Any, **options: Any) -> list[Any]:
         answers = await self._call(*commands, **options)
         calls = [(command, answer) for command, answer in zip(commands, answers, strict=True)]
-        acts = [(c[1].removeprefix(f"{edition()}_"), c[4:], a) for c, a in calls if c[0] == "FCALL"]
+        acts = [(c[1].removeprefix(f"{edition()}_"), c[6:], a) for c, a in calls if c[0] == "FCALL"]
         self.acts += acts
         self.trips.append(len(acts))
         return answers

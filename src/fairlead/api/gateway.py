@@ -13,8 +13,9 @@ from fairlead.api.polls import Polls
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
-from fairlead.errors import StoreFault, StoreUnavailable, UnknownJob, UnknownKey, UnknownTask
+from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownJob, UnknownKey, UnknownTask
 from fairlead.job import Job
+from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
 from fairlead.settings import Rate
 from fairlead.store.api_keys import ApiKey
@@ -26,6 +27,9 @@ from fairlead.tenants import ids_meant
 Scope = Literal["submit", "read", "cancel", "worker", "admin", "metrics"]
 SCOPES: tuple[Scope, ...] = ("submit", "read", "cancel", "worker", "admin", "metrics")
 LOOK_SECONDS = 1.0  # between two looks whether there is a key by now
+MAKE_KEY = "make one with `fairlead key create`"
+
+log = EventLog("fairlead.api")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class Gateway:
 
     async def identify(self, authorization: str | None, address: str) -> Identity:
         """Who brings a valid key is let in however often others failed from the same address."""
+        self.store.connection.membership.check()  # keys may be among what was lost
         if not await self._must_ask():
             return ANYBODY
         try:
@@ -111,6 +116,7 @@ class Gateway:
         return not self.asks_for_keys or (who.key_id is not None and who.tenant is None)
 
     async def identify_by_ticket(self, ticket: str, address: str) -> Identity:
+        self.store.connection.membership.check()
         holder = await self.store.tickets.take(ticket)
         if holder is None or not await self.may_stay(holder.key_id):
             self.failed_keys.note(address)
@@ -139,6 +145,15 @@ class Gateway:
     async def _look_for_keys(self) -> None:
         self.asks_for_keys = await self.store.api_keys.any()
         self._looked_at = monotonic()
+
+    async def report_loss(self, problem: StoreLost | None) -> None:
+        """The data of the store is not what it was, or is accepted again (None)."""
+        if problem:
+            self.readiness.refuse(problem.code, str(problem))
+            return
+        self.readiness.clear(StoreLost.code)
+        if self.asks_for_keys and not await self.store.api_keys.any():
+            log.error("keys_lost", problem="no API key is left, so nobody is let in", next_step=MAKE_KEY)
 
     async def spend(self, who: Identity, tasks: int) -> None:
         """Before anything is submitted: so many tasks, of the rate of the caller's key if it has one."""

@@ -17,11 +17,12 @@ from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.server import make_app
 from fairlead.api.server_watch import ServerWatch
-from fairlead.errors import InvalidSettings
+from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
 from fairlead.store.key_ring import KeyRing
+from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.services import running_services
@@ -30,6 +31,7 @@ from fairlead.worker.worker import Worker
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
+LOOK_SECONDS = 0.5  # between two looks whether the store has lost data
 GRACE_SECONDS = 5  # for what is under way when the server is told to stop
 
 log = EventLog("fairlead.api")
@@ -66,7 +68,7 @@ def address_of(opened: socket.socket) -> str:
 
 async def check_exposure(store: Store, host: str, insecure: bool) -> None:
     """An address that others can reach is not served without keys."""
-    if is_loopback(host) or await store.api_keys.any():
+    if is_loopback(host) or await _any_keys(store) is not False:
         return
     if not insecure:
         raise InvalidSettings(
@@ -90,6 +92,7 @@ async def serve(
     """
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop):
         app, bounds = make_app(gateway), _bounds(settings.server)
+        monitor = asyncio.create_task(Monitor(store, gateway.report_loss, LOOK_SECONDS).run())
         upkeep = asyncio.create_task(Caretaker(store).run())
         watch = asyncio.create_task(ServerWatch(store, gateway.readiness).run())
         keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
@@ -100,9 +103,9 @@ async def serve(
                 gateway.connections.end_all()
                 await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
         finally:
-            for task in (upkeep, watch, keys):
+            for task in (monitor, upkeep, watch, keys):
                 task.cancel()
-            await asyncio.wait({upkeep, watch, keys})
+            await asyncio.wait({monitor, upkeep, watch, keys})
 
 
 @asynccontextmanager
@@ -111,7 +114,10 @@ async def _services(store: Store, settings: Settings, stop: Stop) -> AsyncIterat
         yield
         return
     async with contextlib.AsyncExitStack() as stack:
-        worker = await stack.enter_async_context(running_services(store, settings, grace=stop.grace))
+        # a gateway is served although the store has lost its data, to say so: the worker waits by itself
+        wait = store.connection.membership.problem is None
+        calling = running_services(store, settings, grace=stop.grace, wait=wait)
+        worker = await stack.enter_async_context(calling)
         draining = asyncio.create_task(_drain(worker, stop))
         try:
             yield
@@ -137,19 +143,28 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
         if settings.priority_service.url:
             service = PriorityService(settings.priority_service, settings.fairness.plans)
             priorities = await stack.enter_async_context(service)
+        has_keys = await _any_keys(store)
         yield Gateway(
             store=store,
             gatherer=await stack.enter_async_context(Gatherer(store)),
             polls=await stack.enter_async_context(Polls(store)),
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,
-            asks_for_keys=await store.api_keys.any(),
+            asks_for_keys=not is_loopback(host) if has_keys is None else has_keys,
             failed_keys=FailedKeys(settings.server.failed_keys_per_minute),
             connections=Connections(settings.server.live_per_key),
             submit_rate=settings.server.submit_rate,
             hosts=hosts,
             sites=sites,
         )
+
+
+async def _any_keys(store: Store) -> bool | None:
+    """None: the store has lost its data, so nobody can tell."""
+    try:
+        return await store.api_keys.any()
+    except StoreLost:
+        return None
 
 
 def _bounds(settings: ServerSettings) -> Bounds:

@@ -53,6 +53,10 @@ COMMANDS = {
     "key": ("fairlead.cli.key:app", "Make, list, rotate and revoke API keys."),
     "stats": ("fairlead.cli.stats:stats", "How much waits, runs and ended lately."),
     "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
+    "open": (
+        "fairlead.cli.open:open_again",
+        "After the store has lost data: accept what is left (--new, --restored).",
+    ),
     "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),
     "--install-completion": (
         "fairlead.cli.completion:install_completion",

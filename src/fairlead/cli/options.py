@@ -132,6 +132,8 @@ async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
     async with connected_store(settings) as store:
         try:
             await first_act(store, lambda: store.open(govern=False) if join else store.check_open())
+            if join:
+                store.remember()
             yield store
         except NamespaceNotOpen:
             raise NamespaceNotOpen(

@@ -17,7 +17,7 @@ from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.exec_tied import die_with
-from fairlead.store.opening import opened_store
+from fairlead.store.opening import gateway_store
 from fairlead.worker.signals import Stop
 from fairlead.worker.worker import GRACE_SECONDS
 
@@ -80,7 +80,7 @@ async def _serve(
     """`processes`: None: this is one of several, and the first has said where it listens."""
     stop = where.stop().on_signals()
     host = where.host_in(settings)
-    async with opened_store(settings) as store:
+    async with gateway_store(settings) as store:
         await check_exposure(store, host, where.insecure)
         if processes:
             print(f"Fairlead listens at {address_of(opened)}", flush=True)

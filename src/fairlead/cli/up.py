@@ -19,7 +19,7 @@ from fairlead.cli.server import ListenOptions
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
-from fairlead.store.opening import opened_store
+from fairlead.store.opening import gateway_store
 from fairlead.store.store import Store
 from fairlead.worker.signals import on_stop
 from fairlead.worker.supervisor import Supervisor
@@ -66,7 +66,7 @@ class Up:
     async def run(self, opened: socket.socket) -> int:
         on_stop(self._told_to_stop, self._told_to_hurry)
         host, end = self._where.host_in(self._settings), asyncio.Event()
-        async with opened_store(self._settings) as store:
+        async with gateway_store(self._settings) as store:
             await check_exposure(store, host, self._where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
             async with asyncio.TaskGroup() as group:

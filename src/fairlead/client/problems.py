@@ -25,6 +25,7 @@ KINDS: dict[str, type[errors.FairleadError]] = {
         errors.StoreFull,
         errors.StoreUnsafe,
         errors.WrongNode,
+        errors.StoreLost,
         errors.StoreFault,
         errors.NamespaceNotOpen,
     )

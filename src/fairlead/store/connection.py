@@ -15,13 +15,22 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import monotonic, patient
-from fairlead.errors import FairleadError, InvalidSettings, StoreFault, StoreFull, StoreUnavailable, WrongNode
+from fairlead.errors import (
+    FairleadError,
+    InvalidSettings,
+    StoreFault,
+    StoreFull,
+    StoreLost,
+    StoreUnavailable,
+    WrongNode,
+)
 from fairlead.log.events import EventLog
 from fairlead.settings_urls import engine_url_problem
 from fairlead.store.blocking import BlockingPops
 from fairlead.store.keys import Keys
 from fairlead.store.listening import Subscriber
 from fairlead.store.lost_runs import log_lost_runs
+from fairlead.store.membership import Membership
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.wire import Command, Line, Wire
 
@@ -89,6 +98,7 @@ class Connection:
         self.subscriber = Subscriber(lambda pushed: Wire.connect(self.client, pushed))
         self.pops = BlockingPops(lambda: Wire.connect(self.client), self._unblock)
         self.keys = keys
+        self.membership = Membership(keys.namespace)
         self._meta = keys.meta
         self._call = call
         self._known: set[str] = set()  # acts this server has been seen to know
@@ -107,18 +117,18 @@ class Connection:
     def with_call(self, call: str) -> "Connection":
         """The same, but scripts call the server by another name: tests make it fail."""
         other = Connection(self.client, self.keys, call)
-        other.line = self.line
+        other.line, other.membership = self.line, self.membership
         return other
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
         if act in LOOKS:
             patience = self._patience()
-            return read_answer(
+            return self._learn(
                 await self._within(
                     patience, self._in_turn(self._turns, self._evaluate(act, arguments, patience))
                 )
             )
-        return read_answer(await self.guard(self._evaluate(act, arguments)))
+        return self._learn(await self.guard(self._evaluate(act, arguments)))
 
     async def read(self, *commands: Command) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused."""
@@ -184,8 +194,20 @@ class Connection:
             elif isinstance(answer, RedisError):
                 answers[i] = await self.refusal(answer)
             else:
-                answers[i] = read_answer(answer)
+                answers[i] = self._learn_or_refuse(answer)
         return answers, passed_over
+
+    def _learn(self, packed: bytes) -> Answer:
+        """Raises StoreLost when the act was refused because the data is not what this process knows."""
+        answer = read_answer(packed)
+        self.membership.hear(answer)
+        return answer
+
+    def _learn_or_refuse(self, packed: bytes) -> Answer | FairleadError:
+        try:
+            return self._learn(packed)
+        except StoreLost as problem:
+            return problem
 
     async def _run_or_refuse(self, act: str, arguments: Sequence[Argument]) -> Answer | FairleadError:
         try:
@@ -234,9 +256,10 @@ class Connection:
         await self.line.close()
 
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
+        given = (*self.membership.known, *arguments)
         if self._keeps_functions:
-            return ("FCALL", function_of(act), 1, self._meta, *arguments)
-        return ("EVALSHA", script(act, self._call)[1], 1, self._meta, *arguments)
+            return ("FCALL", function_of(act), 1, self._meta, *given)
+        return ("EVALSHA", script(act, self._call)[1], 1, self._meta, *given)
 
     async def _evaluate(
         self, act: str, arguments: Sequence[Argument], patience: patient | None = None
@@ -264,7 +287,8 @@ class Connection:
             is_full = isinstance(loaded, OutOfMemoryError)
             self.functions_refused_until = monotonic() + LOAD_AGAIN_SECONDS if is_full else math.inf
             self._known.clear()
-        (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *arguments))
+        given = (*self.membership.known, *arguments)
+        (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *given))
         return answer
 
 

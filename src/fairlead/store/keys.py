@@ -27,7 +27,8 @@ FIXED = (
     Key(
         "meta",
         "hash",
-        "schema, counters (seq, fence), policy, virtual times, streaks, the next alarm, when rates were used",
+        "schema, epoch and beat, whether it is sealed, counters (seq, fence), policy, virtual times, "
+        "streaks, the next alarm, when rates were used",
     ),
     Key("limits", "zset", "names of all limits"),
     Key(

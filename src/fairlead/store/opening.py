@@ -1,18 +1,20 @@
 """A store for these settings: on the given server, or on the embedded one of the data folder."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from fairlead.errors import EngineFailed, InvalidSettings, StoreUnavailable
+from fairlead.errors import EngineFailed, InvalidSettings, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import make_client
 from fairlead.store.engine import Engine, open_engine
 from fairlead.store.engine_folder import EngineFolder, default_data_folder
 from fairlead.store.engine_health import EngineHealth
+from fairlead.store.remembered import Remembered
 from fairlead.store.store import Store
 from fairlead.store.wire import Line
 
@@ -29,6 +31,7 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
         )
     if settings.engine.url:
         store = Store.connect(settings.engine.url, settings.engine.namespace, settings)
+        _recall(store, Remembered.of_server(settings.engine, store.connection.membership))
         try:
             yield store
         finally:
@@ -46,15 +49,31 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 async def opened_store(settings: Settings, *, govern: bool = True) -> AsyncIterator[Store]:
     async with connected_store(settings) as store:
         await first_act(store, lambda: store.open(govern=govern))
+        store.remember()
         yield store
+
+
+@asynccontextmanager
+async def gateway_store(settings: Settings) -> AsyncIterator[Store]:
+    """For a gateway. It is not opened when it has lost data: a gateway serves all the same, and says so."""
+    async with connected_store(settings) as store:
+        store.rejoin = store.open
+        with contextlib.suppress(StoreLost):
+            await first_act(store, store.open)
+        yield store
+
+
+def _recall(store: Store, remembered: Remembered) -> None:
+    remembered.recall()
+    store.remember = remembered.keep
 
 
 async def first_act(store: Store, act: Callable[[], Awaitable[T]]) -> T:
     """Does it, and may do it again: the owner of an embedded server may leave just after we adopted it."""
     try:
         return await act()
-    except StoreUnavailable:
-        if store.settings.engine.url:
+    except StoreUnavailable as away:
+        if store.settings.engine.url or isinstance(away, StoreLost):
             raise
         await store.reopen()
         try:
@@ -88,6 +107,8 @@ class _Embedded:
         self.store = Store.connect(engine.url, self._settings.engine.namespace, self._settings)
         self.store.reopen = self._reopen
         self.store.engine_problems = self._health.problems
+        folder = self._health.folder.path.parent
+        _recall(self.store, Remembered.of_data(folder, self.store.connection.membership))
 
     async def close(self) -> None:
         await self.store.close()

@@ -13,6 +13,9 @@ that it ended because nobody will report on them.
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full.
 
+Before the arguments of an act its caller names the epoch that it has joined and the highest beat that it has
+seen: other or older data is refused (`lib/epochs.lua`), unless the header of the act says `GUARD off`.
+
 All acts are one library that the server keeps: the files of `lua/lib/`, each a table of functions
 (`limits.room`), and the acts, each one function. The state of a call is one table, made when it begins;
 nothing is carried over from one call to the next. Where the server may not keep functions, an act is sent as
@@ -27,7 +30,7 @@ from importlib.resources import files
 
 from fairlead.store.keys import key_functions
 
-HEADER = re.compile(r"^-- (ARGV|RETURNS|FLAGS)\s+(.*)$")
+HEADER = re.compile(r"^-- (ARGV|RETURNS|FLAGS|GUARD)\s+(.*)$")
 STORE = files("fairlead.store")
 ACTS = STORE / "lua"
 LIBRARIES = "fairlead_"  # how the names of all functions begin
@@ -39,6 +42,7 @@ class Act:
     name: str
     arguments: tuple[str, ...]
     flags: tuple[str, ...]
+    guarded: bool
     body: str
 
     @property
@@ -46,9 +50,13 @@ class Act:
         return f"function run.{self.name}({', '.join(self.arguments)})\n{self.body}end\n"
 
     @property
+    def call(self) -> str:
+        return f"perform(run.{self.name}, KEYS[1], ARGV, {'true' if self.guarded else 'false'})"
+
+    @property
     def registration(self) -> str:
         flags = ", ".join(f"'{flag}'" for flag in self.flags)
-        callback = f"function(KEYS, ARGV) return perform(run.{self.name}, KEYS[1], ARGV) end"
+        callback = f"function(KEYS, ARGV) return {self.call} end"
         name = f"function_name = '{function_of(self.name)}'"
         return f"redis.register_function{{{name}, callback = {callback}, flags = {{{flags}}}}}\n"
 
@@ -76,7 +84,7 @@ def library() -> str:
 def script(name: str, call: str = "redis.call") -> tuple[str, str]:
     """One act for `EVAL`, and its digest. `call` speaks to the server; a fault test gives another."""
     header = f"#!lua flags={','.join(act(name).flags)}\n"
-    text = f"{header}{_program([name], call)}return perform(run.{name}, KEYS[1], ARGV)\n"
+    text = f"{header}{_program([name], call)}return {act(name).call}\n"
     return text, hashlib.sha1(text.encode()).hexdigest()
 
 
@@ -108,7 +116,7 @@ def libraries() -> list[str]:
 def act(name: str) -> Act:
     body = _text(name)
     header = read_header(body)
-    return Act(name, header.get("ARGV", ()), header.get("FLAGS", ()), body)
+    return Act(name, header.get("ARGV", ()), header.get("FLAGS", ()), "GUARD" not in header, body)
 
 
 def _program(acts: list[str], call: str = "redis.call") -> str:
@@ -130,11 +138,12 @@ def _program(acts: list[str], call: str = "redis.call") -> str:
 def _perform(call: str) -> str:
     """What every act begins and ends with."""
     return (
-        "local function perform(chosen, meta, arguments)\n  if not string then bind() end\n"
+        "local function perform(chosen, meta, arguments, guarded)\n  if not string then bind() end\n"
         f"  call = {call}\n  keys.name(meta)\n  acts.new()\n"
-        "  local answer = chosen(unpack(arguments))\n"
+        "  local refused = guarded and epochs.refusal(arguments[1], arguments[2])\n"
+        "  local answer = refused or chosen(unpack(arguments, 3))\n"
         "  if act.is_committed and act.lost_runs[1] then answer.lost_runs = act.lost_runs end\n"
-        "  return cmsgpack.pack(answer)\nend\n"
+        "  return cmsgpack.pack(epochs.mark(answer, arguments[1]))\nend\n"
     )
 
 

@@ -16,9 +16,10 @@ from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit
 from fairlead.store.batches import Batch, run_parts, submit_parts
-from fairlead.store.connection import Answer, Connection, make_client, pack, translated
+from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
+from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
@@ -62,9 +63,12 @@ class Store:
         self.connection = connection
         self.settings = settings
         self.clock = clock  # "" is the server's own time; tests give ms
+        self.epochs = Epochs(connection)
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
         # what is wrong with an embedded server, which only who can open it again can see
         self.engine_problems: Callable[[], Mapping[str, str]] = dict
+        self.rejoin: Callable[[], Awaitable[None]] = self.epochs.join  # after StoreLost: all there is to do
+        self.remember: Callable[[], None] = lambda: None  # what it knows, for the next process here
         self.limits = Limits(self)
         self.workers = Workers(connection, self)
         self.crons = Crons(self)
@@ -96,16 +100,18 @@ class Store:
     async def open(self, *, govern: bool = True) -> None:
         """Checks the server, writes schema and policy, declares types and limits of the settings.
 
-        Safe to repeat; the way back after a loss.
+        Safe to repeat. Raises StoreLost when the data is not what this process knows (`membership.py`).
 
         With `govern=False` this process only joins: what is set in the namespace stands.
         """
         await check(self.connection)
+        await self.epochs.join()
         policy = stored_policy(self.settings)
-        answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
+        arguments = "configure", SCHEMA, pack(policy), int(govern), new_token()
+        answer = await self.connection.run(*arguments)
         if answer["answer"] == "older":
             await migrate(self.connection, policy, self.clock)
-            answer = await self.connection.run("configure", SCHEMA, pack(policy), int(govern))
+            answer = await self.connection.run(*arguments)
         if answer["answer"] == "newer":
             raise errors.SchemaTooNew(
                 f"Namespace {self.connection.keys.namespace!r} has schema {answer['schema']}, "
@@ -117,14 +123,8 @@ class Store:
             await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
 
     async def check_open(self) -> None:
-        """Raises NamespaceNotOpen where nobody ever opened it; for those who only look."""
-        connection = self.connection
-        # on the line that scripts use: it may be lost while the client makes a new one for itself
-        call = connection.line.call(("HEXISTS", connection.keys.meta, "schema"))
-        (is_open,) = await connection.guard(call)
-        if isinstance(is_open, Exception):
-            raise translated(is_open)
-        if not is_open:
+        """Raises StoreLost, or NamespaceNotOpen where nobody ever opened it; for those who only look."""
+        if not (await self.epochs.check()).is_open:
             raise errors.NamespaceNotOpen()
 
     async def close(self) -> None:
@@ -306,6 +306,7 @@ class Store:
         return int((await self.run("promote"))["due"])
 
     async def get(self, task_id: str) -> Task:
+        self.connection.membership.check()
         return await get_task(self.connection, task_id)
 
     async def list_tasks(
@@ -320,11 +321,13 @@ class Store:
         cursor: str = "",
     ) -> TaskPage:
         """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
+        self.connection.membership.check()
         wanted = Wanted(status, priority, task_type, user_id, tenant)
         return await list_tasks(self.connection, wanted, limit, cursor)
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0, tenant: str | None = None) -> list[Task]:
         """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
+        self.connection.membership.check()
         return (await dead_page(self.connection, count, skip, tenant))[0]
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:

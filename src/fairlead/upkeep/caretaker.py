@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import uuid_utils
 
 from fairlead.clock import now_ms
-from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.errors import FairleadError, StoreLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
@@ -84,7 +84,7 @@ class Caretaker:
     def _say(self, problem: FairleadError | None) -> None:
         """Once for each kind of trouble, not each second."""
         trouble = problem.code if problem else ""
-        if trouble and trouble != self._trouble:
+        if trouble and trouble != self._trouble and not isinstance(problem, StoreLost):  # the monitor says it
             log.warning("upkeep_waits", code=trouble, problem=str(problem))
         elif self._trouble and not trouble:
             log.info("upkeep_goes_on")

@@ -5,8 +5,9 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -39,22 +40,50 @@ async def work(end: socket.socket, begun: Begun) -> int:
     message = await link.receive()
     if message is None or "drain" in message:  # the supervisor has gone, or is stopping
         return DRAINED
-    async with app, _equipped(app, settings, plan, begun) as worker:
-        await worker.run(link)
+    app.waits_for_data = True
+    async with AsyncExitStack() as stack:
+        if not await _entered(app, stack, link):
+            return DRAINED
+        async with _equipped(app, settings, plan, begun) as worker:
+            await worker.run(link)
     await link.close()
     return STUCK if worker.stuck else DRAINED
+
+
+async def _entered(app: Fairlead, stack: AsyncExitStack, link: Link) -> bool:
+    """False: the supervisor stopped, or went, while the app was still waiting for the data of its store."""
+    entering = asyncio.create_task(stack.enter_async_context(app))
+    told = asyncio.create_task(link.receive())  # nothing else comes before the worker has registered
+    await asyncio.wait({entering, told}, return_when=asyncio.FIRST_COMPLETED)
+    if not entering.done():
+        entering.cancel()
+        await asyncio.wait({entering})
+        return False
+    told.cancel()
+    await asyncio.wait({told})
+    entering.result()
+    return True
 
 
 @asynccontextmanager
 async def _equipped(app: Fairlead, settings: Settings, plan: Plan, begun: Begun) -> AsyncIterator[Worker]:
     if plan.target:
-        yield Worker(app.door, app.handlers, app.crons, plan.options, begun=begun, supervised=True)
+        yield Worker(
+            app.door,
+            app.handlers,
+            app.crons,
+            plan.options,
+            begun=begun,
+            supervised=True,
+            declare=partial(app.declare, app.door),
+        )
         return
     services, options = services_of(settings), plan.options
     capacity = calls_at_once(services) if options.capacity is None else options.capacity
     room = replace(options, capacity=capacity, reserve=options.reserve or 0)
     async with service_handlers(services) as handlers:
-        yield Worker(app.door, handlers, options=room, begun=begun, supervised=True)
+        declare = partial(app.declare, app.door)
+        yield Worker(app.door, handlers, options=room, begun=begun, supervised=True, declare=declare)
 
 
 def main() -> None:

@@ -13,9 +13,17 @@ from typing import TypeVar
 
 from fairlead.clock import monotonic
 from fairlead.door import Door
-from fairlead.errors import FairleadError, InvalidInput, NotAllowed, StoreUnavailable, UnknownWorker
+from fairlead.errors import (
+    FairleadError,
+    InvalidInput,
+    NotAllowed,
+    StoreLost,
+    StoreUnavailable,
+    UnknownWorker,
+)
 from fairlead.log.events import EventLog, Fact
 from fairlead.store.reports import Completed, Failed, Grant, Handed
+from fairlead.store.store import Store
 from fairlead.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Said
@@ -246,15 +254,22 @@ class Claimer:
 
     async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Until the store has answered. Nothing is given up meanwhile but by the leases' own end."""
-        pause = FIRST_PAUSE
+        pause, lost = FIRST_PAUSE, False
         while True:
             try:
+                if lost:  # opened again: it may know neither this worker nor what was declared
+                    await self._register()
+                    lost = False
                 return await call()
             except (InvalidInput, NotAllowed):  # however often it is asked
                 raise
             except UnknownWorker:  # given up as dead, or the store has forgotten it
                 log.warning("register_again", worker=self._worker)
                 await self.insist(self._register)
+            except StoreLost as problem:
+                if not (lost or isinstance(self._door, Store)):  # beside a store there is who reports it
+                    log.error("store_lost", worker=self._worker, problem=str(problem))
+                lost = True
             except StoreUnavailable as problem:
                 if pause == FIRST_PAUSE:
                     log.warning("store_unavailable", worker=self._worker, problem=str(problem))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
 from fairlead.door import Door
-from fairlead.errors import FairleadError, StoreUnavailable, UnknownWorker
+from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
@@ -65,6 +65,7 @@ class Pulse:
         self._silence = Silence(door, link, begun)
         self._vouch = vouch
         self._draining = False
+        self._lost = ""  # what was said of the loss of the store's data
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -128,6 +129,9 @@ class Pulse:
             self.held = Held()
             self._link.send({"unknown": self.worker})
             return RETRY_SECONDS
+        except StoreLost as problem:
+            await self._rejoin(problem)
+            return RETRY_SECONDS
         except StoreUnavailable as problem:
             log.warning("heartbeat_failed", worker=self.worker, problem=str(problem))
             with contextlib.suppress(FairleadError):
@@ -136,6 +140,7 @@ class Pulse:
         except FairleadError as problem:
             log.error("heartbeat_failed", worker=self.worker, problem=str(problem))
             return RETRY_SECONDS
+        self._lost = ""
         self.held.learn(beat, sent)
         self.prolonged_at = sent
         self._link.send(
@@ -150,6 +155,15 @@ class Pulse:
         if beat.should_bury and isinstance(self._door, Store):
             await self._keep_house(self._door)
         return self._beat_seconds
+
+    async def _rejoin(self, problem: StoreLost) -> None:
+        """The worker itself declares what is needed: this connection only has to know the epoch."""
+        if not self._lost:
+            log.error("store_lost", worker=self.worker, problem=str(problem))
+        self._lost = str(problem)
+        if isinstance(self._door, Store):
+            with contextlib.suppress(FairleadError):
+                await self._door.rejoin()
 
     async def _keep_house(self, store: Store) -> None:
         """There is no gateway that would notice that other workers are dead, or that memory is full."""

@@ -1,7 +1,7 @@
 """A worker in this process, with its pulse in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from fairlead.cron import Cron
@@ -19,11 +19,20 @@ log = EventLog("fairlead.worker")
 
 @asynccontextmanager
 async def running_worker(
-    door: Door, handlers: Mapping[str, Handler], crons: Sequence[Cron], options: WorkerOptions
+    door: Door,
+    handlers: Mapping[str, Handler],
+    crons: Sequence[Cron],
+    options: WorkerOptions,
+    declare: Callable[[], Awaitable[None]] | None = None,
+    *,
+    wait: bool = True,
 ) -> AsyncIterator[Worker]:
-    """It works while the block runs, then gives back what it has in hand."""
+    """It works while the block runs, then gives back what it has in hand.
+
+    The block begins when the worker has registered, unless `wait` is false.
+    """
     begun = Begun.in_memory()
-    worker = Worker(door, handlers, crons, options, begun=begun)
+    worker = Worker(door, handlers, crons, options, begun=begun, declare=declare)
     pulse = PulseThread(door, begun)
     pulse.start()
     link = await Link.over(pulse.end)
@@ -31,8 +40,9 @@ async def running_worker(
     running.add_done_callback(_say_why)
     ready = asyncio.create_task(worker.ready.wait())
     try:
-        await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
-        if ready.done():  # else it cannot work as it is, and says why below
+        if wait:
+            await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done() or not wait:  # else it cannot work as it is, and says why below
             yield worker
     finally:
         ready.cancel()

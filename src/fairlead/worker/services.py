@@ -33,13 +33,18 @@ async def service_handlers(services: Mapping[str, Service]) -> AsyncIterator[dic
 
 @asynccontextmanager
 async def running_services(
-    door: Door, settings: Settings, name: str = "services", grace: float = GRACE_SECONDS
+    door: Door,
+    settings: Settings,
+    name: str = "services",
+    grace: float = GRACE_SECONDS,
+    *,
+    wait: bool = True,
 ) -> AsyncIterator[Worker]:
     """A worker in this process that calls the services of the settings, while the block runs."""
     services = services_of(settings)
     async with service_handlers(services) as handlers:
         options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name, grace=grace)
-        async with running_worker(door, handlers, (), options) as worker:
+        async with running_worker(door, handlers, (), options, wait=wait) as worker:
             yield worker
 
 

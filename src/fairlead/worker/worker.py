@@ -5,7 +5,7 @@ import contextlib
 import math
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +76,8 @@ class Plan:
 class Worker:
     """`begun` is the register that it shares with its pulse.
 
-    `supervised`: a parent process kills and replaces this one when a handler cannot be stopped.
+    `supervised`: a parent process kills and replaces this one when a handler cannot be stopped. `declare`:
+    what is done again before it registers again, because the store may have lost its data.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Worker:
         *,
         begun: Begun,
         supervised: bool = False,
+        declare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         if not handlers:
             raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
@@ -96,6 +98,7 @@ class Worker:
         self._crons = crons
         self._options = options or WorkerOptions()
         self._supervised = supervised
+        self._declare = declare
         settings = door.settings.worker
         self._capacity = settings.capacity if self._options.capacity is None else self._options.capacity
         self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
@@ -105,7 +108,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._gate = Gate(begun)
         self._claimer = Claimer(
-            door, self.id, self._capacity, handlers, self._gate, self.register, self._show_life
+            door, self.id, self._capacity, handlers, self._gate, self.register_again, self._show_life
         )
         self._link: Link | None = None
         self._ending: asyncio.TimerHandle | None = None
@@ -129,6 +132,12 @@ class Worker:
             name=self._name,
             version=__version__,
         )
+
+    async def register_again(self) -> None:
+        """The store has forgotten it, and perhaps what it had declared."""
+        if self._declare:
+            await self._declare()
+        await self.register()
 
     async def run(self, link: Link) -> None:
         """Until it is drained. `link` leads to the pulse."""
@@ -215,7 +224,7 @@ class Worker:
             if "drain" in message:
                 self.drain(message["drain"])
             elif "unknown" in message:
-                await self._claimer.insist(self.register)
+                await self._claimer.insist(self.register_again)
                 self._claimer.look()
             elif "resumed" in message:
                 self._gate.resume(message["resumed"], message["given_back"])

@@ -154,6 +154,7 @@ function acts.commit()
   fair_share.write()
   for counter, value in pairs(act.counters) do put(act.meta, counter, value) end
   sets.write()
+  epochs.beat()
   hashes.write()
   retention.write()
   unit.flush()

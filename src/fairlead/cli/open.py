@@ -1,0 +1,56 @@
+"""`fairlead open`: an operator accepts what a loss of data has left in the store."""
+
+import asyncio
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from fairlead.cli.auditing import note
+from fairlead.cli.options import StoreOptions
+from fairlead.errors import InvalidInput, StoreLost
+from fairlead.store.opening import connected_store
+from fairlead.store.store import Store
+
+MOST_WAIT = 0.5  # seconds between two looks
+
+
+def open_again(
+    *,
+    new: Annotated[
+        bool, Parameter(help="The data is lost: begin with an empty namespace.", negative=())
+    ] = False,
+    restored: Annotated[
+        bool, Parameter(help="Accept the data that is there, older or other than before.", negative=())
+    ] = False,
+    options: StoreOptions | None = None,
+) -> None:
+    """Accept what the store holds after a loss of data; servers and workers then continue by themselves."""
+    if new == restored:
+        raise InvalidInput("open", "say --new (the data is lost) or --restored (accept what is there)")
+    asyncio.run(_open("new" if new else "restored", options or StoreOptions()))
+
+
+async def _open(how: Literal["new", "restored"], options: StoreOptions) -> None:
+    settings, _ = options.read_settings()
+    namespace = settings.engine.namespace
+    async with connected_store(settings) as store:
+        hold = settings.lease_ms + round(settings.lease.grace_seconds * 1000)
+        seconds = await store.epochs.accept(how, hold)
+        if seconds > 0:
+            print(
+                f"Namespace {namespace!r} opens in {seconds:.0f} s, when all leases from before have ended."
+            )
+        await _until_open(store)
+        store.remember()
+        await note(store, "open", namespace, None, {"accepted": how})
+        print(f"Namespace {namespace!r} is open.")
+
+
+async def _until_open(store: Store) -> None:
+    while True:
+        try:
+            return await store.open(govern=False)
+        except StoreLost as problem:
+            if problem.standing != "opening":
+                raise
+        await asyncio.sleep(MOST_WAIT)

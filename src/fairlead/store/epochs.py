@@ -1,0 +1,69 @@
+"""Is the data in the store what this process knows? If not, it is closed until an operator accepts it."""
+
+import secrets
+from typing import Literal
+
+from fairlead.errors import InvalidInput
+from fairlead.store.connection import Connection, text
+from fairlead.store.membership import Found
+
+FIELDS = ("schema", "epoch", "opening", "beat", "sealed", "opens_at")
+SEALED_WHEN = ("gone", "rolled_back")  # not when it is another namespace: that may be healthy, and not ours
+
+REFUSALS = {
+    "not_empty": "the namespace is not empty: `fairlead open --restored` accepts the data that is there",
+    "empty": "the namespace is empty: restore the data, or accept that it is lost by `fairlead open --new`",
+}
+
+
+def new_token() -> str:
+    """What tells an epoch from any other."""
+    return secrets.token_hex(8)
+
+
+class Epochs:
+    """The data of one namespace, as one connection knows it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def check(self) -> Found:
+        """Raises StoreLost when the data is not what is known."""
+        found = await self._look()
+        if problem := self._connection.membership.judge(found):
+            raise problem
+        return found
+
+    async def join(self) -> None:
+        """Works on the data if it is what is known, or was accepted since; raises StoreLost if not."""
+        found = await self._look()
+        problem = self._connection.membership.judge(found)
+        if problem and problem.standing != "reopened":
+            raise problem
+        self._connection.membership.join(found)
+
+    async def seal(self) -> None:
+        """Closes it for everybody: for processes too that start now and know nothing of a loss."""
+        await self._connection.run("seal", *self._connection.membership.known)
+
+    async def accept(self, how: Literal["new", "restored"], hold_ms: int) -> float:
+        """An operator accepts what a loss has left; in how many seconds the namespace is open.
+
+        `new`: that there is no data; `restored`: data that is older or other than before. `hold_ms`: for how
+        long after the loss was noticed handlers from before may run.
+        """
+        answer = await self._connection.run("accept", how, new_token(), hold_ms)
+        if refused := REFUSALS.get(answer["answer"]):
+            raise InvalidInput(f"--{how}", refused)
+        self._connection.membership.join(Found())  # whatever it knew: it looks again
+        return (int(answer["opens_at"]) - int(answer["now"])) / 1000
+
+    async def _look(self) -> Found:
+        # on the line that scripts use: it may be lost while the client makes a new one for itself
+        connection = self._connection
+        values = await connection.call("HMGET", connection.keys.meta, *FIELDS)
+        facts = {field: text(value) for field, value in zip(FIELDS, values, strict=True) if value is not None}
+        if "opens_at" not in facts:
+            return Found.of(facts)
+        seconds, micros = await connection.call("TIME")
+        return Found.of(facts | {"now": int(seconds) * 1000 + int(micros) // 1000})

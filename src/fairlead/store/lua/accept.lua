@@ -1,0 +1,26 @@
+-- An operator accepts the data as it is: `new`, that there is none, or `restored`, that it is older or other than before. Work begins
+-- when the leases from before have ended (`hold`, ms after the loss was noticed): until then handlers may still run that the store
+-- knows nothing of.
+--
+-- ARGV     how token hold
+-- RETURNS  ok opens_at (ms) now | not_empty | empty
+-- FLAGS    allow-oom
+-- GUARD    off
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+
+hashes.whole(keys.meta)
+local is_empty = not get(act.meta, "schema")
+if how == "new" and not is_empty then return {answer = "not_empty"} end
+if how == "restored" and is_empty then return {answer = "empty"} end
+
+local now = math.floor(epochs.micros_now() / 1000)
+local opens_at = (number(act.meta, "sealed_at") or now) + tonumber(hold)
+epochs.begin(how, token)
+epochs.raise_fence()
+put(act.meta, "sealed", nil)
+put(act.meta, "sealed_at", nil)
+put(act.meta, "opens_at", opens_at > now and opens_at or nil)
+hashes.write()
+unit.flush()
+return {answer = "ok", opens_at = math.max(opens_at, now), now = now}

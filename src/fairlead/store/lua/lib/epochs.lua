@@ -1,0 +1,65 @@
+-- Which data an act may work on: what its caller knows, and nothing older.
+--
+-- A namespace has an epoch, written when it is opened for the first time and when an operator accepts what a loss has left. Its beat
+-- rises with every act that writes. A caller names the epoch that it has joined and the highest beat that it was told: when the data
+-- is gone, replaced or older than that, no act writes anything before the operator has decided.
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+
+local AHEAD = 60000000 -- microseconds: what the clock of a server that took over may be behind that of the one before
+
+local function micros_now()
+  local told = call("TIME")
+  return told[1] * 1000000 + told[2]
+end
+
+-- What the caller needs to judge it by itself.
+local function lost()
+  local meta, reply = act.meta, {answer = "lost", now = math.floor(micros_now() / 1000)}
+  for _, field in ipairs({"schema", "epoch", "opening", "sealed"}) do reply[field] = get(meta, field) end
+  reply.opens_at = number(meta, "opens_at")
+  return reply
+end
+
+-- The namespace was accepted, but handlers from before may still run: their leases end first.
+local function still_closed()
+  local opens_at = number(act.meta, "opens_at")
+  if not opens_at then return false end
+  if micros_now() < opens_at * 1000 then return true end
+  put(act.meta, "opens_at", nil)
+  return false
+end
+
+-- The reply to a call that must not be carried out; else nil.
+function epochs.refusal(epoch, seen)
+  hashes.whole(keys.meta)
+  if get(act.meta, "sealed") or still_closed() then return lost() end
+  if epoch == "" then return nil end
+  if get(act.meta, "epoch") ~= epoch or (number(act.meta, "beat") or 0) < tonumber(seen) then return lost() end
+end
+
+-- Every act that writes raises the beat; its reply tells it.
+function epochs.beat()
+  if #act.writes > 0 or #act.changed_hashes > 0 then put(act.meta, "beat", (number(act.meta, "beat") or 0) + 1) end
+end
+
+function epochs.mark(reply, epoch)
+  reply.beat = number(act.meta, "beat")
+  if epoch == "" then reply.epoch = get(act.meta, "epoch") end
+  return reply
+end
+
+-- A new epoch. It begins with a beat above all earlier ones, also those that the store has forgotten.
+function epochs.begin(opening, token)
+  local beat = math.max((number(act.meta, "beat") or 0) + 1, micros_now())
+  put(act.meta, "beat", beat)
+  put(act.meta, "epoch", unit.int(beat) .. "-" .. token)
+  put(act.meta, "opening", opening)
+end
+
+-- Fences go on above all that were given before the loss.
+function epochs.raise_fence()
+  put(act.meta, "fence", math.max(number(act.meta, "fence") or 0, micros_now() + AHEAD))
+end
+
+epochs.micros_now = micros_now

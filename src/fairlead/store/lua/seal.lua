@@ -1,0 +1,24 @@
+-- Close a namespace whose data is gone or older than what a process has seen, for everybody, until an operator accepts it. Processes
+-- that start now and know nothing would take it for a new one, or for what it was.
+--
+-- ARGV     epoch seen
+-- RETURNS  ok sealed? (why)
+-- FLAGS    allow-oom
+-- GUARD    off
+
+local get, number, put = hashes.get, hashes.number, hashes.put
+
+hashes.whole(keys.meta)
+local found, why = get(act.meta, "epoch"), nil
+if not found and not get(act.meta, "schema") then
+  why = "gone"
+elseif found == epoch and (number(act.meta, "beat") or 0) < tonumber(seen) then
+  why = "rolled_back"
+end
+if why and not get(act.meta, "sealed") then
+  put(act.meta, "sealed", why)
+  put(act.meta, "sealed_at", math.floor(epochs.micros_now() / 1000))
+  hashes.write()
+  unit.flush()
+end
+return {answer = "ok", sealed = get(act.meta, "sealed")}

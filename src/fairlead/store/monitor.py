@@ -1,0 +1,90 @@
+"""Looks, as long as a process runs, whether the store still has the data that the process knows."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from fairlead.errors import FairleadError, StoreLost, StoreUnavailable
+from fairlead.log.events import EventLog
+from fairlead.store.epochs import SEALED_WHEN
+from fairlead.store.store import Store
+
+EVERY_SECONDS = 1.6  # a loss is noticed within two, and many processes that have nothing to do cost little
+
+log = EventLog("fairlead.store")
+
+
+class Monitor:
+    """Reports a loss once, closes the namespace to everybody, and joins it again when it was accepted."""
+
+    def __init__(
+        self,
+        store: Store,
+        report: Callable[[StoreLost | None], Awaitable[None]] | None = None,
+        every_seconds: float = EVERY_SECONDS,
+    ) -> None:
+        self._store = store
+        self._report = report or self._log
+        self._every_seconds = every_seconds
+        self._standing = ""  # of the loss that was reported
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.check()
+            except StoreUnavailable:
+                pass  # noticed by whoever needs it
+            except FairleadError as problem:
+                self._complain(problem)
+            await asyncio.sleep(self._every_seconds)
+
+    async def joined(self) -> None:
+        """Until this process has joined the namespace; raises what else is wrong."""
+        while True:
+            try:
+                await self._store.rejoin()
+                await self._found()
+                return
+            except StoreLost as problem:
+                await self._lost(problem)
+            await asyncio.sleep(self._every_seconds)
+
+    async def check(self) -> None:
+        try:
+            await self._store.epochs.check()
+            if self._standing:
+                await self._store.rejoin()
+        except StoreLost as problem:
+            if problem.standing != "reopened":
+                await self._lost(problem)
+                return
+            await self._store.rejoin()
+        await self._found()
+
+    async def _lost(self, problem: StoreLost) -> None:
+        if self._standing != problem.standing:
+            await self._report(problem)
+        self._standing = problem.standing or "lost"
+        if problem.standing in SEALED_WHEN:
+            with contextlib.suppress(FairleadError):
+                await self._store.epochs.seal()
+
+    async def _found(self) -> None:
+        if self._standing:
+            await self._report(None)
+        self._standing = self._complaint = ""
+        self._store.remember()
+
+    def _complain(self, problem: FairleadError) -> None:
+        """It cannot join: what it declares is refused, say. Once, not at each attempt."""
+        if (words := str(problem)) != self._complaint:
+            log.error("not_joined", code=problem.code, problem=words)
+        self._complaint = words
+
+    async def _log(self, problem: StoreLost | None) -> None:
+        if problem:
+            log.error("store_lost", standing=problem.standing, problem=str(problem))
+        else:
+            log.warning("store_open_again", namespace=self._store.connection.keys.namespace)

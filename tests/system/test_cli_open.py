@@ -1,0 +1,72 @@
+"""`fairlead open`: what it accepts, what it refuses, and what it leaves in the audit."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.settings import Settings
+from fairlead.store.monitor import Monitor
+from fairlead.store.store import Store
+from tests.commands import Shell
+from tests.faults.fleet import HASTE, file_of
+from tests.servers import Server
+from tests.store.looking import key_names, new, raw, wipe
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return HASTE
+
+
+@pytest.fixture
+def shell(live_store: Store, server: Server, tmp_path: Path) -> Shell:
+    (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
+    return Shell.beside(live_store, server.url, tmp_path)
+
+
+async def lose(store: Store) -> None:
+    prefix = store.connection.keys.prefix
+    await raw(store).delete(*[prefix + name for name in await key_names(store)])
+    await Monitor(store).check()
+
+
+async def test_it_has_to_be_said_what_is_accepted(shell: Shell) -> None:
+    for words in ((), ("--new", "--restored")):
+        refused = await shell.run("open", *words)
+        assert (refused.code, "say --new" in refused.err) == (2, True), refused
+
+
+async def test_a_lost_store_is_reported_by_every_command_and_accepted_as_new(
+    shell: Shell, live_store: Store
+) -> None:
+    await live_store.submit_one(new())
+    await lose(live_store)
+    for command in (("stats",), ("submit", "echo"), ("task", "list")):
+        refused = await shell.run(*command)
+        assert (refused.code, "`fairlead open --new`" in refused.err) == (3, True), refused
+    refused = await shell.run("open", "--restored")
+    assert (refused.code, "is empty" in refused.err) == (2, True), refused
+    opened = await shell.run("open", "--new")
+    assert (opened.code, opened.out.splitlines()[-1]) == (
+        0,
+        f"Namespace {live_store.connection.keys.namespace!r} is open.",
+    )
+    await live_store.open()
+    await live_store.submit_one(new())
+    (entry,) = await live_store.audit.list()
+    assert (entry.act, entry.after) == ("open", {"accepted": "new"})
+
+
+async def test_a_command_remembers_what_it_has_seen(shell: Shell, live_store: Store) -> None:
+    """Nobody else runs, and the next command finds nothing where there was something."""
+    create = ("key", "create", "--scope", "read", "--name")
+    assert (await shell.run(*create, "a")).code == 0
+    (file,) = (shell.home / ".local" / "state" / "fairlead").glob("*.json")
+    seen = json.loads(file.read_text())
+    assert seen["namespace"] == live_store.connection.keys.namespace
+    assert seen["epoch"] == live_store.connection.membership.epoch
+    await wipe(live_store)
+    refused = await shell.run(*create, "b")
+    assert (refused.code, "`fairlead open --new`" in refused.err) == (3, True), refused
+    assert await key_names(live_store) == []
