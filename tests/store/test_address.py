@@ -115,6 +115,14 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_none_is_a
     await store.close()
 
 
+async def test_an_unknown_word_for_checking_certificates_is_named(tls_port: int) -> None:
+    store = Store.connect(f"rediss://localhost:{tls_port}?ssl_cert_reqs=maybe")
+    for call in (store.stats(), store.workers.wait("w", 1)):
+        with pytest.raises(errors.InvalidSettings, match="ssl_cert_reqs=maybe: use one of none"):
+            await call
+    await store.close()
+
+
 async def test_events_and_changes_of_keys_come_over_one_connection(store: Store, clock: Clock) -> None:
     before = await subscriptions(store)
     async with KeyRing(store.api_keys), store.live.watch() as one, store.live.watch("other") as other:

@@ -1,6 +1,7 @@
 """However many wait for a word, few connections wait for them."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -155,3 +156,25 @@ async def test_a_lost_connection_fails_those_who_waited_on_it_and_nobody_else(
         await call(live_store, name)
     assert await waits["worker-1"] == "work"
     assert await waiting.workers.wait("worker-0", 20) == "work"
+
+
+async def test_a_wait_that_is_cancelled_at_any_moment_leaves_no_fault_behind(
+    live_store: Store, server: Server
+) -> None:
+    faults: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    for steps in range(40):
+        store = Store(connected(server.url, live_store.connection.keys.namespace), live_store.settings)
+        waiting = asyncio.create_task(store.workers.wait("w", 20))
+        for _ in range(steps):  # a new connection: there is much to be cancelled in
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        running = [popper._running for popper in store.connection.pops._poppers]
+        assert await store.workers.wait("w", 0.01) is None
+        await store.close()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert not any(task.exception() for task in running if not task.cancelled())
+    gc.collect()
+    assert not faults

@@ -9,11 +9,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from fairlead.clock import monotonic, patient
+from fairlead.errors import FairleadError
 from fairlead.store.wire import Wire
 
 MOST_CONNECTIONS = 12
@@ -107,8 +109,9 @@ class Popper:
             while await self._is_wanted():
                 if self._wire is None or not self._wire.is_open:
                     self._wire = await self._pops.connect()
-                await self._pop(self._wire)
-        except (RedisError, OSError, TimeoutError) as failure:
+                if self.waiters:  # they may have gone meanwhile
+                    await self._pop(self._wire)
+        except (RedisError, OSError, TimeoutError, FairleadError) as failure:
             problem = failure
         finally:
             self.is_open = False
@@ -136,7 +139,7 @@ class Popper:
         self._asked = lists
         try:
             with patient(seconds + LATE):
-                (answer,) = await wire.call(("BLPOP", *lists, seconds))
+                (answer,) = await wire.call(("BLPOP", *lists, seconds), seen=self._deliver)
         except RedisConnectionError:
             if not self._cut:
                 raise
@@ -145,17 +148,17 @@ class Popper:
             self._asked = None
         if isinstance(answer, RedisError):  # it may not be the primary any more
             raise answer
-        if answer:
-            self._deliver(answer[0].decode(), answer[1])
         now = monotonic()
         for waiter in [one for line in self.waiters.values() for one in line if one.ends <= now]:
             self._answer(waiter, None)
 
-    def _deliver(self, key: str, word: bytes) -> None:
+    def _deliver(self, answer: Any) -> None:
         """To whoever has waited longest. If nobody is left it is lost, as with a lost connection."""
-        for waiter in tuple(self.waiters.get(key, ())):
+        if not isinstance(answer, list):  # the time is over, or the command was refused
+            return
+        for waiter in tuple(self.waiters.get(answer[0].decode(), ())):
             if not waiter.word.done():
-                self._answer(waiter, word)
+                self._answer(waiter, answer[1])
                 return
 
     def _answer(self, waiter: Waiter, word: bytes | None) -> None:

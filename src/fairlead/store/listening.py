@@ -7,6 +7,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from fairlead.errors import FairleadError
 from fairlead.store.wire import Pushed, Wire
 
 PAUSE = 0.25  # seconds between two attempts to subscribe
@@ -86,7 +87,7 @@ class Subscriber:
 
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
+            with contextlib.suppress(RedisError, OSError, TimeoutError, FairleadError):
                 wire = await self._connect(self._pushed)
                 try:
                     self._wire = wire

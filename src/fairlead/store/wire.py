@@ -44,6 +44,7 @@ class Wire(asyncio.Protocol):
         self._pushed = pushed
         self._reader = hiredis.Reader(replyError=_error)
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._seen: dict[asyncio.Future[Any], Callable[[Any], None]] = {}
         self._calls = 0  # whose callers still wait
         self._heard_at = monotonic()
         self._retired = False
@@ -91,8 +92,11 @@ class Wire(asyncio.Protocol):
         """How long the server has sent nothing although it owes an answer."""
         return monotonic() - self._heard_at if self._waiting else 0.0
 
-    async def call(self, *commands: Command) -> list[Any]:
-        """The answers, in order; one the server refused is answered by its error."""
+    async def call(self, *commands: Command, seen: Callable[[Any], None] | None = None) -> list[Any]:
+        """The answers, in order; one the server refused is answered by its error.
+
+        `seen` is called with the last one the instant it is read, a round of the loop before the caller runs.
+        """
         if not self.is_open:
             raise RedisConnectionError("the connection is closed")
         loop = asyncio.get_running_loop()
@@ -100,6 +104,8 @@ class Wire(asyncio.Protocol):
         if not self._waiting:
             self._heard_at = monotonic()
         self._waiting.extend(futures)
+        if seen:
+            self._seen[futures[-1]] = seen
         self._transport.write(b"".join(map(_packed, commands)))
         self._calls += 1
         try:
@@ -140,6 +146,8 @@ class Wire(asyncio.Protocol):
                         self._pushed(reply)
                     continue
                 future = self._waiting.popleft()
+                if self._seen and (seen := self._seen.pop(future, None)):
+                    seen(reply)
                 if not future.done():  # its caller may have gone
                     future.set_result(reply)
         except (hiredis.ProtocolError, IndexError):  # what follows cannot be told apart any more
@@ -149,6 +157,7 @@ class Wire(asyncio.Protocol):
         self._lost = self._lost or ConnectionError(f"the connection was lost ({exc or 'closed'})")
         self.closed.set()
         waiting, self._waiting = self._waiting, deque()
+        self._seen.clear()
         for future in waiting:
             if not future.done():
                 future.set_exception(self._lost)
