@@ -122,9 +122,15 @@ class Fairlead:
             await opened.aclose()
 
     def limit(
-        self, name: str, limit: int | None = None, *, rate: str | None = None, burst: int | None = None
+        self,
+        name: str,
+        limit: int | None = None,
+        *,
+        rate: str | None = None,
+        burst: int | None = None,
+        shared: bool = False,
     ) -> None:
-        """Declares a limit: so many slots, or a rate such as "60/min".
+        """Declares a limit: so many slots, or a rate such as "60/min". `shared`: every tenant may name it.
 
         It is set when the declaration is new or has changed; an operator's own setting stands otherwise.
         """
@@ -133,7 +139,7 @@ class Fairlead:
             raise InvalidInput(name, "give a number of slots, or rate=")
         if rate is None:
             assert limit is not None
-            self.limits[name] = Slots(limit=limit)
+            self.limits[name] = Slots(limit=limit, shared=shared)
             return
         try:
             count, period = parse_rate(rate)
@@ -141,7 +147,8 @@ class Fairlead:
             raise InvalidInput("rate", str(problem)) from None
         if burst is not None:
             check_units("burst", burst)
-        self.limits[name] = Rate(count=count, period_seconds=period, burst=count if burst is None else burst)
+        most = count if burst is None else burst
+        self.limits[name] = Rate(count=count, period_seconds=period, burst=most, shared=shared)
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...

@@ -18,7 +18,8 @@ Missed = Literal["skip", "last", "all"]
 MOST_MISSED = 1000
 MINUTE = 60_000  # ms: no two ticks are closer to each other
 #: What may be wished for the task of every tick. The others make one task, or belong to one.
-WISHES = set(NewTask.__struct_fields__) - {"task_type", "task_id", "weight", "idempotency_key", "run_at"}
+OF_ONE = {"task_type", "task_id", "by_tenant", "weight", "idempotency_key", "run_at"}
+WISHES = set(NewTask.__struct_fields__) - OF_ONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 LISTS = (list, set, frozenset)
 #: What may be said of a task besides its parameters, by the names of `NewTask`.
-OPTIONS = frozenset(NewTask.__struct_fields__) - {"task_type", "parameters", "weight"}
+OPTIONS = frozenset(NewTask.__struct_fields__) - {"task_type", "parameters", "by_tenant", "weight"}
 
 
 class Options(TypedDict, total=False):

@@ -45,7 +45,7 @@ def services_view(
     """Every service that is declared, with its use and, if these settings have it, its URL."""
     services = []
     for limit in sorted(limits, key=lambda one: one.name):
-        if limit.name.startswith(SERVICE):
+        if limit.name.startswith(SERVICE) and limit.tenant is None:
             name = limit.name.removeprefix(SERVICE)
             known = settings.get(name)
             services.append(

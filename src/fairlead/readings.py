@@ -150,6 +150,8 @@ def read_limit(view: View) -> Limit:
         hold="" if view["held_back"] else None,
         slots=tuple(_slot(one) for one in view.get("slots", ())),
         has_more_slots=view.get("has_more_slots", False),
+        tenant=view["tenant"],
+        shared=view["shared"],
     )
 
 
@@ -170,6 +172,7 @@ def _slot(view: View) -> Slot:
         view["task_id"] is not None,
         view["worker_id"],
         _time(view, "expires_at"),
+        view["tenant"],
     )
 
 

@@ -80,6 +80,7 @@ class Slots(Section, frozen=True):
     """A limit of so many units, held while running; 0 pauses."""
 
     limit: Count
+    shared: bool = False  # every tenant may name it
 
 
 class Rate(Section, frozen=True):
@@ -88,6 +89,7 @@ class Rate(Section, frozen=True):
     count: Positive
     period_seconds: SomeSeconds
     burst: Positive
+    shared: bool = False  # every tenant may name it
 
     @property
     def interval_us(self) -> int:

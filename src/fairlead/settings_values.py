@@ -162,15 +162,17 @@ class Builder:
     def _limit(self, written: Any, key: Key) -> LimitSettings:
         if not isinstance(written, dict):
             written = {"limit": written}
-        self._check_names(written, ("limit", "rate", "burst"), key)
-        if written.keys() == {"limit"}:
-            limit = written["limit"]
+        self._check_names(written, ("limit", "rate", "burst", "shared"), key)
+        shared = self._plain(bool, written.get("shared", False), (*key, "shared"))
+        sized = {name: value for name, value in written.items() if name != "shared"}
+        if sized.keys() == {"limit"}:
+            limit = sized["limit"]
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
                 self._expect(key, A_LIMIT, limit)
-            return Slots(limit=limit)
-        if "limit" in written or "rate" not in written:
+            return Slots(limit=limit, shared=shared)
+        if "limit" in sized or "rate" not in sized:
             self._expect(key, A_LIMIT, written)
-        return self._rate(written, key)
+        return msgspec.structs.replace(self._rate(sized, key), shared=shared)
 
     def _rate(self, written: Any, key: Key) -> Rate:
         """A text, or a table with its burst beside it."""
@@ -233,7 +235,7 @@ def describe(kind: Any) -> str:
         return " or ".join(describe(part) for part in typing.get_args(kind) if part is not type(None))
     if typing.get_origin(kind) is list:
         return "a list of texts"
-    return {int: "a whole number", float: "a number", str: "a text"}[kind]
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}[kind]
 
 
 def _hint(name: str, known: list[str], key: Key) -> str:

@@ -22,6 +22,7 @@ from fairlead.checks import (
 from fairlead.errors import InvalidInput
 from fairlead.priority import Priority
 from fairlead.states import State
+from fairlead.tenants import plain_needs
 
 MOST_LIMITS = 8
 STATES = {state.value: state for state in State}
@@ -44,6 +45,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
+    by_tenant: bool = False  # its tenant submits it by itself: it names limits of its own and shared ones
     weight: float | None = None  # of its user's share; found for the client, which cannot choose it
     required_capabilities: tuple[str, ...] = ()
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -153,7 +155,9 @@ def write_limits(limits: Mapping[str, int]) -> str:
 
 
 def read_limits(text: str) -> dict[str, int]:
-    return {name: int(units) for name, _, units in (need.partition("=") for need in text.split(",") if need)}
+    """By the names that whoever submitted the task knows them by."""
+    needs = {name: int(units) for name, _, units in (need.partition("=") for need in text.split(",") if need)}
+    return plain_needs(needs) if "/" in text else needs
 
 
 def check(new: NewTask) -> None:
@@ -164,6 +168,8 @@ def check(new: NewTask) -> None:
     priority_named(new.priority)
     if not isinstance(new.priority_asked, bool):
         raise InvalidInput("priority_asked", "is neither True nor False")
+    if not isinstance(new.by_tenant, bool):
+        raise InvalidInput("by_tenant", "is neither True nor False")
     if not isinstance(new.parameters, TABLE):
         raise InvalidInput("parameters", "is not an object")
     for name, check_given in WHERE_GIVEN.items():

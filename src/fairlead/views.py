@@ -150,6 +150,7 @@ def _blocker_view(blocker: Blocker) -> View:
         "of": blocker.of,
         "paused": blocker.paused,
         "free_at": time_view(blocker.free_at),
+        "tenant": blocker.tenant,
     }
 
 
@@ -163,6 +164,8 @@ def limit_view(limit: Limit) -> View:
         "room": limit.room,
         "paused": limit.paused,
         "held_back": limit.hold is not None,
+        "shared": limit.shared,
+        "tenant": limit.tenant,
     }
     if limit.kind == "rate" and limit.interval_us is not None:
         view |= {"rate": rate_text(limit.interval_us), "burst": limit.limit}
@@ -181,6 +184,7 @@ def _slot_view(slot: Slot) -> View:
         "worker_id": slot.holder,
         "expires_at": time_view(slot.expires_at),
         "units": slot.units,
+        "tenant": slot.tenant,
     }
 
 

@@ -13,6 +13,23 @@ from tests.store.looking import raw
 TASKS = "/api/v1/tasks"
 WORKERS = "/internal/workers"
 NO_TASK = "01890000-0000-7000-8000-000000000000"
+#: What routes are asked with, by the types of their bodies; those that are not here need nothing.
+BODIES: dict[str, dict[str, Any]] = {
+    "SubmitBody": {"task_type": "echo"},
+    "BatchBody": {"tasks": []},
+    "JobBody": {"feature_name": "story"},
+    "PollBody": {"available_capacity": 1},
+    "ReleaseBody": {"task_ids": [NO_TASK]},
+    "LimitBody": {"limit": 1},
+    "LeaseBody": {"lease_seconds": 1},
+    "SayBody": {"reports": [{"task_id": NO_TASK}]},
+    "ExtendBody": {"task_id": NO_TASK, "seconds": 1},
+    "TickBody": {
+        "previous": "2026-01-31T12:00:00Z",
+        "tick": "2026-01-31T12:01:00Z",
+        "task": {"task_type": "echo"},
+    },
+}
 
 
 async def submit(api: httpx.AsyncClient, task_type: str = "echo", **wishes: Any) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from fairlead.api.server import ROUTES
 from fairlead.settings import Rate
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.api.asking import NO_TASK, TASKS
+from tests.api.asking import BODIES, NO_TASK, TASKS
 from tests.api.listening import hear_one, refused_socket, socket
 from tests.api.serving import Gateway
 from tests.api.test_extremes import path_of
-from tests.api.test_keys import BODIES
 from tests.commands import Shell
 from tests.store.looking import everything
 from tests.waiting import wait_until

@@ -13,10 +13,10 @@ from fairlead.checks import NAME
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.api.asking import NO_TASK
+from tests.api.asking import BODIES, NO_TASK
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of
-from tests.api.test_keys import BODIES, name_of
+from tests.api.test_keys import name_of
 from tests.store.looking import everything
 
 VALUES = [

@@ -1,7 +1,6 @@
 """Who may do what: every route with every kind of key, generated from the table of routes."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import httpx
 import pytest
@@ -10,35 +9,16 @@ from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
-from fairlead.job import NewJob
-from fairlead.pipeline.submitting import submit_job
-from fairlead.settings import TaskSettings
 from fairlead.store.reports import Failed
 from fairlead.store.store import Store
 from fairlead.task import NewTask
-from tests.api.asking import NO_TASK, TASKS, good, ids, refused, submit, task
+from tests.api.asking import BODIES, NO_TASK, TASKS, good, ids, refused, submit, task
 from tests.api.key_holders import Keys, bearer
 from tests.api.serving import Gateway
 from tests.store.looking import claim_one
 from tests.waiting import wait_until
 
 OPEN = {"/healthz", "/readyz"}
-BODIES: dict[str, dict[str, Any]] = {
-    "SubmitBody": {"task_type": "echo"},
-    "BatchBody": {"tasks": []},
-    "JobBody": {"feature_name": "story"},
-    "PollBody": {"available_capacity": 1},
-    "ReleaseBody": {"task_ids": [NO_TASK]},
-    "LimitBody": {"limit": 1},
-    "LeaseBody": {"lease_seconds": 1},
-    "SayBody": {"reports": [{"task_id": NO_TASK}]},
-    "ExtendBody": {"task_id": NO_TASK, "seconds": 1},
-    "TickBody": {
-        "previous": "2026-01-31T12:00:00Z",
-        "tick": "2026-01-31T12:01:00Z",
-        "task": {"task_type": "echo"},
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -82,28 +62,6 @@ async def test_a_route_asks_for_its_scope_and_nothing_else_opens_it(
             assert answer.status_code not in (401, 403), answer.text
         else:
             assert repr(route.scope) in refused(answer, 403, "forbidden")["detail"]
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=name_of)
-async def test_what_is_another_tenants_is_not_there(
-    api: httpx.AsyncClient, keys: Keys, store: Store, route: Route
-) -> None:
-    await store.declare("code", {"echo": TaskSettings()}, {}, {"story": (("echo",),)})
-    task, job = NewTask(task_type="echo", tenant="acme"), NewJob(feature_name="story", tenant="acme")
-    await store.submit_one(task)
-    await submit_job(store.jobs, job)
-    before = await store.get(task.task_id), await store.jobs.get(job.job_id)
-    key = await keys.make(tenant="other")
-    answer = await ask(api, route, key, job.job_id if "{job_id}" in route.path else task.task_id)
-    if route.for_all_tenants:
-        refused(answer, 403, "forbidden")
-    elif "{task_id}" in route.path or "{job_id}" in route.path:
-        refused(answer, 404, "unknown_job" if "{job_id}" in route.path else "unknown_task")
-        assert answer.content == (await ask(api, route, key, NO_TASK)).content
-    else:
-        assert answer.status_code in (200, 201), answer.text
-        assert task.task_id not in answer.text
-    assert (await store.get(task.task_id), await store.jobs.get(job.job_id)) == before
 
 
 async def test_the_key_may_be_sent_in_no_other_way(api: httpx.AsyncClient, keys: Keys) -> None:

@@ -46,6 +46,8 @@ async def test_a_limit_in_slots_is_defined_and_changed(api: httpx.AsyncClient) -
         "room": 3,
         "paused": False,
         "held_back": False,
+        "shared": False,
+        "tenant": None,
         "slots": [],
         "has_more_slots": False,
     }
@@ -137,6 +139,7 @@ async def test_units_are_held_shown_and_given_back(api: httpx.AsyncClient) -> No
             "worker_id": "script",
             "expires_at": lease["expires_at"],
             "units": 2,
+            "tenant": None,
         }
     ]
     answer = good(await api.delete(f"{LIMITS}/gpu/leases/{lease['lease_id']}"))

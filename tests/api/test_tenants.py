@@ -7,15 +7,18 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.settings import TaskSettings
+from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused, submit
+from tests.api.asking import TASKS, HttpWorker, good, ids, refused, submit, task
 from tests.api.contract import hold_to_contract
 from tests.api.key_holders import Keys, bearer
 from tests.api.serving import Gateway
 
 CHOSEN = "01890000-0000-7000-8000-0000000000aa"
 JOBS = "/api/v1/jobs"
+LIMITS = "/api/v1/limits"
+GPU = f"{LIMITS}/gpu"
+LEASE = {"lease_seconds": 30, "lease_id": "mine"}
 
 Clients = dict[str, httpx.AsyncClient]
 
@@ -80,3 +83,140 @@ async def test_two_tenants_that_choose_the_same_id_have_two_jobs(clients: Client
     assert good(await acme.get(f"{JOBS}/{CHOSEN}"))["id"] == one["job_id"]
     assert good(await acme.get(f"{JOBS}/{CHOSEN}"))["status"] == "PENDING"
     refused(await acme.get(f"{JOBS}/{two['job_id']}"), 404, "unknown_job")
+
+
+async def names(client: httpx.AsyncClient, **query: str) -> list[tuple[str, str | None]]:
+    listed = good(await client.get(LIMITS, params=query))["limits"]
+    return sorted(((one["name"], one["tenant"]) for one in listed), key=str)
+
+
+async def test_a_group_is_its_tenants_whoever_came_first(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    group = {"concurrency_group": "gpu"}
+    one = await submit(acme, **group, concurrency_limit=1)
+    two = await submit(other, **group, concurrency_limit=2)
+    assert [good(await client.get(GPU))["limit"] for client in (acme, other)] == [1, 2]
+    refused(await operator.get(GPU), 404, "unknown_limit")
+    assert await names(acme) == [("gpu", "acme")]
+    assert await names(other) == [("gpu", "other")]
+    assert await names(operator) == [("gpu", "acme"), ("gpu", "other")]
+    assert await names(operator, tenant="acme") == [("gpu", "acme")]
+    assert good(await operator.get(GPU, params={"tenant": "other"}))["limit"] == 2
+
+    worker = await HttpWorker.register(operator)
+    assert sorted(ids(await worker.poll(5))) == sorted([one["task_id"], two["task_id"]])
+    full = await submit(acme, **group)
+    assert full["blocked_by"] == ["gpu"]
+    assert (await submit(other, **group))["blocked_by"] == []
+    assert (await task(acme, full["task_id"]))["limits"] == {"gpu": 1}
+    why = good(await acme.get(f"{TASKS}/{full['task_id']}/explain"))
+    (blocker,) = why["blocked_by"]
+    assert (blocker["limit"], blocker["tenant"], blocker["of"]) == ("gpu", "acme", 1)
+    assert "limit gpu (needs 1, 1 of 1 used)" in why["sentence"]
+
+
+async def test_an_operators_limit_is_not_there_for_tenants_until_it_is_shared(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    good(await operator.put(GPU, json={"limit": 1}))
+    body = {"task_type": "draw", "limits": {"gpu": 1}}
+    for client in (acme, other):
+        assert await names(client) == []
+        refused(await client.get(GPU), 404, "unknown_limit")
+        refused(await client.post(TASKS, json=body), 422, "unknown_limit", "limits.gpu")
+        refused(await client.post(f"{GPU}/leases", json=LEASE), 404, "unknown_limit")
+    assert (await submit(operator, limits={"gpu": 1}))["blocked_by"] == []
+
+    assert good(await operator.put(GPU, json={"limit": 1, "shared": True}))["shared"]
+    assert good(await operator.put(GPU, json={"limit": 2}))["shared"], "a change leaves it shared"
+    assert await names(acme) == await names(other) == [("gpu", None)]
+    good(await acme.post(TASKS, json=body), 201)
+    good(await other.post(f"{GPU}/leases", json=LEASE), 201)
+    assert good(await operator.get(GPU))["active"] == 1
+    assert not good(await operator.put(GPU, json={"limit": 2, "shared": False}))["shared"]
+    refused(await acme.get(GPU), 404, "unknown_limit")
+    good(await other.delete(f"{GPU}/leases/mine"))
+
+
+async def test_holders_of_a_shared_limit_are_seen_by_their_own_tenant(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    good(await operator.put(GPU, json={"limit": 9, "shared": True}))
+    for client in (acme, other):
+        await submit(client, limits={"gpu": 1})
+        lease = good(await client.post(f"{GPU}/leases", json=LEASE), 201)
+        assert lease["lease_id"] == "mine"
+        assert good(await client.post(f"{GPU}/leases", json=LEASE), 201) == lease, "the same once more"
+    await (await HttpWorker.register(operator)).poll(5)
+    seen = {name: good(await client.get(GPU)) for name, client in clients.items()}
+    assert {name: len(one["slots"]) for name, one in seen.items()} == {"acme": 2, "other": 2, "operator": 4}
+    assert {one["active"] for one in seen.values()} == {4}
+    tasks = [{slot["task_id"] for slot in seen[name]["slots"]} for name in ("acme", "other")]
+    assert tasks[0] & tasks[1] == {None}
+    one = good(await acme.get(GPU, params={"lease_id": "mine"}))["slots"]
+    assert [(slot["slot_id"], slot["tenant"]) for slot in one] == [("mine", "acme")]
+    (theirs,) = tasks[1] - {None}
+    assert good(await acme.get(GPU, params={"lease_id": theirs}))["slots"] == []
+
+
+async def test_a_lease_is_renewed_and_released_by_its_tenant_alone(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    good(await operator.put(GPU, json={"limit": 3, "shared": True}))
+    good(await acme.post(f"{GPU}/leases", json=LEASE), 201)
+    for client in (other, operator):
+        refused(await client.post(f"{GPU}/leases/mine/renew", json={}), 409, "fenced")
+        refused(await client.delete(f"{GPU}/leases/mine"), 409, "fenced")
+        refused(await client.delete(f"{GPU}/leases/mine?force=true"), 409, "fenced")
+    good(await acme.post(f"{GPU}/leases/mine/renew", json={"lease_seconds": 60}))
+    good(await acme.delete(f"{GPU}/leases/mine"))
+    good(await acme.post(f"{GPU}/leases", json=LEASE), 201)
+    good(await operator.delete(f"{GPU}/leases/mine?force=true&tenant=acme"))
+    assert good(await operator.get(GPU))["active"] == 0
+
+
+async def test_a_tenant_sets_limits_of_its_own_and_shares_none(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    good(await operator.put(GPU, json={"limit": 5, "shared": True}))
+    own = good(await acme.put(GPU, json={"limit": 1}))
+    assert (own["limit"], own["tenant"], own["shared"]) == (1, "acme", False)
+    refused(await acme.put(GPU, json={"limit": 1, "shared": True}), 422, "invalid_input", "shared")
+    assert good(await other.get(GPU))["limit"] == good(await operator.get(GPU))["limit"] == 5
+    assert good(await acme.get(GPU))["limit"] == 1
+    good(await operator.put(GPU, params={"tenant": "acme"}, json={"limit": 2}))
+    assert good(await acme.get(GPU))["limit"] == 2
+    for method, body in (("PUT", {"limit": 7}), ("GET", None)):
+        answer = await acme.request(method, GPU, params={"tenant": "other"}, json=body)
+        refused(answer, 403, "forbidden")
+    refused(await acme.get(LIMITS, params={"tenant": "other"}), 403, "forbidden")
+    assert await names(acme) == [("gpu", "acme"), ("gpu", None)]
+    assert await names(operator, tenant="other") == [("gpu", None)]
+
+
+async def test_what_a_task_type_needs_holds_for_all_tenants_together(clients: Clients, store: Store) -> None:
+    """The scarce resource: nobody has to name it, and nobody gets around it."""
+    acme, other, operator = clients.values()
+    await store.declare("code", {"draw": TaskSettings(limits={"gpu": 1})}, {"gpu": Slots(limit=1)})
+    first = await submit(acme, "draw")
+    worker = await HttpWorker.register(operator)
+    assert ids(await worker.poll(5)) == [first["task_id"]]
+    second = await submit(other, "draw", concurrency_group="gpu", concurrency_limit=50)
+    assert second["blocked_by"] == ["gpu"]
+    assert await worker.poll(5) == []
+    assert (await task(other, second["task_id"]))["limits"] == {"gpu": 1}
+    why = good(await other.get(f"{TASKS}/{second['task_id']}/explain"))
+    assert [(one["limit"], one["tenant"]) for one in why["blocked_by"]] == [("gpu", None)]
+    refused(await other.get(GPU), 404, "unknown_limit")
+
+
+async def test_metrics_tell_the_limits_of_tenants_apart(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    for client in (acme, other):
+        await submit(client, concurrency_group="gpu", concurrency_limit=3)
+    shown = (await operator.get("/metrics")).text
+    for name in ("acme/gpu", "other/gpu"):
+        assert f'fairlead_limit_waiting{{limit="{name}"}} 1.0' in shown
+    refused(await acme.get("/metrics"), 403, "forbidden")
+
+
+async def test_a_tenants_limit_is_no_service(clients: Clients) -> None:
+    acme, other, _ = clients.values()
+    await submit(acme, concurrency_group="service:acme-secret", concurrency_limit=3)
+    assert good(await other.get("/api/v1/services")) == {"services": []}

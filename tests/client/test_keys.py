@@ -62,9 +62,11 @@ async def test_the_id_of_another_tenants_task_tells_nothing(
     theirs = NewTask(task_type="a", tenant="acme")
     await store.submit_one(theirs)
     async with client_of(gateway.url, await keys("submit", tenant="other")) as client:
-        with pytest.raises(errors.IdempotencyConflict):
-            await client.submit_one(NewTask(task_type="a", task_id=theirs.task_id))
-        with pytest.raises(errors.IdempotencyConflict):
+        own = await client.submit_one(NewTask(task_type="a", task_id=theirs.task_id))
+        assert own.task_id != theirs.task_id and not own.repeated
+        again = await client.submit_one(NewTask(task_type="a", task_id=theirs.task_id))
+        assert (again.task_id, again.repeated) == (own.task_id, True)
+        with pytest.raises(errors.IdempotencyConflict):  # of its own task
             await client.submit_one(NewTask(task_type="b", task_id=theirs.task_id))
 
 

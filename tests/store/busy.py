@@ -49,8 +49,8 @@ async def fill(fresh: Connection) -> None:
     run = fresh.run
     slots = {"gpu": 1, "disk": 2, "cpu": 4, "lone": 1, "shut": 1, "inner": 1, "outer": 1}
     for name, limit in slots.items():
-        await run("set_limit", name, "slots", limit, "", "", START)
-    await run("set_limit", "api", "rate", "", 60_000_000, 1, START)
+        await run("set_limit", "", name, "slots", limit, "", "", "", START)
+    await run("set_limit", "", "api", "rate", "", 60_000_000, 1, "", START)
     drawing = {"name": "draw", "limits": "gpu=1", "text": '{"limits":"gpu=1","timeout":5000}'}
     await run("declare", "code", pack([drawing]), pack([]), pack([]), START)
     await run("submit", pack([task("old", priority=2, capabilities="tpu")]), START)
@@ -77,7 +77,7 @@ async def fill(fresh: Connection) -> None:
     assert set(await claim(fresh, NOW)) == {spec["id"] for spec in starting}
     await run("release", "w", pack([{"id": "back"}]), 0, NOW)
     await run("cancel", "stopped", NOW)
-    await run("acquire", "disk", 1, LEASE, "bare", "me", 0, 1, "", 1, NOW)
+    await run("acquire", "", "disk", 1, LEASE, "bare", "me", 0, 1, "", 1, NOW)
     for name in ("keyright", "keyended"):
         await run("create_key", name, "d", pack({"name": "web", "scopes": "read", "lifetime": 60_000}), NOW)
     await run("revoke_key", "keyended", NOW + 1)
@@ -101,7 +101,7 @@ async def fill(fresh: Connection) -> None:
     ]
     await run("submit", pack(waiting), NOW)
     assert await claim(fresh, NOW) == ["back"]
-    await run("set_limit", "cpu", "slots", 6, "", "", NOW)
+    await run("set_limit", "", "cpu", "slots", 6, "", "", "", NOW)
     await run("register", "idler", ",", ",other,", 1, 0, pack({}), NOW)
     await run("claim", "idler", 1, LEASE, 1, "", "", "", NOW)
 

@@ -40,7 +40,7 @@ async def test_looking_changes_nothing(busy: Connection) -> None:
 
 
 async def test_nothing_is_left_at_rest(fresh: Connection) -> None:
-    await fresh.run("set_limit", "cpu", "slots", 1, "", "", NOW)
+    await fresh.run("set_limit", "", "cpu", "slots", 1, "", "", "", NOW)
     assert await look(fresh) == []
     await tamper(fresh, ("HSET", "markers", "cpu=1@1n:1", 1), ("HSET", "limit:cpu", "used", 1))
     breaches = await look(fresh)
@@ -135,7 +135,7 @@ async def test_a_namespace_under_traffic_is_healthy(
     fresh: Connection, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "SMALL", small)
-    await fresh.run("set_limit", "cpu", "slots", 2, "", "", "")
+    await fresh.run("set_limit", "", "cpu", "slots", 2, "", "", "", "")
     await fresh.run("register", "w", ",", "*", 4, 1, pack({}), "")
 
     async def work() -> None:

@@ -404,6 +404,25 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"K3"},
         ["file:echo", "limit odd"],
     ),
+    "a shared limit that is not listed": (
+        [("HSET", "limit:lone", "shared", 1)],
+        {"K5"},
+        ["limit lone is not among"],
+    ),
+    "a limit listed as shared that is not": (
+        [("ZADD", "shared", 0, "lone")],
+        {"K5"},
+        ["limit lone is listed"],
+    ),
+    "a limit of one tenant that is shared": (
+        [
+            ("HSET", "limit:acme/lone", "kind", "slots", "limit", 1, "shared", 1),
+            ("ZADD", "limits", 0, "acme/lone"),
+            ("ZADD", "shared", 0, "acme/lone"),
+        ],
+        {"K5"},
+        ["limit acme/lone is one tenant's own"],
+    ),
     "a key that is not listed": ([("ZREM", "keys", "keyright")], {"K4"}, ["keyright", "does not have it"]),
     "a key listed for another time": ([("ZADD", "keys", FAR, "keyended")], {"K4"}, ["keyended", str(FAR)]),
     "a key without record": ([("DEL", "key:keyright")], {"K4"}, ["keyright", "no record"]),

@@ -13,7 +13,7 @@ OPEN = {"fields", "ahead", "ended"}  # whose keys are fields of a record, priori
 
 #: Acts that reply with more than a word, on the busy namespace. The rest is read by its text (tests/unit).
 CALLS: dict[str, tuple[Argument, ...]] = {
-    "acquire": ("inner", 1, LEASE, "more", "me", 0, 1, "", 1, NOW),
+    "acquire": ("", "inner", 1, LEASE, "more", "me", 0, 1, "", 1, NOW),
     "bury": (NOW + 3_600_000,),
     "cancel": ("draws", NOW),
     "claim": ("w", 20, LEASE, 0, "", "", "", NOW),
@@ -23,7 +23,7 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "release": ("", pack([{"id": "bare", "limit": "disk"}]), 1, NOW),
     "renew": (pack([{"id": "bare", "limit": "disk"}]), LEASE, NOW),
     "show_keys": ("", 0, NOW),
-    "show_limits": ("gpu", "", "", 0, NOW),
+    "show_limits": ("", "gpu", "", "", "", 0, NOW),
     "stall": ("w", "1", pack([]), 0, NOW),
     "stats": (NOW,),
     "submit": (pack([task("new", limits="gpu=1"), task("done", parameters="[]")]), NOW),
@@ -53,7 +53,7 @@ async def test_the_header_lists_every_name_of_a_reply(busy: Connection, name: st
 
 
 async def test_numbers_arrive_as_numbers_however_large_they_are(busy: Connection) -> None:
-    reply = await busy.run("acquire", "disk", 1, LEASE, "late", "me", 0, 1, "", 1, "")
+    reply = await busy.run("acquire", "", "disk", 1, LEASE, "late", "me", 0, 1, "", 1, "")
     stored: Any = await busy.client.hgetall(busy.keys.key("lease", "late"))
     assert (reply["fence"], reply["ends"]) == (int(stored[b"fence"]), int(stored[b"until"]))
     assert type(reply["fence"]) is int

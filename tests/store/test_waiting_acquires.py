@@ -436,7 +436,7 @@ class Play:
 
     async def ask(self, lease_id: str, wait_ms: int) -> None:
         """One act, as the loop of an acquire makes it."""
-        wish = (*self.asked[lease_id], 20_000, lease_id, "")
+        wish = ("", *self.asked[lease_id], 20_000, lease_id, "")
         line = (int(lease_id[-1]) % 3, f"u{lease_id[-1]}", 1)
         answer = await self.store.connection.run("acquire", *wish, wait_ms, *line, self.clock())
         if answer["answer"] not in ("ok", "waiting"):

@@ -203,6 +203,7 @@ WRONG: dict[str, Any] = {
     "priority_asked": "no",
     "user_id": "",
     "tenant": 5,
+    "by_tenant": "yes",
     "weight": 0,
     "required_capabilities": "gpu",
     "limits": ["gpu"],

@@ -2,8 +2,10 @@
 
 import uuid
 
-from fairlead.checks import UUID
-from fairlead.tenants import id_of, ids_meant
+import pytest
+
+from fairlead.checks import NAME, UUID
+from fairlead.tenants import cut_name, id_of, ids_meant, plain_name, plain_needs, scope_of
 
 CHOSEN = "01890000-0000-7000-8000-000000000000"
 
@@ -24,3 +26,29 @@ def test_a_tenants_id_is_its_own_and_always_the_same() -> None:
 
 def test_a_tenants_name_cannot_be_moved_into_the_id() -> None:
     assert id_of("a", "b:" + CHOSEN) != id_of("a:b", CHOSEN)
+
+
+@pytest.mark.parametrize(
+    "tenant", ["acme", "a/b", "a=1,b", "~draw", "!@|", "%2F", "Käse & Co", "0", "a" * 200]
+)
+def test_a_tenants_names_are_read_back_and_nobody_can_write_them(tenant: str) -> None:
+    stored = scope_of(tenant) + "gpu"
+    assert cut_name(stored) == (tenant, "gpu")
+    assert not NAME.fullmatch(stored)
+    assert not set("=,!@|~;") & set(stored), "these have a meaning in the texts of the store"
+
+
+def test_an_operators_names_are_as_they_are() -> None:
+    assert scope_of(None) == ""
+    assert cut_name("service:x.y-z_1") == (None, "service:x.y-z_1")
+
+
+def test_two_tenants_never_share_a_name() -> None:
+    names = {scope_of(tenant) + name for tenant in ("a", "a/b", "a%2Fb", "A") for name in ("x", "b:x")}
+    assert len(names) == 8
+
+
+def test_needs_are_shown_as_they_were_written_unless_two_are_called_the_same() -> None:
+    assert plain_name("acme/gpu") == plain_name("gpu") == "gpu"
+    assert plain_needs({"acme/gpu": 2, "licence": 1}) == {"gpu": 2, "licence": 1}
+    assert plain_needs({"acme/gpu": 2, "gpu": 1}) == {"acme/gpu": 2, "gpu": 1}

@@ -111,12 +111,14 @@ def test_a_rate_of_no_common_unit_is_shown_by_its_interval() -> None:
 
 
 def test_slots_say_who_holds_them() -> None:
-    slots = (Slot("t1", 2, True, "w", NOON), Slot("l1", 1, False))
+    slots = (Slot("t1", 2, True, "w", NOON), Slot("l1", 1, False, tenant="acme"))
     view = limit_and_slots_view(Limit("gpu", "slots", 3, 3, 0, 0, False, None, None, slots))
     assert view["group"] == "gpu"
     assert view["slots"] == [
-        {"slot_id": "t1", "task_id": "t1", "worker_id": "w", "expires_at": NOON_TEXT, "units": 2},
-        {"slot_id": "l1", "task_id": None, "worker_id": None, "expires_at": None, "units": 1},
+        {"slot_id": "t1", "task_id": "t1", "worker_id": "w", "expires_at": NOON_TEXT, "units": 2}
+        | {"tenant": None},
+        {"slot_id": "l1", "task_id": None, "worker_id": None, "expires_at": None, "units": 1}
+        | {"tenant": "acme"},
     ]
 
 
@@ -173,6 +175,7 @@ def test_an_explanation_says_it_in_facts_and_in_a_sentence() -> None:
     )
     assert view["blocked_by"] == [
         {"limit": "gpu", "needs": 1, "used": 2, "of": 2, "paused": False, "free_at": NOON_TEXT}
+        | {"tenant": None}
     ]
     assert view["sentence"] == "It waits for limit gpu (needs 1, 2 of 2 used)."
 

@@ -157,6 +157,7 @@ class BlockerAnswer(Answer):
     of: int
     paused: bool
     free_at: str | None
+    tenant: str | None  # whose own limit it is; null: the operator's
 
 
 class ExplainAnswer(Answer):
@@ -213,6 +214,8 @@ class LimitAnswer(Answer):
     room: int
     paused: bool
     held_back: bool
+    shared: bool  # with all tenants, which may name it
+    tenant: str | None  # whose own it is; null: the operator's
     rate: str | None = None
     burst: int | None = None
 
@@ -227,6 +230,7 @@ class SlotAnswer(Answer):
     worker_id: str | None
     expires_at: str | None
     units: int
+    tenant: str | None  # that acquired the lease
 
 
 class LimitAndSlots(LimitAnswer, kw_only=True):

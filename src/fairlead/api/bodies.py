@@ -152,6 +152,7 @@ class LimitBody(Body, frozen=True):
     limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, Meta(max_length=40)] | None = None
     burst: Units | None = None
+    shared: bool | None = None  # every tenant may name it; null: as before
 
 
 class TypeBody(Body, frozen=True):
@@ -232,11 +233,15 @@ class PageQuery(Body, frozen=True):
     cursor: Annotated[str, Meta(pattern="^[0-9]{0,9}$")] = ""
 
 
-class HolderQuery(Body, frozen=True):
+class TenantQuery(Body, frozen=True):
+    tenant: Short | None = None  # whose limits are meant; for operators
+
+
+class HolderQuery(TenantQuery, frozen=True):
     lease_id: Name | None = None
 
 
-class ForceQuery(Body, frozen=True):
+class ForceQuery(TenantQuery, frozen=True):
     force: bool = False
     fence: Fence | None = None
 

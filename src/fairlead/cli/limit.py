@@ -16,15 +16,24 @@ from fairlead.views import limit_and_slots_view, limit_view, rate_text, time_vie
 app = App(name="limit", help="Show, set and free limits.")
 
 Name = Annotated[str, Parameter(help="Name of the limit.")]
+Tenant = Annotated[str | None, Parameter(help="The tenant whose limits are meant; default: the operator's.")]
 
 
 @app.command
 async def status(
-    name: Name | None = None, /, *, options: DoorOptions | None = None, output: Output = "table"
+    name: Name | None = None,
+    /,
+    *,
+    tenant: Tenant = None,
+    options: DoorOptions | None = None,
+    output: Output = "table",
 ) -> None:
     """Show all limits, or one with those who hold it, up to 100."""
     async with open_door(options) as door:
-        limits = [await door.limits.get(name)] if name is not None else await door.limits.all()
+        if name is not None:
+            limits = [await door.limits.get(name, tenant=tenant)]
+        else:
+            limits = await door.limits.all(tenant=tenant)
     if output == "json":
         views = [limit_view(limit) for limit in limits]
         print_json({"limits": views} if name is None else limit_and_slots_view(limits[0]))
@@ -38,7 +47,7 @@ async def status(
 
 def _row(limit: Limit) -> tuple[str, ...]:
     return (
-        limit.name,
+        limit.full_name,
         limit.kind,
         str(limit.limit),
         str(limit.active),
@@ -52,7 +61,7 @@ def _row(limit: Limit) -> tuple[str, ...]:
 def _print_slots(limit: Limit) -> None:
     rows = [
         (
-            slot.lease_id,
+            slot.lease_id if slot.tenant is None else f"{slot.lease_id} of {slot.tenant}",
             "task" if slot.is_task else "lease",
             slot.holder or "-",
             str(slot.units),
@@ -75,22 +84,30 @@ async def set_limit(
     burst: Annotated[
         int | None, Parameter(help="Of a rate: so many at once; else as many as its number.")
     ] = None,
+    shared: Annotated[
+        bool | None, Parameter(help="Let every tenant name it in its tasks, or none; default: as before.")
+    ] = None,
+    tenant: Tenant = None,
     options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
     async with open_door(options, join=True) as door:
-        before = next((limit_view(one) for one in await door.limits.all() if one.name == name), None)
-        await door.limits.set(name, wanted)
-        now = await door.limits.get(name)
-        await note(door, "set_limit", name, before, limit_view(now))
+        known = await door.limits.all(tenant=tenant)
+        before = next((limit_view(one) for one in known if (one.name, one.tenant) == (name, tenant)), None)
+        await door.limits.set(name, wanted, tenant=tenant, shared=shared)
+        now = await door.limits.get(name, tenant=tenant)
+        await note(door, "set_limit", now.full_name, before, limit_view(now))
     if output == "json":
         print_json(limit_view(now))
-    elif isinstance(wanted, Slots):
-        print(f"{name}: {wanted.limit} at a time" + ("; paused" if wanted.limit == 0 else ""))
+        return
+    sharing = "; shared with all tenants" if now.shared else ""
+    if isinstance(wanted, Slots):
+        paused = "; paused" if wanted.limit == 0 else ""
+        print(f"{now.full_name}: {wanted.limit} at a time{paused}{sharing}")
     else:
-        print(f"{name}: {rate}, at most {wanted.burst} at once")
+        print(f"{now.full_name}: {rate}, at most {wanted.burst} at once{sharing}")
 
 
 def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> LimitSettings:
@@ -116,6 +133,7 @@ async def release(
     force: Annotated[
         bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
     ] = False,
+    tenant: Tenant = None,
     options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
@@ -124,10 +142,11 @@ async def release(
         try:
             if not force:
                 raise Fenced
-            await door.limits.force_release(name, lease)
-            await note(door, "force_release", f"{name}/{lease}", {"held": True}, {"held": False})
+            await door.limits.force_release(name, lease, tenant=tenant)
+            subject = f"{name}/{lease}" if tenant is None else f"{name}/{lease} of {tenant}"
+            await note(door, "force_release", subject, {"held": True}, {"held": False})
         except Fenced:
-            raise _why_not(await door.limits.get(name, lease), lease) from None
+            raise _why_not(await door.limits.get(name, lease, tenant=tenant), lease) from None
     if output == "json":
         print_json({"name": name, "lease_id": lease, "released": True})
     else:

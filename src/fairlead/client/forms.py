@@ -28,7 +28,8 @@ OF_THE_KEY = "is that of the key: leave it out, and use a key of this tenant"
 T = TypeVar("T")
 U = TypeVar("U")
 #: Fields of a task that are sent as they are, if they are given.
-PLAIN = set(NewTask.__struct_fields__) - {"parameters", "priority", "priority_asked", "weight", "run_at"}
+APART = {"parameters", "priority", "priority_asked", "by_tenant", "weight", "run_at"}
+PLAIN = set(NewTask.__struct_fields__) - APART
 
 
 def task_form(task: NewTask) -> View:
@@ -106,12 +107,13 @@ def grants_form(grants: Sequence[Grant]) -> View:
     return {"task_ids": [grant.id for grant in grants], "fences": fences}
 
 
-def limit_form(name: str, wanted: LimitSettings) -> View:
+def limit_form(name: str, wanted: LimitSettings, shared: bool | None = None) -> View:
     limit_arguments(name, wanted)  # raises what the store would
+    sharing = {} if shared is None and not wanted.shared else {"shared": shared or wanted.shared}
     if isinstance(wanted, Slots):
-        return {"limit": wanted.limit}
+        return {"limit": wanted.limit, **sharing}
     assert isinstance(wanted, Rate)
-    return {"rate": rate_text(wanted.interval_us), "burst": wanted.burst}
+    return {"rate": rate_text(wanted.interval_us), "burst": wanted.burst, **sharing}
 
 
 def type_form(wanted: TaskSettings) -> View:

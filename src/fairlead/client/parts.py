@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import uuid_utils
 
@@ -28,17 +29,20 @@ class Limits:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    async def set(self, name: str, wanted: Slots | Rate) -> None:
-        """Defines or changes it; takes effect at once. 0 slots pauses."""
-        await self._caller.ask("PUT", _limit(name), limit_form(name, wanted), repeat=True)
+    async def set(
+        self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
+    ) -> None:
+        """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: one that is its own."""
+        form = limit_form(name, wanted, shared)
+        await self._caller.ask("PUT", _limit(name), form, repeat=True, query=_of(tenant))
 
-    async def all(self) -> list[Limit]:
-        answer = await self._caller.get(path("api", "v1", "limits"))
+    async def all(self, *, tenant: str | None = None) -> list[Limit]:
+        answer = await self._caller.get(path("api", "v1", "limits"), **_of(tenant))
         return [read_limit(one) for one in answer["limits"]]
 
-    async def get(self, name: str, lease_id: str | None = None) -> Limit:
+    async def get(self, name: str, lease_id: str | None = None, *, tenant: str | None = None) -> Limit:
         """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
-        asked = {} if lease_id is None else {"lease_id": lease_id}
+        asked = _of(tenant) if lease_id is None else {"lease_id": lease_id, **_of(tenant)}
         return read_limit(await self._caller.get(_limit(name), **asked))
 
     async def acquire(
@@ -102,9 +106,15 @@ class Limits:
         address = _limit(lease.limit, "leases", lease.lease_id)
         await self._caller.ask("DELETE", address, query={"fence": lease.fence})
 
-    async def force_release(self, name: str, lease_id: str) -> None:
+    async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
         """Frees a stuck lease of this limit. What it protects may still be going on."""
-        await self._caller.ask("DELETE", _limit(name, "leases", lease_id), query={"force": "true"})
+        query = {"force": "true", **_of(tenant)}
+        await self._caller.ask("DELETE", _limit(name, "leases", lease_id), query=query)
+
+
+def _of(tenant: str | None) -> dict[str, Any]:
+    """Whose limits are meant: with a key of the tenant, its own anyway."""
+    return {} if tenant is None else {"tenant": tenant}
 
 
 def _limit(name: str, *parts: str) -> str:

@@ -59,5 +59,6 @@ def _type(_: str, wanted: TaskSettings) -> dict[str, str]:
 
 def _limit(name: str, wanted: LimitSettings) -> dict[str, Any]:
     kind, limit, interval, burst = limit_arguments(name, wanted)
-    text = " ".join(map(str, (kind, limit, interval, burst)))
-    return {"kind": kind, "limit": limit, "interval": interval, "burst": burst, "text": text}
+    text = " ".join(map(str, (kind, limit, interval, burst, *(["shared"] if wanted.shared else []))))
+    facts = {"kind": kind, "limit": limit, "interval": interval, "burst": burst}
+    return {**facts, "shared": int(wanted.shared), "text": text}

@@ -3,8 +3,8 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
-C1: a wrong count of what waits. R1: what has ended is not listed or counted rightly. J1 and J2: a job and its
-steps do not agree. A1: the audit was edited.
+K5: a limit that is not listed as it is shared. C1: a wrong count of what waits. R1: what has ended is not
+listed or counted rightly. J1 and J2: a job and its steps do not agree. A1: the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -124,6 +124,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_retention.failed_jobs_are_listed,
     doctor_retention.finished_are_counted,
     doctor_limits.declarations,
+    doctor_limits.shared_with_tenants,
     doctor_jobs.jobs_go_on,
     doctor_jobs.results_are_kept,
     doctor_access.keys_are_listed,

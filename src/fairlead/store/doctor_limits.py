@@ -7,6 +7,7 @@ import msgspec
 
 from fairlead.store.breach import Breach, differences
 from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.tenants import cut_name
 
 NEED = re.compile(r"([^=,]+)=(\d+)")
 
@@ -113,6 +114,19 @@ def declarations(s: Snapshot) -> Iterator[Breach]:
             continue
         for name in needs(str(limits)).keys() - s.limits.keys():
             yield Breach("K3", f"{field} is declared to need limit {name}, which nobody defined", field)
+
+
+def shared_with_tenants(s: Snapshot) -> Iterator[Breach]:
+    """K5: the limits that every tenant may name are listed as such, and are none of a tenant's own."""
+    marked = {name for name, limit in s.limits.items() if limit.get("shared")}
+    for name in marked ^ s.zset("shared").keys():
+        where = (
+            "is not among the names of shared limits" if name in marked else "is listed as shared, but is not"
+        )
+        yield Breach("K5", f"limit {name} {where}", name)
+    for name in marked:
+        if cut_name(name)[0] is not None:
+            yield Breach("K5", f"limit {name} is one tenant's own, but is shared with all", f"own {name}")
 
 
 def within_capacity(s: Snapshot) -> Iterator[Breach]:

@@ -30,13 +30,14 @@ FIXED = (
         "schema, epoch and beat, whether it is sealed, counters (seq, fence), policy, virtual times, "
         "streaks, the next alarm, when rates were used",
     ),
-    Key("limits", "zset", "names of all limits"),
+    Key("limits", "zset", "names of all limits: <name>, or <tenant>/<name> of a tenant's own"),
     Key(
         "limit",
         "hash",
         "what it allows, units used, its hold, what was declared, and one field per lease that holds it",
         of="name",
     ),
+    Key("shared", "zset", "names of the operator's limits that every tenant may name"),
     Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
     Key("pipelines", "hash", "<code or file>:<pipeline> -> its stages, each a list of steps"),
     Key("pace", "hash", "account -> usual microseconds of its runs; `new` becomes `old` when full", of="age"),

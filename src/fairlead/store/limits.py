@@ -17,6 +17,7 @@ from fairlead.store.connection import Answer, Connection, pack
 from fairlead.store.reports import Grant, expect_ok
 from fairlead.store.specs import account_of, weight_of
 from fairlead.task import priority_named
+from fairlead.tenants import cut_name, scope_of
 
 MOST_SLOTS = 1_000_000_000
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often
@@ -47,6 +48,7 @@ class Slot:
     is_task: bool
     holder: str | None = None  # the worker that runs the task, or whoever acquired the lease
     expires_at: int | None = None  # ms
+    tenant: str | None = None  # that acquired the lease; None: of a task, or the operator's
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,13 @@ class Limit:
     hold: str | None  # the sub-queue units are kept back for
     slots: tuple[Slot, ...]  # of one limit, up to 100; the list of all limits has none
     has_more_slots: bool = False
+    tenant: str | None = None  # whose own it is; None: the operator's
+    shared: bool = False  # with all tenants, which may name it
+
+    @property
+    def full_name(self) -> str:
+        """As operators tell it from those of others: `acme/gpu` is the limit `gpu` of tenant acme."""
+        return scope_of(self.tenant) + self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +79,11 @@ class Lease:
     limit: str
     fence: int
     expires_at: int
+    tenant: str | None = None  # that acquired it by itself
 
     @property
     def grant(self) -> Grant:
-        return Grant(self.lease_id, self.fence)
+        return Grant(scope_of(self.tenant) + self.lease_id, self.fence)
 
 
 class Limits:
@@ -81,32 +91,59 @@ class Limits:
         self._store = store
         self._calls = Calls(store.connection)
 
-    async def set(self, name: str, wanted: Slots | Rate) -> None:
-        """Defines or changes it; takes effect at once. 0 slots pauses."""
-        await self._store.run("set_limit", name, *limit_arguments(name, wanted))
+    async def set(
+        self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
+    ) -> None:
+        """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: whose own it is.
 
-    async def pause(self, name: str, paused: bool = True) -> None:
+        `shared`: every tenant may name it, or none; None: as before.
+        """
+        arguments = limit_arguments(name, wanted)
+        if wanted.shared:
+            shared = True
+        if tenant is not None and shared:
+            raise errors.InvalidInput("shared", "a limit of one tenant cannot be shared with others")
+        sharing = "" if shared is None else int(shared)
+        await self._store.run("set_limit", scope_of(tenant), name, *arguments, sharing)
+
+    async def pause(self, name: str, paused: bool = True, *, tenant: str | None = None) -> None:
         check_name("name", name)
-        await self._store.run("pause", "limit", name, int(paused))
+        await self._store.run("pause", "limit", scope_of(tenant) + name, int(paused))
 
-    async def page(self, after: str = "", count: int = 200) -> tuple[list[Limit], str]:
-        """Limits by name, those after `after`, and the name to go on with: "" when there are no more."""
-        answer = await self._store.run("show_limits", "", "", after, count)
+    async def page(
+        self, after: str = "", count: int = 200, *, tenant: str | None = None
+    ) -> tuple[list[Limit], str]:
+        """Limits by name, those after `after`, and the name to go on with: "" when there are no more.
+
+        `tenant`: those that it may name, which are the shared ones and its own.
+        """
+        answer = await self._store.run("show_limits", scope_of(tenant), "", "", "", after, count)
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
-    async def all(self) -> list[Limit]:
-        limits, after = await self.page()
+    async def all(self, *, tenant: str | None = None) -> list[Limit]:
+        limits, after = await self.page(tenant=tenant)
         while after:
-            more, after = await self.page(after)
+            more, after = await self.page(after, tenant=tenant)
             limits += more
         return limits
 
-    async def get(self, name: str, lease_id: str | None = None) -> Limit:
-        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
+    async def get(
+        self,
+        name: str,
+        lease_id: str | None = None,
+        *,
+        tenant: str | None = None,
+        only_own_slots: bool = False,
+    ) -> Limit:
+        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one.
+
+        `tenant`: what it means by this name. `only_own_slots`: without holders of other tenants.
+        """
         check_name("name", name)
         if lease_id is not None:
             check_name("lease_id", lease_id)
-        answer = await self._store.run("show_limits", name, lease_id or "", "", 0)
+        whose = tenant if only_own_slots and tenant is not None else ""
+        answer = await self._store.run("show_limits", scope_of(tenant), name, lease_id or "", whose, "", 0)
         return _limit(answer["limits"][0])
 
     async def acquire(
@@ -121,32 +158,35 @@ class Limits:
         priority: str = "medium",
         user_id: str | None = None,
         tenant: str | None = None,
+        by_tenant: bool = False,
         keep_place: bool = False,
     ) -> Lease:
         """Units without a task; raises LimitFull when there are none within `wait_seconds`.
 
         Who waits stands in line with the tasks that need the limit: by priority, then by fair share.
         Lost the answer? Repeat with the same `lease_id`. With `keep_place` whoever repeats it within some
-        seconds after LimitFull has kept its place.
+        seconds after LimitFull has kept its place. `by_tenant`: the tenant asks by itself, so that name and
+        lease are its own.
         """
         check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         check_name("name", name)
         check_short("tenant", tenant)
         lease_id, settings = lease_id or str(uuid_utils.uuid7()), self._store.settings
-        wish = (name, units, lease_ms, lease_id, holder)
+        owner = tenant if by_tenant else None
+        wish = (scope_of(owner), name, units, lease_ms, scope_of(owner) + lease_id, holder)
         account = account_of(tenant, user_id, settings)
         line = (int(priority_named(priority)), account, repr(weight_of(tenant, user_id, settings)))
         try:
             answer = await self._wait_in_line(wish, line, wait_seconds, keep_place)
         except asyncio.CancelledError:
             # it may stand in line, or have its units already: nobody would give them back
-            await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
+            await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id, owner)))
             raise
-        return Lease(lease_id, name, answer["fence"], answer["ends"])
+        return Lease(lease_id, name, answer["fence"], answer["ends"], owner)
 
     async def _wait_in_line(
         self,
-        wish: tuple[str, int, int, str, str],
+        wish: tuple[str, str, int, int, str, str],
         line: tuple[int, str, str],
         seconds: float,
         keep_place: bool,
@@ -163,11 +203,11 @@ class Limits:
                 raise errors.LimitFull()
             look = answer["ask_in"] / 1000 if "ask_in" in answer else NET_SECONDS
             pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
-            await self._calls.next("granted", wish[3], pause)
+            await self._calls.next("granted", wish[4], pause)
 
-    async def _withdraw(self, name: str, lease_id: str) -> None:
+    async def _withdraw(self, name: str, lease_id: str, tenant: str | None) -> None:
         with contextlib.suppress(errors.FairleadError):
-            await self.release_known(name, lease_id)
+            await self.release_known(name, lease_id, tenant=tenant)
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
@@ -176,25 +216,35 @@ class Limits:
 
     async def release(self, lease: Lease) -> None:
         """Gives the units back; raises Fenced when the lease was over before."""
-        await self._release(lease.grant)
+        await self._release(lease.grant.packed())
 
     async def renew_known(
-        self, name: str, lease_id: str, fence: int | None = None, *, lease_ms: int = 30_000
+        self,
+        name: str,
+        lease_id: str,
+        fence: int | None = None,
+        *,
+        lease_ms: int = 30_000,
+        tenant: str | None = None,
     ) -> Lease:
-        """As `renew`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
-        check_name("name", name)
+        """As `renew`, for who kept the id of a lease of this limit; its fence is checked if it is given.
+
+        `tenant`: that acquired it by itself.
+        """
         check_ms("lease_ms", lease_ms)
-        row = await self._renew(Grant(lease_id, fence).packed() | {"limit": name}, lease_ms)
-        return Lease(lease_id, name, row["fence"], row["ends"])
+        holder = _known_lease(name, lease_id, fence, tenant)
+        row = await self._renew(holder, lease_ms)
+        return Lease(lease_id, name, row["fence"], row["ends"], tenant)
 
-    async def release_known(self, name: str, lease_id: str, fence: int | None = None) -> None:
+    async def release_known(
+        self, name: str, lease_id: str, fence: int | None = None, *, tenant: str | None = None
+    ) -> None:
         """As `release`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
-        check_name("name", name)
-        await self._release(Grant(lease_id, fence), limit=name)
+        await self._release(_known_lease(name, lease_id, fence, tenant))
 
-    async def force_release(self, name: str, lease_id: str) -> None:
+    async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
         """Frees a stuck lease of this limit. What it protects may still be going on."""
-        await self.release_known(name, lease_id)
+        await self.release_known(name, lease_id, tenant=tenant)
 
     async def _renew(self, holder: Mapping[str, Any], lease_ms: int) -> Answer:
         (row,) = (await self._store.run("renew", pack([holder]), lease_ms))["rows"]
@@ -202,10 +252,17 @@ class Limits:
             raise errors.Fenced()
         return cast(Answer, row)
 
-    async def _release(self, grant: Grant, **condition: str) -> None:
-        (row,) = (await self._store.run("release", "", pack([grant.packed() | condition]), 1))["rows"]
+    async def _release(self, holder: Mapping[str, Any]) -> None:
+        (row,) = (await self._store.run("release", "", pack([holder]), 1))["rows"]
         if row["answer"] != "ok":
             raise errors.Fenced()
+
+
+def _known_lease(name: str, lease_id: str, fence: int | None, tenant: str | None) -> dict[str, Any]:
+    """A lease as the acts take it from who knows its id and its limit."""
+    check_name("name", name)
+    scope = scope_of(tenant)
+    return Grant(scope + lease_id, fence).packed() | {"limit": name, "scope": scope}
 
 
 def check_wish(
@@ -243,8 +300,9 @@ def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, in
 
 
 def _limit(row: Answer) -> Limit:
+    tenant, name = cut_name(row["name"])
     return Limit(
-        name=row["name"],
+        name=name,
         kind=row["kind"],
         limit=row["most"],
         active=row["used"],
@@ -255,8 +313,11 @@ def _limit(row: Answer) -> Limit:
         hold=row.get("hold"),
         slots=tuple(sorted(map(_slot, row["slots"]), key=lambda slot: (not slot.is_task, slot.lease_id))),
         has_more_slots=row["more_slots"],
+        tenant=tenant,
+        shared=row["shared"],
     )
 
 
 def _slot(row: Answer) -> Slot:
-    return Slot(row["id"], row["units"], row["is_task"], row.get("holder") or None, row.get("ends"))
+    tenant, lease_id = cut_name(row["id"])
+    return Slot(lease_id, row["units"], row["is_task"], row.get("holder") or None, row.get("ends"), tenant)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.store.connection import Answer
+from fairlead.tenants import cut_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Blocker:
     of: int
     paused: bool
     free_at: int | None = None  # ms, of a rate limit
+    tenant: str | None = None  # whose own limit it is; None: the operator's
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,14 @@ def read_explanation(task_id: str, answer: Answer) -> Explanation:
         position=answer["position"],
         ahead={Priority(int(place)).word: count for place, count in ahead.items()},
         promotes_at=answer.get("promotes_at"),
-        blocked_by=tuple(Blocker(**blocker) for blocker in answer["blocked_by"]),
+        blocked_by=tuple(map(_blocker, answer["blocked_by"])),
         held_for=answer.get("held_for"),
         type_paused=answer["type_paused"],
         no_capable_worker=answer["capable_workers"] == 0,
         reserve=answer["only_reserve_free"],
     )
+
+
+def _blocker(row: Answer) -> Blocker:
+    tenant, name = cut_name(row["limit"])
+    return Blocker(**{**row, "limit": name, "tenant": tenant})

@@ -15,6 +15,7 @@ from fairlead.states import State
 from fairlead.store.connection import Answer, unpack_handed
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, Task
+from fairlead.tenants import plain_name
 
 MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
 MOST_TRACEBACK = 4096  # bytes of the traceback of the last failure that are kept with a task
@@ -196,6 +197,10 @@ def expect_ok(answer: Answer) -> Answer:
         raise errors.InvalidInput(
             "units", f"the limit has {answer['most']} units: that many can never be free", word
         )
+    if word == "too_many_limits":
+        raise errors.InvalidInput(
+            "name", f"the tenant has {answer['most']} limits already: change one of them instead", word
+        )
     raise REFUSALS[word]()
 
 
@@ -235,7 +240,7 @@ def submitted_or_error(row: Answer) -> Submitted | errors.FairleadError:
     if word == "exists":
         priorities = [Priority(row[name]) for name in ("priority", "effective") if name in row]
         return Submitted(row["id"], State(row["state"]), True, None, (), *priorities)
-    blocked_by = tuple(row.get("blocked_by", ()))
+    blocked_by = tuple(map(plain_name, row.get("blocked_by", ())))
     return Submitted(row["id"], State(row["state"]), False, row.get("position"), blocked_by)
 
 

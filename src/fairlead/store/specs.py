@@ -6,9 +6,10 @@ from typing import Any
 from fairlead.checks import to_json
 from fairlead.settings import Settings
 from fairlead.task import NAMED_PRIORITIES, NewTask, check, write_key, write_limits
+from fairlead.tenants import scope_of
 
 #: What the client did not ask for: the same task may come with other ones from another process.
-NOT_ASKED = frozenset({"id", "facts", "weight", "default_timeout", "default_retries"})
+NOT_ASKED = frozenset({"id", "facts", "weight", "scope", "default_timeout", "default_retries"})
 #: Kept with the task as they were asked for.
 TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "concurrency_group")
 NUMBERS = {"concurrency_limit": int, "max_wait_seconds": float, "delay_seconds": float}
@@ -43,6 +44,8 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
     if new.concurrency_limit is not None:
         spec["group"] = new.concurrency_group or new.task_type
         spec["group_limit"] = new.concurrency_limit
+    if new.by_tenant and spec["limits"]:
+        spec["scope"] = scope_of(new.tenant)
     if new.idempotency_key is not None:
         # the name, not the account: digests of an older version must stay what they are
         named = (new.user_id if settings.fairness.by == "user_id" else new.tenant) or ""

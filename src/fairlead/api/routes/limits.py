@@ -4,40 +4,55 @@ import asyncio
 
 from fairlead import errors
 from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
-from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody
+from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody, TenantQuery
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polling import Caller
-from fairlead.api.problems import InvalidBody
+from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.table import Route
 from fairlead.settings import Rate, Slots
 from fairlead.settings_values import parse_rate
-from fairlead.store.limits import Lease
+from fairlead.store.limits import Lease, Limit
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
 
 
+def tenant_of(call: Call) -> str | None:
+    """Whose limits are meant: those of the caller's tenant, or of the one that an operator names."""
+    named: str | None = call.query.tenant
+    if call.who.tenant is not None and named not in (None, call.who.tenant):
+        raise Forbidden("The key is one tenant's: leave `tenant` out, or use a key without a tenant.")
+    return call.who.tenant or named
+
+
 async def find(call: Call) -> View:
-    """All limits and how much of each is in use."""
-    return {"limits": [limit_view(limit) for limit in await call.gateway.store.limits.all()]}
+    """The limits that the caller may name, for an operator all of them, and how much of each is in use."""
+    limits = await call.gateway.store.limits.all(tenant=tenant_of(call))
+    return {"limits": [limit_view(limit) for limit in limits]}
 
 
 async def get(call: Call) -> View:
     """One limit, and up to 100 of those who hold its units, or the one with `lease_id`."""
-    query: HolderQuery = call.query
-    return limit_and_slots_view(await call.gateway.store.limits.get(call.path["name"], query.lease_id))
+    return limit_and_slots_view(await _get(call, call.query.lease_id))
+
+
+async def _get(call: Call, lease_id: str | None = None) -> Limit:
+    """A tenant sees none of the other holders of a shared limit."""
+    limits, is_tenant = call.gateway.store.limits, call.who.tenant is not None
+    return await limits.get(call.path["name"], lease_id, tenant=tenant_of(call), only_own_slots=is_tenant)
 
 
 async def put(call: Call) -> View:
-    """Define or change a limit; takes effect at once. 0 pauses."""
-    name, limits, wanted = call.path["name"], call.gateway.store.limits, wanted_limit(call.body)
+    """Define or change a limit, with a tenant's key one of its own; takes effect at once. 0 pauses."""
+    name, limits, wanted, tenant = call.path["name"], call.gateway.store.limits, call.body, tenant_of(call)
     try:
-        before = limit_view(await limits.get(name))
+        known = await _get(call)
+        before = limit_view(known) if known.tenant == tenant else None
     except errors.UnknownLimit:
         before = None
-    await limits.set(name, wanted)
-    after = await limits.get(name)
-    await call.audit("set_limit", name, before, limit_view(after))
+    await limits.set(name, wanted_limit(wanted), tenant=tenant, shared=wanted.shared)
+    after = await _get(call)
+    await call.audit("set_limit", after.full_name, before, limit_view(after))
     return limit_and_slots_view(after)
 
 
@@ -48,12 +63,13 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
         if body.burst is not None:
             raise InvalidBody([("burst", "belongs to a rate")])
         assert body.limit is not None
-        return Slots(limit=body.limit)
+        return Slots(limit=body.limit, shared=body.shared or False)
     try:
         count, period = parse_rate(body.rate)
     except ValueError as problem:
         raise InvalidBody([("rate", str(problem))]) from None
-    return Rate(count=count, period_seconds=period, burst=body.burst or count)
+    burst, shared = body.burst or count, body.shared or False
+    return Rate(count=count, period_seconds=period, burst=burst, shared=shared)
 
 
 ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
@@ -92,6 +108,8 @@ async def _ask(call: Call) -> Lease:
         wait_seconds=body.wait_seconds,
         priority=body.priority,
         user_id=body.user_id,
+        tenant=call.who.tenant,
+        by_tenant=call.who.tenant is not None,
         keep_place=body.keep_place,
     )
 
@@ -104,7 +122,11 @@ async def renew(call: Call) -> View:
     """Prolong a lease."""
     body: RenewBody = call.body or RenewBody()
     lease = await call.gateway.store.limits.renew_known(
-        call.path["name"], call.path["lease_id"], body.fence, lease_ms=round(body.lease_seconds * 1000)
+        call.path["name"],
+        call.path["lease_id"],
+        body.fence,
+        lease_ms=round(body.lease_seconds * 1000),
+        tenant=tenant_of(call),
     )
     return _lease_view(lease)
 
@@ -112,13 +134,14 @@ async def renew(call: Call) -> View:
 async def release(call: Call) -> View:
     """Give units back; `force=true` (admin) frees a stuck lease."""
     query: ForceQuery = call.query
-    name, lease_id = call.path["name"], call.path["lease_id"]
+    name, lease_id, tenant = call.path["name"], call.path["lease_id"], tenant_of(call)
     limits = call.gateway.store.limits
     if query.force:
-        await limits.force_release(name, lease_id)
-        await call.audit("force_release", f"{name}/{lease_id}", {"held": True}, {"held": False})
+        await limits.force_release(name, lease_id, tenant=tenant)
+        subject = f"{name}/{lease_id}" if tenant is None else f"{name}/{lease_id} of {tenant}"
+        await call.audit("force_release", subject, {"held": True}, {"held": False})
     else:
-        await limits.release_known(name, lease_id, query.fence)
+        await limits.release_known(name, lease_id, query.fence, tenant=tenant)
     return {"lease_id": lease_id, "released": True}
 
 
@@ -127,12 +150,18 @@ LEASE = f"{LIMIT}/leases/{{lease_id}}"
 UNKNOWN = (errors.UnknownLimit, errors.InvalidInput)
 
 ROUTES = (
-    Route(method="GET", path="/api/v1/limits", scope="read", handler=find, answer=LimitsAnswer),
+    Route(
+        method="GET",
+        path="/api/v1/limits",
+        scope="read",
+        handler=find,
+        query=TenantQuery,
+        answer=LimitsAnswer,
+    ),
     Route(
         method="GET",
         path=LIMIT,
         scope="read",
-        for_all_tenants=True,
         handler=get,
         query=HolderQuery,
         answer=LimitAndSlots,
@@ -142,8 +171,8 @@ ROUTES = (
         method="PUT",
         path=LIMIT,
         scope="admin",
-        for_all_tenants=True,
         handler=put,
+        query=TenantQuery,
         body=LimitBody,
         answer=LimitAndSlots,
         refusals=(errors.InvalidInput,),
@@ -152,7 +181,6 @@ ROUTES = (
         method="POST",
         path=f"{LIMIT}/leases",
         scope="worker",
-        for_all_tenants=True,
         handler=acquire,
         body=LeaseBody,
         answer=LeaseAnswer,
@@ -163,8 +191,8 @@ ROUTES = (
         method="POST",
         path=f"{LEASE}/renew",
         scope="worker",
-        for_all_tenants=True,
         handler=renew,
+        query=TenantQuery,
         body=RenewBody,
         body_optional=True,
         answer=LeaseAnswer,
@@ -175,7 +203,6 @@ ROUTES = (
         path=LEASE,
         scope="worker",
         forced_scope="admin",
-        for_all_tenants=True,
         handler=release,
         query=ForceQuery,
         answer=ReleasedLease,

@@ -50,9 +50,9 @@ class Picture(Collector):
         yield gauge("capacity_used", "Tasks that workers run.", self._stats.used_capacity)
 
     def _of_limits(self) -> Iterator[Metric]:
-        units = {limit.name: limit.limit for limit in self._limits}
-        active = {limit.name: limit.active for limit in self._limits}
-        waiting = {limit.name: limit.waiting for limit in self._limits}
+        units = {limit.full_name: limit.limit for limit in self._limits}
+        active = {limit.full_name: limit.active for limit in self._limits}
+        waiting = {limit.full_name: limit.waiting for limit in self._limits}
         yield gauge("limit", "Units of a limit: slots, or the burst of a rate.", units, "limit")
         yield gauge("limit_active", "Units that are held.", active, "limit")
         yield gauge("limit_waiting", "Queued tasks that need it.", waiting, "limit")

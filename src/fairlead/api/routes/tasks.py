@@ -162,7 +162,7 @@ def new_task(call: Call, body: SubmitBody, terms: Mapping[str, Terms], key: str 
         name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not None
     }
     given["required_capabilities"] = tuple(body.required_capabilities)
-    given["tenant"] = call.who.tenant
+    given |= {"tenant": call.who.tenant, "by_tenant": call.who.tenant is not None}
     if body.task_id is not None:
         given["task_id"] = id_of(call.who.tenant, body.task_id)
     found = terms.get(body.user_id or "")

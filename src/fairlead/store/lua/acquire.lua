@@ -1,7 +1,7 @@
 -- Take units of a limit without a task; with `wait` (ms), stand in line for them until then. Who waits repeats this with the same id
 -- when it is woken, and at least every five seconds; without `wait` it leaves the line.
 --
--- ARGV     limit units lease id holder wait priority account weight clock
+-- ARGV     scope name units lease id holder wait priority account weight clock
 -- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
 -- FLAGS    allow-oom
 
@@ -11,6 +11,7 @@ local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {answer = "uninitialised"} end
+local limit = tenants.limit_meant(scope, name)
 local wanted = limits.of(limit)
 if not wanted then return {answer = "unknown_limit"} end
 local count, waits, class = tonumber(units), wait ~= "0", tonumber(priority)

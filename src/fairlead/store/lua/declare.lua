@@ -32,6 +32,7 @@ for _, one in ipairs(new_limits) do
     -- what a file says stands over what the code says
     if origin == "file" or not get(view, "declared:file") then
       limits.define(one.name, one.kind, one.limit, one.interval, one.burst)
+      tenants.share(view, one.shared == 1)
     end
     put(view, field, one.text)
   end

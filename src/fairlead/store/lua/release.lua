@@ -11,14 +11,14 @@ local now = begin(clock)
 if not now then return {answer = "uninitialised"} end
 
 -- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
-local function release_bare(id, lease, fence, limit)
+local function release_bare(id, lease, fence, limit, scope)
   local waiter = limit and not fence and waiters.record(id)
-  if waiter and get(waiter, "limit") == limit then
+  if waiter and tenants.is_called(get(waiter, "limit"), scope, limit) then
     waiters.withdraw(waiter)
     return {answer = "ok", state = "released"}
   end
   if not lease or fence and get(lease, "fence") ~= fence then return {answer = "fenced"} end
-  if limit and get(lease, "limit") ~= limit then return {answer = "fenced"} end
+  if limit and not tenants.is_called(get(lease, "limit"), scope, limit) then return {answer = "fenced"} end
   leases.drop_bare(id, lease)
   return {answer = "ok", state = "released"}
 end
@@ -26,7 +26,7 @@ end
 local rows = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
-    rows[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit)
+    rows[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit, holder.scope)
   else
     local t = records.find(holder.id)
     local word = endings.refused(t, worker, holder.fence)

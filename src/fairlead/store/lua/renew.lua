@@ -18,8 +18,8 @@ local function renew_task(t, fence)
 end
 
 -- By its fence, or by whoever knows its id and its limit.
-local function renew_bare(id, bare, fence, limit)
-  if limit and get(bare, "limit") ~= limit then return {answer = "fenced"} end
+local function renew_bare(id, bare, fence, limit, scope)
+  if limit and not tenants.is_called(get(bare, "limit"), scope, limit) then return {answer = "fenced"} end
   if (fence or not limit) and get(bare, "fence") ~= fence then return {answer = "fenced"} end
   local ends = now + tonumber(lease)
   put(bare, "until", ends)
@@ -31,7 +31,7 @@ local rows = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   local t, bare = not holder.limit and records.find(holder.id), leases.bare(holder.id)
   rows[i] = t and renew_task(t, holder.fence)
-    or bare and renew_bare(holder.id, bare, holder.fence, holder.limit)
+    or bare and renew_bare(holder.id, bare, holder.fence, holder.limit, holder.scope)
     or {answer = "unknown"}
 end
 commit()

@@ -1,7 +1,9 @@
 -- Define or change a limit; takes effect at once. A limit lowered below its use gives nothing until it is below again.
 --
--- ARGV     name kind limit interval burst clock
--- RETURNS  ok | uninitialised
+-- `scope`: of the tenant whose own it is, or "". `shared`: "1" every tenant may name it, "0" none, "" as before.
+--
+-- ARGV     scope name kind limit interval burst shared clock
+-- RETURNS  ok | too_many_limits most (of a tenant) | uninitialised
 -- FLAGS    allow-oom
 
 local commit = acts.commit
@@ -10,7 +12,12 @@ local begin = acts.begin
 local now = begin(clock)
 if not now then return {answer = "uninitialised"} end
 
-limits.define(name, kind, limit, interval, burst)
+local stored = scope .. name
+if scope ~= "" and not limits.of(stored) and tenants.is_full(scope) then
+  return {answer = "too_many_limits", most = tenants.MOST_LIMITS}
+end
+limits.define(stored, kind, limit, interval, burst)
+if shared ~= "" then tenants.share(limits.of(stored), shared == "1") end
 waking.wake()
 commit()
 return {answer = "ok"}

@@ -1,8 +1,8 @@
 -- Limits with their use, and how many queued tasks and acquires wait for each: one with some of the holders of its units, or with one
--- of them, or a page of all by name.
+-- of them, or a page of all by name. `scope`: those that this tenant may name, or "". `whose`: only holders of this tenant, or "".
 --
--- ARGV     name lease after count clock
--- RETURNS  ok limits {name kind most used waiting room paused interval? hold?
+-- ARGV     scope name lease whose after count clock
+-- RETURNS  ok limits {name kind most used waiting room paused shared interval? hold?
 --          slots {id units is_task holder? ends?}... more_slots}... last? (there are more after it) | unknown_limit | uninitialised
 -- FLAGS    allow-oom
 
@@ -11,10 +11,19 @@ local begin = acts.begin
 
 local now = begin(clock)
 if not now then return {answer = "uninitialised"} end
-if name ~= "" and not limits.of(name) then return {answer = "unknown_limit"} end
+local wanted = name ~= "" and tenants.limit_meant(scope, name)
+if wanted and not limits.of(wanted) then return {answer = "unknown_limit"} end
 
 local MOST_HOLDERS = 100
 local MOST_PAGES = 20 -- of a hash that has room for many more fields than it has
+
+local function is_shown(field)
+  if whose == "" then return true end
+  local bare = string.match(field, "^held:lease:(.*)$")
+  if bare then return string.sub(bare, 1, #scope) == scope end
+  local t = records.find(string.match(field, "^held:(.*)$"))
+  return t ~= nil and t.known.facts.tenant == whose
+end
 
 -- A worker with its task, or whoever acquired a lease without one.
 local function holder(field, units)
@@ -28,12 +37,14 @@ end
 local function some_holders()
   local rows, seen, cursor = {}, {}, "0"
   for _ = 1, MOST_PAGES do
-    local page = call("HSCAN", keys.limit(name), cursor, "MATCH", "held:*", "COUNT", 2 * MOST_HOLDERS)
+    local page = call("HSCAN", keys.limit(wanted), cursor, "MATCH", "held:*", "COUNT", 2 * MOST_HOLDERS)
     cursor = page[1]
     for i = 1, #page[2], 2 do
       local field = page[2][i]
-      if not seen[field] and #rows == MOST_HOLDERS then return rows, true end
-      if not seen[field] then rows[#rows + 1] = holder(field, page[2][i + 1]) end
+      if not seen[field] and is_shown(field) then
+        if #rows == MOST_HOLDERS then return rows, true end
+        rows[#rows + 1] = holder(field, page[2][i + 1])
+      end
       seen[field] = true
     end
     if cursor == "0" then return rows, false end
@@ -44,9 +55,9 @@ end
 -- The lease of a task, or one without a task.
 local function one_holder()
   local rows = {}
-  for _, field in ipairs({"held:" .. lease, "held:lease:" .. lease}) do
-    local units = call("HGET", keys.limit(name), field)
-    if units then rows[#rows + 1] = holder(field, units) end
+  for _, field in ipairs({"held:" .. lease, "held:lease:" .. scope .. lease}) do
+    local units = call("HGET", keys.limit(wanted), field)
+    if units and is_shown(field) then rows[#rows + 1] = holder(field, units) end
   end
   return rows, false
 end
@@ -57,16 +68,16 @@ local function row(one, slots, more_slots)
   return {
     name = one, kind = kind, most = number(view, kind == "slots" and "limit" or "burst"), used = number(view, "used") or 0,
     waiting = (number(view, "waiting") or 0) + (number(view, "waiters") or 0), room = limits.room(view, 0, true),
-    paused = get(view, "paused") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
+    paused = get(view, "paused") ~= nil, shared = get(view, "shared") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
     slots = slots, more_slots = more_slots,
   }
 end
 
-if name ~= "" then
+if wanted then
   local holders = lease == "" and some_holders or one_holder
-  return {answer = "ok", limits = {row(name, holders())}}
+  return {answer = "ok", limits = {row(wanted, holders())}}
 end
 local list = {}
-local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, tonumber(count))
+local found = tenants.names_after(scope, after, tonumber(count))
 for i, one in ipairs(found) do list[i] = row(one, {}, false) end
 return {answer = "ok", limits = list, last = #found == tonumber(count) and found[#found] or nil}

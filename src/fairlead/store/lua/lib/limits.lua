@@ -6,7 +6,7 @@ local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.
 
 local LIMIT_FIELDS = {
   "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
-  "delayed", "group", "sub_queues", "waiters", "deferred",
+  "delayed", "group", "sub_queues", "waiters", "deferred", "shared",
 }
 
 -- A paused type is a limit without room; it exists in the list of paused types alone.

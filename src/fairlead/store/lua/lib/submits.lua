@@ -28,11 +28,12 @@ local function check_limits(spec, groups)
     elseif need.name == spec.group then
       most = spec.group_limit
     else
-      return types.invalid("limits." .. need.name, "unknown_limit", "there is no such limit: define it first")
+      local field = "limits." .. tenants.plain_name(need.name)
+      return types.invalid(field, "unknown_limit", "there is no such limit: define it first")
     end
     if most > 0 and need.units > most then
       local why = "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free"
-      return types.invalid("limits." .. need.name, "too_many_units", why)
+      return types.invalid("limits." .. tenants.plain_name(need.name), "too_many_units", why)
     end
   end
 end
@@ -60,6 +61,7 @@ end
 function submits.refusal_of_all(specs)
   local groups, digests = {}, {}
   for _, spec in ipairs(specs) do
+    tenants.name_limits(spec)
     local before = given_before(spec)
     if before and before.answer == "conflict" then return before end
     if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {answer = "conflict"} end
@@ -88,6 +90,7 @@ end
 function submits.submit(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
+  tenants.name_limits(spec)
   local problem = types.add_declared(spec) or check_limits(spec)
   problem = problem or not follows and admission.check(spec)
   if problem then return problem end

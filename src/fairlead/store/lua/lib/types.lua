@@ -39,17 +39,32 @@ function types.sorted_keys(set)
   return list
 end
 
+-- Units by limit as one text, always the same for the same set.
+function types.write_needs(units)
+  local sorted = types.sorted_keys(units)
+  for i, name in ipairs(sorted) do sorted[i] = name .. "=" .. int(units[name]) end
+  return table.concat(sorted, ","), #sorted
+end
+
+-- The limits that every task of this type needs: name -> true.
+function types.limits_of(task_type)
+  local both, found = types.declared(task_type), {}
+  for _, declared in ipairs({both.code, both.file}) do
+    for _, need in ipairs(limits.needs(declared.limits or "")) do found[need.name] = true end
+  end
+  return found
+end
+
 -- A task may ask for more units than its type, not for fewer.
 local function add_limits(spec, code, file)
   local units = {}
   for _, need in ipairs(limits.needs(code.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(file.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
-  local sorted = types.sorted_keys(units)
-  for i, name in ipairs(sorted) do sorted[i] = name .. "=" .. int(units[name]) end
-  spec.limits = table.concat(sorted, ",")
-  if #sorted > MOST_LIMITS then
-    local what = "with those of its type it names " .. #sorted .. ", at most " .. MOST_LIMITS .. " are accepted"
+  local count
+  spec.limits, count = types.write_needs(units)
+  if count > MOST_LIMITS then
+    local what = "with those of its type it names " .. count .. ", at most " .. MOST_LIMITS .. " are accepted"
     return types.invalid("limits", "invalid_input", what)
   end
 end
