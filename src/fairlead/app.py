@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from fairlead.background import in_background
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
@@ -97,12 +98,8 @@ class Fairlead:
         monitor = Monitor(store)
         await (monitor.joined() if self.waits_for_data else store.rejoin())
         store.remember()
-        watching = asyncio.create_task(monitor.run())
-        try:
+        async with in_background({"loss_watch": monitor.run}):
             yield
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
 
     async def declare(self, door: Door) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""

@@ -7,7 +7,11 @@ from types import TracebackType
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, LeaseLost, StoreUnavailable
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 from fairlead.store.limits import Lease
+
+log = EventLog("fairlead.acquire")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,9 @@ class Holding:
             except (FairleadError, TimeoutError):
                 if monotonic() >= self._ends - to_stop:
                     break
+            except Exception as problem:  # else the block would go on while nobody renews it
+                log.error("renewal_failed", limit=self._lease.limit, traceback=traceback_of(problem))
+                break
         self._lost = True
         assert self._block
         self._block.cancel()

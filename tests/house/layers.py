@@ -43,6 +43,7 @@ LAYERS = (
         "settings_pipelines",
         "settings_urls",
         "settings_values",
+        "background",
         "clock",
         "log",
         "open_files",

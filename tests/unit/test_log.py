@@ -255,7 +255,7 @@ async def test_a_traceback_begins_outside_of_fairlead_and_shows_no_values() -> N
         raise ValueError("no")
 
     prompt = "a-prompt"
-    call = Threads().start(lambda: handler(prompt))
+    call = await Threads().start(lambda: handler(prompt))
     with pytest.raises(ValueError) as raised:
         await call.result()
     frames = traceback.extract_tb(raised.value.__traceback__)

@@ -30,10 +30,15 @@ async def _keep(command: Sequence[str], opened: socket.socket, stop: Stop) -> No
     pause = 0.0
     while not stop.told.is_set():
         born = monotonic()
-        code = await _one_life(command, opened, stop)
+        try:
+            code = await _one_life(command, opened, stop)
+        except (OSError, RuntimeError) as problem:  # no room for another process, file or thread: soon, maybe
+            log.error("server_not_started", problem=str(problem))
+            code = None
         if stop.told.is_set():
             break
-        log.error("server_died", exit_code=code)
+        if code is not None:
+            log.error("server_died", exit_code=code)
         pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):

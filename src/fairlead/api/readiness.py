@@ -27,6 +27,14 @@ class Readiness:
         if self._reasons.pop(code, None) is not None:
             log.info("reason_cleared", reason=code, ready=not self._reasons)
 
+    def note_background(self, work: str, failing: bool) -> None:
+        """Of work in the background that fails again and again (`keep_running`)."""
+        code = f"{work}_failing"
+        if failing:
+            self.refuse(code, f"{work} fails again and again: see background_failed in the server's log")
+        else:
+            self.clear(code)
+
     def check(self) -> None:
         """Raises NotReady with all reasons."""
         if self._reasons:

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
@@ -17,6 +18,8 @@ from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.server import make_app
 from fairlead.api.server_watch import ServerWatch
+from fairlead.api.service_calls import ServiceCalls
+from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
@@ -25,9 +28,7 @@ from fairlead.store.key_ring import KeyRing
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
-from fairlead.worker.services import running_services
 from fairlead.worker.signals import Stop
-from fairlead.worker.worker import Worker
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
@@ -90,47 +91,31 @@ async def serve(
 
     With an `end`, requests are answered until that: a worker beside it still reports what it runs.
     """
-    async with _gateway(store, settings, host) as gateway, _services(store, settings, stop):
-        app, bounds = make_app(gateway), _bounds(settings.server)
-        monitor = asyncio.create_task(Monitor(store, gateway.report_loss, LOOK_SECONDS).run())
-        upkeep = asyncio.create_task(Caretaker(store).run())
-        watch = asyncio.create_task(ServerWatch(store, gateway.readiness).run())
-        keys = asyncio.create_task(gateway.connections.watch_keys(gateway.may_stay))
-        try:
-            async with HttpServer.listening(app, bounds, opened) as server:
-                await (end or stop.told).wait()
-                gateway.stopping.set()
-                gateway.connections.end_all()
-                await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
-        finally:
-            for task in (monitor, upkeep, watch, keys):
-                task.cancel()
-            await asyncio.wait({monitor, upkeep, watch, keys})
+    async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
+        app, bounds, tell = make_app(gateway), _bounds(settings.server), gateway.readiness.note_background
+        works: dict[str, Work] = {
+            "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
+            "upkeep": Caretaker(store).run,
+            "server_watch": ServerWatch(store, gateway.readiness).run,
+            "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
+        }
+        async with in_background(works, tell), HttpServer.listening(app, bounds, opened) as server:
+            await (end or stop.told).wait()
+            gateway.stopping.set()
+            gateway.connections.end_all()
+            await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
 
 
 @asynccontextmanager
-async def _services(store: Store, settings: Settings, stop: Stop) -> AsyncIterator[None]:
+async def _services(store: Store, settings: Settings, stop: Stop, gateway: Gateway) -> AsyncIterator[None]:
     if not settings.services:
         yield
         return
-    async with contextlib.AsyncExitStack() as stack:
-        # a gateway is served although the store has lost its data, to say so: the worker waits by itself
-        wait = store.connection.membership.problem is None
-        calling = running_services(store, settings, grace=stop.grace, wait=wait)
-        worker = await stack.enter_async_context(calling)
-        draining = asyncio.create_task(_drain(worker, stop))
-        try:
-            yield
-            await stack.aclose()  # while a second signal can still hurry it
-        finally:
-            draining.cancel()
-
-
-async def _drain(worker: Worker, stop: Stop) -> None:
-    await stop.told.wait()
-    worker.drain()
-    await stop.hurried.wait()
-    worker.drain(0)
+    calls = ServiceCalls(store, settings, stop)
+    async with in_background({"service_calls": calls.run}, gateway.readiness.note_background):
+        await calls.started.wait()
+        yield
+        await calls.drain()
 
 
 @asynccontextmanager

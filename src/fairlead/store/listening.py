@@ -7,6 +7,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from fairlead.background import keep_running
 from fairlead.errors import FairleadError
 from fairlead.store.wire import Pushed, Wire
 
@@ -61,7 +62,7 @@ class Subscriber:
             return
         listeners.append(listener)
         if self._running is None:
-            self._running = asyncio.create_task(self._run())
+            self._running = asyncio.create_task(keep_running("subscription", self._run))
         elif self._wire:  # confirmed to those who listen already, too: they take it for a gap, and look
             self._wire.send("SUBSCRIBE", listener.channel)
 
@@ -87,18 +88,24 @@ class Subscriber:
 
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(RedisError, OSError, TimeoutError, FairleadError):
-                wire = await self._connect(self._pushed)
-                try:
-                    self._wire = wire
-                    wire.send("SUBSCRIBE", *self._listeners)
-                    await _until_silent(wire)
-                finally:
-                    self._wire = None
-                    wire.abort()
-            for listener in [one for listeners in self._listeners.values() for one in listeners]:
-                listener.turn(False)
+            try:
+                with contextlib.suppress(RedisError, OSError, TimeoutError, FairleadError):
+                    await self._subscribe()
+            finally:
+                for listener in [one for listeners in self._listeners.values() for one in listeners]:
+                    listener.turn(False)
             await asyncio.sleep(PAUSE)
+
+    async def _subscribe(self) -> None:
+        """Until the connection is lost."""
+        wire = await self._connect(self._pushed)
+        try:
+            self._wire = wire
+            wire.send("SUBSCRIBE", *self._listeners)
+            await _until_silent(wire)
+        finally:
+            self._wire = None
+            wire.abort()
 
     def _pushed(self, message: list[Any]) -> None:
         kind, channel, content = message

@@ -9,14 +9,18 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from fairlead.log.events import EventLog
 from fairlead.task import Task
 from fairlead.worker.context import Said
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to start a process
 GOODBYE_SECONDS = 0.2  # to read what a dead process still said
 STOP_SECONDS = 2.0  # between asking a handler to stop and killing its process
+
+log = EventLog("fairlead.worker")
 
 
 class Process:
@@ -129,9 +133,20 @@ class Processes:
                 return process
             self._all.discard(process)
             await process.close()
-        process = await Process.start()
+        process = await self._started()
         self._all.add(process)
         return process
+
+    async def _started(self) -> Process:
+        """Sooner or later: no task is charged with a system that has no room for another process."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await Process.start()
+            except (OSError, RuntimeError) as problem:
+                log.error("handler_process_not_started", problem=str(problem), next_try_seconds=pause)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, 2 * pause)
 
     async def close(self) -> None:
         for process in self._all:

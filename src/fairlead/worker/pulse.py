@@ -13,11 +13,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlead.background import keep_running
 from fairlead.client.opening import connected_door
 from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
 from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
 from fairlead.store.workers import Beat
 from fairlead.upkeep import dead_letters, dead_workers
@@ -70,8 +72,8 @@ class Pulse:
 
     async def run(self) -> None:
         """Until the worker says goodbye or its end of the line is gone."""
-        beating = asyncio.create_task(self._beat_on())
-        watching = asyncio.create_task(self._watch())
+        beating = asyncio.create_task(keep_running("heartbeat", self._beat_on))
+        watching = asyncio.create_task(keep_running("life_watch", self._watch))
         try:
             async for message in self._link:
                 self.heard_at = monotonic()
@@ -195,7 +197,10 @@ class PulseThread:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            asyncio.run(self._beat())
+        except Exception as problem:  # the worker notices that the line has ended
+            log.error("pulse_failed", problem=str(problem), traceback=traceback_of(problem))
 
     async def _beat(self) -> None:
         link = await Link.over(self._theirs)

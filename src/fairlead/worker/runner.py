@@ -189,7 +189,7 @@ class Runner:
         return await called if run.handler.is_async else called
 
     async def _in_thread(self, run: Run, arguments: dict[str, Any]) -> Any:
-        call = self._threads.start(lambda: run.handler.function(**arguments))
+        call = await self._threads.start(lambda: run.handler.function(**arguments))
         run.halt = call.interrupt
         if run.why is not None:  # stopped before there was a thread to interrupt
             call.interrupt()

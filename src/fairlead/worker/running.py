@@ -38,6 +38,7 @@ async def running_worker(
     link = await Link.over(pulse.end)
     running = asyncio.create_task(worker.run(link))
     running.add_done_callback(_say_why)
+    running.add_done_callback(lambda _: worker.ended.set())
     ready = asyncio.create_task(worker.ready.wait())
     try:
         if wait:

@@ -8,6 +8,12 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from fairlead.log.events import EventLog
+
+PAUSE = 0.5  # seconds between two attempts to start a thread
+
+log = EventLog("fairlead.worker")
+
 
 class Interrupted(BaseException):
     """Raised inside a handler's thread: its task was cancelled, timed out, or is no longer ours."""
@@ -84,14 +90,29 @@ class Threads:
         self._count = 0
         self._busy = 0
 
-    def start(self, function: Callable[[], Any]) -> Call:
-        call = Call(function)
+    async def start(self, function: Callable[[], Any]) -> Call:
+        """Sooner or later: no task is charged with a system that has no room for another thread."""
         self._busy += 1
-        if self._busy > self._count:
-            self._count += 1
-            threading.Thread(target=self._serve, name=f"fairlead-{self._count}", daemon=True).start()
+        try:
+            while self._busy > self._count and not self._add_thread():
+                # at the latest when another call has ended there is a thread for this one
+                await asyncio.sleep(PAUSE)
+        except BaseException:
+            self._busy -= 1
+            raise
+        call = Call(function)
         self._calls.put(call)
         return call
+
+    def _add_thread(self) -> bool:
+        name = f"fairlead-{self._count + 1}"
+        try:
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        except RuntimeError as problem:
+            log.error("thread_not_started", problem=str(problem), next_try_seconds=PAUSE)
+            return False
+        self._count += 1
+        return True
 
     def done(self) -> None:
         """A call that was started has ended."""

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 
+from fairlead.background import keep_running
 from fairlead.cron import Cron, due, next_tick, written
 from fairlead.door import Door
 from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
@@ -25,7 +27,7 @@ class Ticker:
         """Until cancelled, which loses nothing: another ticker, or the next one, goes on from there."""
         async with asyncio.TaskGroup() as group:
             for cron in self._crons:
-                group.create_task(self._follow(cron), name=f"cron {cron.name}")
+                group.create_task(keep_running(f"cron {cron.name}", partial(self._follow, cron)))
 
     async def _follow(self, cron: Cron) -> None:
         while True:

@@ -115,6 +115,8 @@ class Worker:
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
         self._drained = asyncio.Event()
         self.ready = asyncio.Event()  # it has registered
+        self.ended = asyncio.Event()  # it works no more, whatever the reason
+        self.lost_pulse = False  # it ends because nobody prolongs its leases any more
         self.stuck = False  # it ends because of a handler that cannot be stopped
 
     @property
@@ -233,6 +235,7 @@ class Worker:
                 self._learn(message)
         # without a pulse no lease is prolonged
         log.error("pulse_lost", worker=self.id)
+        self.lost_pulse = True
         self.drain(0)
         await asyncio.Event().wait()
 

@@ -1,0 +1,82 @@
+"""Work in the background of a process: if it fails it is logged and started again, never silently gone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between a failure and the next start
+SHORT_LIFE = 5.0  # seconds; work that fails sooner after its start fails in a row
+
+#: Is given the name of the work, and whether it fails in a row.
+Tell = Callable[[str, bool], None]
+
+Work = Callable[[], Awaitable[object]]
+
+log = EventLog("fairlead.background")
+
+
+async def keep_running(name: str, work: Work, tell: Tell | None = None) -> NoReturn:
+    """Runs `work` until cancelled. Work that ends by itself has failed as well.
+
+    One failure is logged and mended by a new start. From the second in a row on `tell` hears of it, until the
+    work has run for a while again.
+    """
+    in_a_row = 0
+
+    def is_failing(failing: bool) -> None:
+        if tell:
+            tell(name, failing)
+
+    try:
+        while True:
+            started = monotonic()
+            settled = asyncio.get_running_loop().call_later(SHORT_LIFE, is_failing, False)
+            try:
+                problem = await _failure_of(work)
+            finally:
+                settled.cancel()
+            in_a_row = in_a_row + 1 if monotonic() - started < SHORT_LIFE else 1
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(in_a_row - 1, 10))
+            log.error(
+                "background_failed",
+                work=name,
+                in_a_row=in_a_row,
+                problem=f"{type(problem).__name__}: {problem}" if problem else "it ended by itself",
+                next_step=f"it is started again in {pause:g} s",
+                traceback=traceback_of(problem) if problem else "",
+            )
+            if in_a_row > 1:
+                is_failing(True)
+            await asyncio.sleep(pause)
+    finally:
+        is_failing(False)
+
+
+@asynccontextmanager
+async def in_background(works: Mapping[str, Work], tell: Tell | None = None) -> AsyncIterator[None]:
+    """Keeps all of them running, each under its name, until the block ends."""
+    running = {asyncio.create_task(keep_running(name, work, tell)) for name, work in works.items()}
+    try:
+        yield
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+
+
+async def _failure_of(work: Work) -> BaseException | None:
+    try:
+        await work()
+    except asyncio.CancelledError as problem:
+        task = asyncio.current_task()
+        if task and task.cancelling():
+            raise
+        return problem  # of something it waited for: nobody has cancelled the work itself
+    except Exception as problem:
+        return problem
+    return None

@@ -1,0 +1,205 @@
+"""One worker process as its supervisor sees it: with its pulse, its guard, and what is left when it ends."""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from functools import partial
+
+import msgspec
+
+from fairlead.background import keep_running
+from fairlead.clock import monotonic
+from fairlead.door import Door
+from fairlead.errors import FairleadError, InvalidInput
+from fairlead.log.events import EventLog
+from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
+from fairlead.store.reports import Failed, Grant
+from fairlead.worker.begun import Begun, shared_file
+from fairlead.worker.link import Link
+from fairlead.worker.pulse import Pulse
+from fairlead.worker.worker import DRAINED, STOP_SECONDS, STUCK, Plan
+
+LOOK_SECONDS = 0.1
+SILENT_SECONDS = 2.0  # a worker shows every half second that its loop runs
+EXCUSES = 10  # times that a task is not charged with the death of its worker
+GOODBYE_SECONDS = 0.2  # to read what a dead worker still said
+SAID_SECONDS = 10.0  # to read the goodbye of one that has said it, however busy we are
+KILL_SECONDS = 1.5  # after its grace, for a worker to give back what it runs and go
+
+log = EventLog("fairlead.worker")
+
+
+class WorkerProcess:
+    pulse: Pulse | None = None  # once it has said which store it works for
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, link: Link, begun: Begun, excused: Counter[str]
+    ) -> None:
+        self.process = process
+        self._link = link
+        self._begun = begun
+        self._excused = excused  # how often each task was not charged with the death of its worker
+        self._killing: asyncio.TimerHandle | None = None
+        self._killed_at = math.inf
+        self._cut_short = False  # it was killed because it did not stop in its time
+
+    @classmethod
+    async def start(cls, plan: Plan, excused: Counter[str]) -> "WorkerProcess":
+        """Raises OSError or RuntimeError when the system has no room for another process or file."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process, begun = await cls._launch(theirs)
+            link = await Link.over(ours)
+        except BaseException:
+            ours.close()  # a process that was started all the same ends when it finds nobody here
+            raise
+        link.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
+        return cls(process, link, begun, excused)
+
+    @staticmethod
+    async def _launch(end: socket.socket) -> tuple[asyncio.subprocess.Process, Begun]:
+        register = shared_file()
+        try:
+            begun = Begun.of_file(register)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fairlead.worker.child",
+                str(end.fileno()),
+                str(os.getpid()),
+                str(register),
+                pass_fds=[end.fileno(), register],
+            )
+        finally:
+            os.close(register)
+        return process, begun
+
+    async def settings(self) -> Settings | None:
+        """Those of its app that its supervisor needs; None when it ended before."""
+        message = await self._link.receive()
+        if message is None:
+            return None
+        return Settings(
+            engine=msgspec.convert(message["engine"], EngineSettings),
+            worker=msgspec.convert(message["worker"], WorkerSettings),
+            lease=msgspec.convert(message["lease"], LeaseSettings),
+        )
+
+    async def live(self, door: Door) -> None:
+        """Until it has ended and its affairs are in order."""
+        self.pulse = Pulse(door, self._link, self._begun, vouch=self.moves)
+        pulse = asyncio.create_task(self.pulse.run())
+        guard = asyncio.create_task(keep_running("guard", partial(self._guard, self.pulse)))
+        self._link.send({"go": True})
+        try:
+            code = await self.process.wait()
+            # It reads the goodbye, if there was one. The line ends with the process, unless a process that
+            # it has started and left behind holds it open.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS):
+                    await pulse
+        finally:
+            for task in (pulse, guard):
+                task.cancel()
+            await asyncio.wait({pulse, guard})
+        await self._settle(door, self.pulse)
+
+    async def close(self) -> int:
+        """Its exit code."""
+        code = await self.process.wait()
+        if self._killing:
+            self._killing.cancel()
+        await self._link.close()
+        return code
+
+    def moves(self) -> bool:
+        """Not stopped (SIGSTOP), not ended: a worker that does not move is not vouched for."""
+        try:
+            how = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.process.pid, how) is None
+        except ChildProcessError:
+            return False
+
+    def drain(self, grace: float) -> None:
+        """Asks it to stop, and kills it after the grace: a handler may block the loop that would hear it."""
+        self._link.send({"drain": grace})
+        end = monotonic() + grace + KILL_SECONDS
+        if end < self._killed_at:
+            if self._killing:
+                self._killing.cancel()
+            self._killed_at = end
+            self._killing = asyncio.get_running_loop().call_later(grace + KILL_SECONDS, self._cut)
+
+    def _cut(self) -> None:
+        # not process.kill: of one that has just ended it takes the exit code from whoever waits for it
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.returncode is None:
+                log.error("worker_did_not_stop", pid=self.process.pid)
+                self._cut_short = True
+                os.kill(self.process.pid, signal.SIGKILL)
+
+    async def _guard(self, pulse: Pulse) -> None:
+        """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
+        heard, silent = 0.0, 0.0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            # counted in looks, not by the clock: who was stopped, alone or with us, gets its time to speak
+            silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
+            now, held, heard, lease = monotonic(), pulse.held, pulse.heard_at, pulse.lease_seconds
+            overdue = pulse.worker is not None and (
+                now > pulse.prolonged_at + lease  # what it claimed since is not among those held
+                or any(now > end for end in held.lease_ends.values())
+                or any(now > deadline + 2 * STOP_SECONDS for deadline in held.deadlines.values())
+            )
+            if overdue and silent > min(SILENT_SECONDS, lease / 2):
+                log.error("worker_stuck", worker=pulse.worker, pid=self.process.pid)
+                with contextlib.suppress(ProcessLookupError):
+                    self.process.kill()
+
+    async def _settle(self, door: Door, pulse: Pulse) -> None:
+        """It is dead for certain: what it held is free now, and not only when its lease would end."""
+        if pulse.worker is None:
+            return
+        with contextlib.suppress(FairleadError):  # then the leases end by themselves
+            if pulse.left_over is None and self._cut_short:
+                await self._give_back(door, pulse.worker)
+                return
+            if pulse.left_over is None:
+                code = self.process.returncode
+                log.error("worker_died", worker=pulse.worker, pid=self.process.pid, exit_code=code)
+                await self._excuse(door, pulse.worker, pulse.apart)
+                await door.expire(pulse.worker)
+                return
+            for task_id, fence, kind in pulse.left_over:
+                if kind == "Failed":
+                    await door.fail(
+                        pulse.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
+                    )
+                else:
+                    await door.release(pulse.worker, Grant(task_id, fence))
+            try:
+                await door.workers.leave(pulse.worker)
+            except InvalidInput:  # it left without knowing of some it held: an answer never reached it
+                await door.expire(pulse.worker)
+
+    async def _give_back(self, door: Door, worker: str) -> None:
+        """It was stopped by us: none of its tasks is charged with that."""
+        held = await door.workers.heartbeat(worker, draining=True)
+        await door.release(worker, *(Grant(task_id) for task_id in (*held.leases, *held.stopping)))
+        await door.expire(worker)
+
+    async def _excuse(self, door: Door, worker: str, apart: list[tuple[str, int]]) -> None:
+        """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
+
+        Not for ever: it may have found a way to.
+        """
+        innocent = [Grant(task_id, fence) for task_id, fence in apart if self._excused[task_id] < EXCUSES]
+        self._excused.update(grant.id for grant in innocent)
+        if innocent:
+            await door.release(worker, *innocent)

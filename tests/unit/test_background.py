@@ -1,0 +1,98 @@
+"""Work in the background: what fails is logged and started again, and what fails in a row is told."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from fairlead import background
+from fairlead.background import Work, keep_running
+from tests.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(background, "LONGEST_PAUSE", 0.002)
+
+
+class Story:
+    """Work that fails so often, then runs on; and what is told of it."""
+
+    def __init__(self, failures: int) -> None:
+        self.starts = 0
+        self.failures = failures
+        self.told: list[tuple[str, bool]] = []
+
+    async def run(self) -> None:
+        self.starts += 1
+        if self.starts <= self.failures:
+            raise KeyError("lost")
+        await asyncio.Event().wait()
+
+    def tell(self, name: str, failing: bool) -> None:
+        self.told.append((name, failing))
+
+
+@asynccontextmanager
+async def kept(work: Work, story: Story | None = None) -> AsyncIterator[None]:
+    running = asyncio.create_task(keep_running("upkeep", work, story.tell if story else None))
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_what_fails_is_logged_with_its_traceback_and_started_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    story = Story(1)
+    with caplog.at_level(logging.ERROR):
+        async with kept(story.run, story):
+            await wait_until(lambda: story.starts == 2)
+    (record,) = caplog.records
+    assert "background_failed work=upkeep" in record.message
+    assert "raise KeyError" in record.message
+    assert (("upkeep", True)) not in story.told, "once is nothing to be told"
+
+
+async def test_what_fails_in_a_row_is_told_until_it_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "SHORT_LIFE", 0.5)
+    story = Story(3)
+    async with kept(story.run, story):
+        await wait_until(lambda: ("upkeep", True) in story.told)
+        await wait_until(lambda: story.told[-1] == ("upkeep", False))
+        assert story.starts == 4
+
+
+async def test_what_ends_by_itself_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    ends = asyncio.Queue[None]()
+
+    async def work() -> None:
+        ends.put_nowait(None)
+
+    async with kept(work):
+        await wait_until(lambda: ends.qsize() > 2)
+    assert "it ended by itself" in caplog.text
+
+
+async def test_a_cancellation_that_nobody_meant_is_a_failure() -> None:
+    story = Story(0)
+
+    async def work() -> None:
+        story.starts += 1
+        raise asyncio.CancelledError
+
+    async with kept(work):
+        await wait_until(lambda: story.starts > 2)
+
+
+async def test_what_is_cancelled_while_it_fails_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(10**9)
+    async with kept(story.run, story):
+        await wait_until(lambda: ("upkeep", True) in story.told)
+    assert story.told[-1] == ("upkeep", False)
