@@ -11,10 +11,10 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.asking import TASKS
 from tests.api.listening import refused_socket
-from tests.api.serving import serving
+from tests.api.serving import Gateway, serving
 from tests.logs import event_of, json_records, records
 from tests.servers import Server
-from tests.store.looking import raw
+from tests.store.looking import claim_one, raw
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
@@ -52,3 +52,20 @@ async def test_a_fault_leaves_one_record_with_its_traceback_and_the_id_that_the_
     else:
         (text,) = [one for one in records(gateway.said()) if problem["request_id"] in one]
         assert event_of(text) == "request_failed" and "Traceback" in text
+
+
+async def test_a_failure_that_a_worker_reports_is_in_the_log_of_the_gateway(
+    api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    await store.workers.register("w")
+    await store.submit_one(NewTask(task_type="echo", max_retries=0))
+    task = await claim_one(store)
+    error = {"message": "a-secret-message", "code": "OutOfPaint", "traceback": "a-secret-traceback"}
+    one = {"task_id": task.task_id, "status": "failed", "fence": task.fence, "error": error}
+    for _ in range(2):  # the second is a repetition, and answered as the first was
+        await api.post("/internal/workers/w/result", json={"results": [one, one | {"fence": 1}]})
+    written = [record for record in records(gateway.said()) if event_of(record) == "failure_reported"]
+    assert f"task={task.task_id} fence={task.fence} worker=w code=OutOfPaint" in written[0]
+    assert "retriable=True status=dead_letter" in written[0]
+    assert not any("fence=1 " in record for record in written)  # it was refused
+    assert "a-secret" not in gateway.said()

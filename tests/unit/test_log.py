@@ -10,6 +10,7 @@ from types import TracebackType
 
 import pytest
 
+from fairlead.clock import monotonic
 from fairlead.log import limited
 from fairlead.log.events import EventLog
 from fairlead.log.formats import JsonFormat, TextFormat
@@ -248,6 +249,32 @@ def test_credentials_are_not_logged(log: EventLog, caplog: pytest.LogCaptureFixt
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a-",
+        "a://",
+        "://",
+        "@",
+        "://@",
+        "token",
+        "token=",
+        "token='",
+        "token='\"",
+        "Bearer ",
+        "flk_a_",
+        " ",
+        "\\",
+    ],
+)
+def test_credentials_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: str) -> None:
+    """Whoever sends work chooses what its errors quote; to look at each pair of places would take minutes."""
+    text = piece * (1_000_000 // len(piece))
+    began = monotonic()
+    redacted(text)
+    assert monotonic() - began < 20
 
 
 async def test_a_traceback_begins_outside_of_fairlead_and_shows_no_values() -> None:

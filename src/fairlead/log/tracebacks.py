@@ -21,7 +21,8 @@ def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
         text = "".join(told.format())
     except Exception:  # an error may be made so that it cannot be printed; it is reported all the same
         text = f"{type(problem).__name__}: its traceback cannot be printed"
-    return shortened(redacted(readable(text.rstrip())), most)
+    # first to so much more that nothing near the cut, half of a key, say, is left by the second
+    return shortened(redacted(shortened(readable(text.rstrip()), 8 * most)), most)
 
 
 def is_of_others(problem: BaseException) -> bool:

@@ -30,6 +30,7 @@ from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, insist_on, taking_turns
 from fairlead.api.polling import poll_tasks
 from fairlead.api.problems import InvalidBody, problem_of
+from fairlead.api.reported import log_reported
 from fairlead.api.table import Route
 from fairlead.checks import NAME
 from fairlead.states import State
@@ -172,6 +173,7 @@ async def _report(call: Call, results: list[OneResult]) -> list[State | errors.F
     ]
     failed = [_failed(one) for one in results if one.status == "failed"]
     answers, _ = await call.gateway.store.report(worker_id(call), completed, failed)
+    log_reported(worker_id(call), failed, answers[len(completed) :])
     of_completed, of_failed = iter(answers[: len(completed)]), iter(answers[len(completed) :])
     return [next(of_completed if one.status == "completed" else of_failed) for one in results]
 
