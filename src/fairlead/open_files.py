@@ -10,15 +10,25 @@ MOST = 1_048_576  # what no process needs, some systems call unlimited, and othe
 log = EventLog("fairlead")
 
 
+def allowed_open_files() -> int:
+    """By the soft limit."""
+    if sys.platform == "win32":
+        return LOW
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
+
+
 def raise_open_files() -> None:
     """The soft limit becomes the hard one; child processes inherit it. A low one is logged."""
     if sys.platform == "win32":
         return
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    allowed = MOST if soft == resource.RLIM_INFINITY else soft
+    allowed = allowed_open_files()
     if allowed < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -162,6 +162,8 @@ class ServerSettings(Section, frozen=True):
     hosts: list[str] = field(default_factory=list)
     read_seconds: SomeSeconds = 10  # in which the head of a request must have come, and then its body
     write_seconds: SomeSeconds = 10  # in which a reader that is behind must take some of what is sent
+    idle_seconds: SomeSeconds = 60  # for which a connection may be kept open between two requests
+    max_connections: Positive = 16_384  # of one process; at most three quarters of its open files
     live_per_key: Positive = 1_000  # connections for live updates that a key may have open, of one process
     submit_rate: Rate | None = None  # of a key that has no rate of its own; None: it submits at any rate
     failed_keys_per_minute: Count = 30  # requests without a valid key, from one address; 0: any number

@@ -22,6 +22,7 @@ from fairlead.api.service_calls import ServiceCalls
 from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
+from fairlead.open_files import allowed_open_files
 from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
 from fairlead.store.key_ring import KeyRing
@@ -153,7 +154,13 @@ async def _any_keys(store: Store) -> bool | None:
 
 
 def _bounds(settings: ServerSettings) -> Bounds:
-    return Bounds(read_seconds=settings.read_seconds, write_seconds=settings.write_seconds)
+    return Bounds(
+        read_seconds=settings.read_seconds,
+        write_seconds=settings.write_seconds,
+        idle_seconds=settings.idle_seconds,
+        # the connections to the store are files too
+        most_connections=min(settings.max_connections, allowed_open_files() * 3 // 4),
+    )
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -15,6 +15,7 @@ class Bounds:
     read_seconds: float = 10.0  # for a head, and then for its body
     write_seconds: float = 10.0  # in which a client that is behind must take some of what is sent
     idle_seconds: float = 60.0  # between two requests
+    most_connections: int = 16_384
 
     @property
     def look_seconds(self) -> float:
@@ -26,6 +27,7 @@ class Connection(Protocol):
 
     def look(self, now: float) -> None: ...
     def shut_down(self) -> None: ...
+    def close(self) -> None: ...
     def abort(self) -> None: ...
 
 
@@ -36,8 +38,8 @@ class ConnectionManager:
         self.app = app
         self.bounds = bounds
         self.is_stopping = False
-        self.connections: set[Connection] = set()
-        self.idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
+        self._connections: set[Connection] = set()
+        self._idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._alone = asyncio.Event()
@@ -45,20 +47,37 @@ class ConnectionManager:
         self.now = self._loop.time
 
     def join(self, connection: Connection) -> None:
-        self.connections.add(connection)
+        self._connections.add(connection)
         if self.is_stopping:
             connection.shut_down()
 
     def leave(self, connection: Connection) -> None:
-        self.connections.discard(connection)
-        self.idle.pop(connection, None)
+        self._connections.discard(connection)
+        self._idle.pop(connection, None)
         self._note_end()
 
     def note_idle(self, connection: Connection) -> None:
-        self.idle[connection] = None
+        self._idle[connection] = None
+
+    @property
+    def count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def has_idle(self) -> bool:
+        return bool(self._idle)
+
+    def close_idle(self) -> bool:
+        """The one that is idle for the longest time; False: all are in use."""
+        if not self._idle:
+            return False
+        longest = next(iter(self._idle))
+        del self._idle[longest]
+        longest.close()
+        return True
 
     def note_busy(self, connection: Connection) -> None:
-        self.idle.pop(connection, None)
+        self._idle.pop(connection, None)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -68,14 +87,14 @@ class ConnectionManager:
     async def stop(self, grace: float, hurried: asyncio.Event) -> int:
         """What is under way has the grace; how many requests had to be cut off."""
         self.is_stopping = True
-        for connection in list(self.connections):
+        for connection in list(self._connections):
             connection.shut_down()
         self._note_end()
         await _either(self._alone, hurried, grace)
         cut = [task for task in self._tasks if not task.done()]
         for task in cut:
             task.cancel()
-        for connection in list(self.connections):
+        for connection in list(self._connections):
             connection.abort()
         if cut:
             await asyncio.wait(cut, timeout=1.0)
@@ -87,13 +106,13 @@ class ConnectionManager:
         self._note_end()
 
     def _note_end(self) -> None:
-        if self.is_stopping and not self.connections and not self._tasks:
+        if self.is_stopping and not self._connections and not self._tasks:
             self._alone.set()
 
     def _look(self) -> None:
         now = self._loop.time()
         self._timer = self._loop.call_later(self.bounds.look_seconds, self._look)
-        for connection in list(self.connections):
+        for connection in list(self._connections):
             connection.look(now)
 
 

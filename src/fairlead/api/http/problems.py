@@ -21,6 +21,16 @@ class BadHandshake(HttpProblem):
     status, code = 400, "bad_handshake"
 
 
+class ServerFull(HttpProblem):
+    """This server has as many connections as it may have: connect again in a moment."""
+
+    status, code = 503, "server_full"
+    headers = (("retry-after", "1"),)
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"This server has {most} connections, as many as it may: connect again in a moment.")
+
+
 class ServerStops(HttpProblem):
     """This server is stopping: connect again, to another one or later."""
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from fairlead.api.http.connection import HttpConnection
+from fairlead.api.http.listener import Listener
 from fairlead.api.http.manager import Bounds, ConnectionManager
 from fairlead.log.events import EventLog
 
@@ -17,7 +17,7 @@ log = EventLog("fairlead.api")
 class HttpServer:
     """`async with HttpServer.listening(app, bounds, opened) as server:`, then `await server.stop(...)`."""
 
-    def __init__(self, manager: ConnectionManager, listener: asyncio.Server) -> None:
+    def __init__(self, manager: ConnectionManager, listener: Listener) -> None:
         self._manager = manager
         self._listener = listener
 
@@ -27,10 +27,7 @@ class HttpServer:
         cls, app: ASGIApp, bounds: Bounds, opened: socket.socket
     ) -> AsyncIterator["HttpServer"]:
         manager = ConnectionManager(app, bounds)
-        listener = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(manager), sock=opened
-        )
-        server = cls(manager, listener)
+        server = cls(manager, Listener(manager, opened))
         try:
             yield server
         finally:

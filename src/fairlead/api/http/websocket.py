@@ -139,6 +139,9 @@ class WebSocketConnection(asyncio.Protocol):
         if self._outlet.paused:  # else a stopping server would wait for a reader that does not read
             self.abort()
 
+    def close(self) -> None:
+        self._hang_up(CLOSE_SECONDS)
+
     def abort(self) -> None:
         self._outlet.transport.abort()
 
