@@ -54,6 +54,7 @@ class Others:
         return answer
 
     def figures(self) -> dict[str, int]:
+        print(*self.failed[:5], sep="\n")
         ordered = sorted(self.took)
         return {
             "requests": len(ordered),

@@ -28,19 +28,23 @@ class Siege:
     keys: Mapping[Attacker, str]
     others_key: str
 
-    async def stand(self, attack: str, seconds: float, share: float) -> dict[str, Any]:
-        """What the others saw of the attack, and how much memory the server took."""
+    async def stand(self, *attacks: str, seconds: float, share: float = 1) -> dict[str, Any]:
+        """What the others saw of these attacks, all at once, and how much memory the server took."""
         meter = Meter(self.server)
         others = Others("127.0.0.1", self.server.port, self.others_key)
         over = asyncio.Event()
         meter.reset()
         asking = asyncio.create_task(others.until(over))
         try:
-            tally = await self._attack(attack, seconds, share)
+            tallies = await asyncio.gather(*(self._attack(attack, seconds, share) for attack in attacks))
         finally:
             over.set()
             await asking
-        return {**others.figures(), "memory_mb": meter.peak(), "attack": tally, "examples": others.failed[:3]}
+        return {
+            **others.figures(),
+            "memory_mb": meter.peak(),
+            "attack": {name: sum(tally[name] for tally in tallies) for name in tallies[0]},
+        }
 
     async def _attack(self, attack: str, seconds: float, share: float) -> dict[str, float]:
         key = self.keys[ATTACKS[attack].by]
