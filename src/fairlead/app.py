@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from fairlead.background import in_background
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
@@ -85,21 +84,12 @@ class Fairlead:
         async with AsyncExitStack() as stack:
             door = await stack.enter_async_context(connected_door(self.place.read_settings()))
             if isinstance(door, Store):
-                await stack.enter_async_context(self._watched(door))
+                watching = Monitor(door).watching(partial(self.declare, door), waits=self.waits_for_data)
+                await stack.enter_async_context(watching)
             else:  # a gateway has opened it
                 await self.declare(door)
             self._door, self._opened = door, stack.pop_all()
         return self
-
-    @asynccontextmanager
-    async def _watched(self, store: Store) -> AsyncIterator[None]:
-        """Joined, and joined again when an operator has opened the namespace after a loss."""
-        store.rejoin = partial(self.declare, store)
-        monitor = Monitor(store)
-        await (monitor.joined() if self.waits_for_data else store.rejoin())
-        store.remember()
-        async with in_background({"loss_watch": monitor.run}):
-            yield
 
     async def declare(self, door: Door) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
+from fairlead.background import in_background
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.store.epochs import SEALED_WHEN
@@ -39,6 +41,18 @@ class Monitor:
             except FairleadError as problem:
                 self._complain(problem)
             await asyncio.sleep(self._every_seconds)
+
+    @asynccontextmanager
+    async def watching(self, join: Callable[[], Awaitable[None]], *, waits: bool) -> AsyncIterator[None]:
+        """Joined, and joined again when an operator has accepted the namespace after a loss.
+
+        `waits`: a namespace that is lost already is waited for.
+        """
+        self._store.rejoin = join
+        await (self.joined() if waits else join())
+        self._store.remember()
+        async with in_background({"loss_watch": self.run}):
+            yield
 
     async def joined(self) -> None:
         """Until this process has joined the namespace; raises what else is wrong."""
