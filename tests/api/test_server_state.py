@@ -149,3 +149,30 @@ async def test_a_store_that_became_a_replica_is_not_ready(tmp_path: Path) -> Non
                 client.replicaof("NO", "ONE")
             await turns_green(api)
             await submit(api)
+
+
+async def test_where_no_gateway_runs_workers_look_at_the_store(tmp_path: Path) -> None:
+    config = tmp_path / "fairlead.toml"
+    config.write_text("[worker]\nheartbeat_seconds = 0.5\nmissed_heartbeats = 20\n")
+    with running("valkey") as server:
+        where = ("--engine", server.url, "--namespace", "alone")
+        async with (
+            Store.connect(server.url, "alone", load_settings(config, {})) as store,
+            Yard(tmp_path, lambda: where).workers(APP),
+        ):
+            configure(server, maxmemory_policy="volatile-ttl")
+
+            async def refuses() -> bool:
+                try:
+                    await store.submit_one(NewTask(task_type="greet", parameters={"name": "Ann"}))
+                except errors.StoreUnsafe:
+                    return True
+                return False
+
+            await wait_until(refuses, 40)
+            configure(server, maxmemory_policy="noeviction")
+
+            async def accepts() -> bool:
+                return not await refuses()
+
+            await wait_until(accepts, 40)
