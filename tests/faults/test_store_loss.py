@@ -174,3 +174,79 @@ async def test_a_loss_while_nothing_ran_is_noticed_at_the_next_start(tmp_path: P
         await wait_until(is_ready, 60, "it is ready")
     with serving("", "default", tmp_path) as gateway:  # accepted once is accepted
         assert (await asked(gateway, "/readyz")).status_code == 200
+
+
+@pytest.mark.timeout(120)
+async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_asking(tmp_path: Path) -> None:
+    (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
+    with forgetful() as server:
+        await server.start()
+        shell = Shell(tmp_path, ("--engine", server.url))
+        create = ("key", "create", "--scope", "read", "--name")
+        key = (await shell.run(*create, "before")).out.strip()
+        with serving(server.url, "default", tmp_path) as gateway:
+            before = {"authorization": f"Bearer {key}"}
+            assert (await asked(gateway, TASKS, **before)).status_code == 200
+            server.flush()
+
+            async def lost() -> bool:
+                answer = await asked(gateway, TASKS, **before)
+                return (answer.status_code, answer.json()["code"]) == (503, "store_lost")
+
+            await wait_until(lost, RED_SECONDS, "it does not call the key unknown")
+            opened = await shell.run("open", "--new")
+            assert opened.code == 0, opened.err
+            await wait_until(lambda: "keys_lost" in gateway.said(), because="it says that no key is left")
+            assert (await asked(gateway, TASKS)).status_code == 401
+            assert (await asked(gateway, TASKS, **before)).status_code == 401
+            key = (await shell.run(*create, "after")).out.strip()
+            assert (await asked(gateway, TASKS, authorization=f"Bearer {key}")).status_code == 200
+
+
+@pytest.mark.timeout(120)
+async def test_workers_behind_a_gateway_declare_again(tmp_path: Path) -> None:
+    with forgetful() as server:
+        await server.start()
+        (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
+        with serving(server.url, "default", tmp_path) as gateway:
+            async with (
+                Fleet(("--url", gateway.url), tmp_path, app="tests.apps.limited:fl") as fleet,
+                httpx.AsyncClient(base_url=gateway.url, timeout=20, trust_env=False) as api,
+            ):
+                crew = await fleet.start(WORKERS)
+                await fleet.man()
+                site = Site(server, gateway, crew, api, Record(tmp_path / "record"), tmp_path)
+                await site.submit(4, 1.0)
+                await wait_until(lambda: len(site.record.fences()) >= 2, because="two are under way")
+                server.flush()
+                await wait_until(lambda: "store_lost" in crew.said(), because="the workers hear of it")
+                opened = await site.open("--new")
+                assert opened.code == 0, opened.err
+                await wait_until(site.ready, because="the gateway is ready again")
+
+                async def declared() -> bool:
+                    return await site.limits() == {"gpu": 2}
+
+                await wait_until(declared, because="the workers have declared their limit")
+                work = await site.submit(6, 0.2)
+                await wait_until(lambda: site.completed(*work), 60, "the work goes on")
+                assert site.record.most_at_once() == 2
+
+
+def is_warned(said: str) -> bool:
+    return "server_not_durable" in said and "appendonly" in said
+
+
+@pytest.mark.timeout(60)
+async def test_a_server_without_an_append_only_file_is_warned_about_at_every_start(site: Site) -> None:
+    await wait_until(lambda: is_warned(site.gateway.said()), because="the gateway warns")
+    await wait_until(lambda: is_warned(site.crew.said()), because="the supervisor warns")
+    with gateway_without_memory(site) as other:
+        await wait_until(lambda: is_warned(other.said()), because="another gateway warns too")
+
+
+@pytest.mark.timeout(60)
+async def test_the_embedded_server_is_not_warned_about(tmp_path: Path) -> None:
+    with serving("", "default", tmp_path) as gateway:
+        assert (await asked(gateway, "/readyz")).status_code == 200
+        assert "server_not_durable" not in gateway.said()

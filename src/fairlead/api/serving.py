@@ -25,6 +25,7 @@ from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
 from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
+from fairlead.store.durability import warn_if_not_durable
 from fairlead.store.key_ring import KeyRing
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
@@ -92,6 +93,7 @@ async def serve(
 
     With an `end`, requests are answered until that: a worker beside it still reports what it runs.
     """
+    await warn_if_not_durable(store)
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
         app, bounds, tell = make_app(gateway), _bounds(settings.server), gateway.readiness.note_background
         works: dict[str, Work] = {

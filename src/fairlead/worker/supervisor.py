@@ -14,6 +14,8 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
 from fairlead.settings import Settings
+from fairlead.store.durability import warn_if_not_durable
+from fairlead.store.store import Store
 from fairlead.worker.signals import on_stop
 from fairlead.worker.worker import DRAINED, NOT_REACHABLE, Plan
 from fairlead.worker.worker_process import WorkerProcess
@@ -140,5 +142,8 @@ class Supervisor:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
         async with self._opening:
             if self._door is None:
-                self._door = await stack.enter_async_context(connected_door(settings))
+                door = await stack.enter_async_context(connected_door(settings))
+                if isinstance(door, Store):
+                    await warn_if_not_durable(door)
+                self._door = door
         return self._door
