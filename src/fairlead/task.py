@@ -27,6 +27,7 @@ from fairlead.tenants import plain_needs
 MOST_LIMITS = 8
 STATES = {state.value: state for state in State}
 PRIORITIES = {str(int(priority)): priority for priority in Priority}
+Content = Callable[[str], Any]  # how parameters and results are read
 NAMED_PRIORITIES = {priority.word: priority for priority in Priority}
 
 
@@ -124,13 +125,19 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return self.retry_count + self.crash_count + self.loss_count + 1
 
     @classmethod
-    def from_record(cls, task_id: str, record: Mapping[str, Any]) -> "Task":
-        """A number may come as text: so it is stored. A field that is false is not there."""
+    def from_record(
+        cls, task_id: str, record: Mapping[str, Any], content: Content = msgspec.json.decode
+    ) -> "Task":
+        """A number may come as text: so it is stored. A field that is false is not there.
+
+        `content` reads parameters and result, which may be large: `msgspec.Raw` leaves them as they are, for
+        those who only pass them on.
+        """
         known: dict[str, Any] = {"parameters": {}}
         for name, value in (*record.get("facts", {}).items(), *record.items()):
             if name in IN_RECORDS and value is not False:
                 field, read = IN_RECORDS[name]
-                known[field] = read(value)
+                known[field] = (content if name in CONTENT else read)(value)
         if (traceback := record.get("traceback")) and "error" in known:
             known["error"] = replace(known["error"], traceback=traceback)
         known.setdefault("effective_priority", known["priority"])
@@ -211,6 +218,9 @@ WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
     "weight": check_weight,
 }
 
+
+#: JSON of the users.
+CONTENT = frozenset({"parameters", "result"})
 
 #: The fields of a stored record: what a task calls them, and how they are read.
 IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -144,3 +144,17 @@ async def test_much_output(http: httpx.AsyncClient, lags: Lags, shape: Shape) ->
         assert [one["accepted"] for one in answers["results"]] == [True] * 7
 
     await lags.check(say)
+    await lags.check(lambda: http.get(f"{TASKS}/{tasks[0]['task_id']}/outputs"))
+
+
+@every_shape
+async def test_polls_and_lists_of_large_tasks(http: httpx.AsyncClient, lags: Lags, shape: Shape) -> None:
+    body = {"tasks": [{"task_type": "echo", "parameters": {"x": shape(LARGE)}}] * 30}
+    await post(http, f"{TASKS}/batch", body, 201)
+    worker = await HttpWorker.register(http, capacity=30)
+
+    async def poll() -> None:
+        assert await worker.poll(10)
+
+    await lags.check(poll)
+    await lags.check(lambda: http.get(TASKS, params={"limit": 1000}))

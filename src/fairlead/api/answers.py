@@ -135,6 +135,7 @@ class OutputAnswer(Answer):
 
 class OutputsAnswer(Answer):
     outputs: list[OutputAnswer]
+    next_after: int | None  # there are more after it
 
 
 class EventAnswer(Answer):

@@ -5,6 +5,8 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Self
 
+import msgspec
+
 from fairlead.api.bodies import PollBody
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polls import grants_of, new_request
@@ -85,7 +87,12 @@ async def _claim(call: Call, worker: str, body: PollBody, idle: bool) -> Claimed
     request = body.request_id or new_request()
     try:
         claimed = await store.claim(
-            worker, body.available_capacity, idle=idle, request=request, capabilities=body.capabilities
+            worker,
+            body.available_capacity,
+            idle=idle,
+            request=request,
+            capabilities=body.capabilities,
+            content=msgspec.Raw,
         )
     except (StoreUnavailable, asyncio.CancelledError):
         if not body.request_id:

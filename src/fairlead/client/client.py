@@ -122,8 +122,13 @@ class Client:
 
     async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
-        answer = await self.caller.get(_task(task_id, "outputs"), after=after)
-        return [read_output(one) for one in answer["outputs"]]
+        outputs: list[Output] = []
+        following: int | None = after
+        while following is not None:  # an answer may hold a part of them only
+            answer = await self.caller.get(_task(task_id, "outputs"), after=following)
+            outputs += [read_output(one) for one in answer["outputs"]]
+            following = answer["next_after"]
+        return outputs
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; the worker that runs it, if one does. To do it again changes nothing."""
@@ -154,8 +159,13 @@ class Client:
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
         """Failed and dead-lettered tasks, the latest first; each can be replayed."""
-        page = await self.caller.get(path("api", "v1", "dlq"), limit=count, cursor=str(skip))
-        return [read_task(one) for one in page["tasks"]]
+        tasks: list[Task] = []
+        cursor: str | None = str(skip)
+        while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
+            page = await self.caller.get(path("api", "v1", "dlq"), limit=count - len(tasks), cursor=cursor)
+            tasks += [read_task(one) for one in page["tasks"]]
+            cursor = page["next_cursor"]
+        return tasks
 
     async def replay(self, task_id: str) -> None:
         await self.caller.post(path("api", "v1", "dlq", check_task_id(task_id), "replay"))

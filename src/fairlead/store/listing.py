@@ -1,18 +1,23 @@
 """Tasks as people look through them: one, those that can be replayed, and pages of all that are known."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from fairlead.checks import check_name, check_short, check_task_id
 from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.states import State
 from fairlead.store.connection import Connection, fields_of, text
-from fairlead.store.pieces import read_in_pieces
+from fairlead.store.pieces import next_count, read_in_pieces, size_of
 from fairlead.store.records import TRACEBACK, read_facts, read_record
-from fairlead.task import Task, priority_named
+from fairlead.task import Content, Task, priority_named
 
 MOST_PER_PAGE = 1_000
+PAGE_BYTES = 1024 * 1024  # of the records of a page, which ends early; the last one may go over it
+FIRST_RECORDS = 4  # read at once, as long as nothing is known of their size
 ROUNDS = 20  # looks into the keyspace for one page
 KEYS_PER_ROUND = 500
 CURSOR = re.compile(r"([0-9]{1,20})(?:\.([0-9a-f-]{36}))?")
@@ -57,35 +62,64 @@ async def get_task(connection: Connection, task_id: str) -> Task:
     return Task.from_record(task_id, read_record(fields))
 
 
+@dataclass(frozen=True, slots=True)
+class DeadPage:
+    """`looked` entries were looked at; some of their records may be gone."""
+
+    tasks: list[Task]
+    looked: int
+    more: bool
+
+
 async def dead_page(
-    connection: Connection, count: int, skip: int, tenant: str | None
-) -> tuple[list[Task], bool]:
-    """Of a page of `count` entries those that are still there, and whether more entries follow."""
+    connection: Connection,
+    count: int,
+    skip: int,
+    tenant: str | None,
+    content: Content = msgspec.json.decode,
+    room: int = PAGE_BYTES,
+) -> DeadPage:
+    """Up to `count` entries, fewer if they are larger than `room` bytes."""
     check_short("tenant", tenant)
     key = connection.keys.key("dead") if tenant is None else connection.keys.key("deadof", tenant)
     (members,) = await connection.read(("ZREVRANGE", key, skip, skip + count))
     ids = [text(member) for member in members]
-    return await _read(connection, ids[:count]), len(ids) > count
+    some = await _read(connection, ids[:count], room, content)
+    return DeadPage(some.tasks, some.looked, len(ids) > some.looked)
 
 
-async def list_tasks(connection: Connection, wanted: Wanted, limit: int, cursor: str) -> TaskPage:
+async def dead_tasks(connection: Connection, count: int, skip: int, tenant: str | None) -> list[Task]:
+    """Of so many entries those that are still there, however large they are."""
+    tasks: list[Task] = []
+    while True:
+        page = await dead_page(connection, count, skip, tenant)
+        tasks, count, skip = tasks + page.tasks, count - page.looked, skip + page.looked
+        if not page.more or count <= 0:
+            return tasks
+
+
+async def list_tasks(
+    connection: Connection, wanted: Wanted, limit: int, cursor: str, content: Content = msgspec.json.decode
+) -> TaskPage:
     """In no order. What comes or goes while pages are read may be missing, or come twice."""
     fields = wanted.fields()
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_PER_PAGE:
         raise InvalidInput("limit", f"is not a whole number from 1 to {MOST_PER_PAGE}")
     place, last = _read_cursor(cursor)
     tasks: list[Task] = []
+    room = PAGE_BYTES
     for _ in range(ROUNDS):
         following, ids = await _look(connection, place, fields)
         found = [task_id for task_id in ids if task_id > last]
-        rest = limit - len(tasks)
-        tasks += [task for task in await _read(connection, found[:rest]) if _is(task, wanted)]
-        if len(found) > rest:  # the same place again, behind the last one that was given
-            return TaskPage(tasks, f"{place}.{found[rest - 1]}")
+        some = await _read(connection, found[: limit - len(tasks)], room, content)
+        tasks += [task for task in some.tasks if _is(task, wanted)]
+        room -= some.size
+        if len(found) > some.looked:  # the same place again, behind the last one that was looked at
+            return TaskPage(tasks, f"{place}.{found[some.looked - 1]}")
         if following == 0:
             return TaskPage(tasks)
         place, last = following, ""
-        if len(tasks) >= limit:
+        if len(tasks) >= limit or room <= 0:
             break
     return TaskPage(tasks, str(place))
 
@@ -120,12 +154,31 @@ def _read_cursor(cursor: str) -> tuple[int, str]:
     return int(match[1]), match[2] or ""
 
 
-async def _read(connection: Connection, ids: Sequence[str]) -> list[Task]:
-    """Those that are there."""
-    commands = [("HGETALL", connection.keys.key("task", task_id)) for task_id in ids]
-    records = map(fields_of, await read_in_pieces(connection, commands))
-    return [
-        Task.from_record(task_id, read_record(record, without=TRACEBACK))
-        for task_id, record in zip(ids, records, strict=True)
-        if b"state" in record
-    ]
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Of the first `looked` tasks those that are there; all their records have `size` bytes."""
+
+    tasks: list[Task]
+    looked: int
+    size: int
+
+
+async def _read(connection: Connection, ids: Sequence[str], room: int, content: Content) -> Some:
+    """As many as there is room for, and at least one: a page must not stand still."""
+    tasks: list[Task] = []
+    looked = size = 0
+    count = FIRST_RECORDS
+    while looked < len(ids) and (size < room or not looked):
+        piece = ids[looked : looked + count]
+        commands = [("HGETALL", connection.keys.key("task", task_id)) for task_id in piece]
+        records = await connection.read_piece(*commands)
+        sizes = list(map(size_of, records))
+        count = next_count(len(piece), sum(sizes))
+        for task_id, record, bytes_of_it in zip(piece, map(fields_of, records), sizes, strict=True):
+            if size >= room and looked:
+                break
+            looked, size = looked + 1, size + bytes_of_it
+            if b"state" in record:
+                tasks.append(Task.from_record(task_id, read_record(record, without=TRACEBACK), content))
+                await asyncio.sleep(0)  # one may take as long to read as others may be made to wait
+    return Some(tasks, looked, size)

@@ -1,15 +1,17 @@
 """What runs tell while they run: sent in pieces of a bounded size, and read in such."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from fairlead.checks import MOST_UNITS, check_task_id, check_whole
 from fairlead.errors import FairleadError
 from fairlead.store.api_keys import Connected
 from fairlead.store.batches import MOST_BYTES, Batch, run_parts
-from fairlead.store.reports import Output, Progress, error_or_none
+from fairlead.store.reports import MOST_CHUNKS, Output, Progress, error_or_none
 
+CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 PIECE = MOST_BYTES // 2  # bytes of chunks; their packing takes some too
 
 
@@ -22,16 +24,30 @@ async def tell(store: Connected, worker: str, reports: Iterable[Progress]) -> li
     return batch.answers(next(filter(None, of_one), None) for of_one in answers)
 
 
-async def read_outputs(
-    store: Connected, task_id: str, after: int, after_event: int, most: int
-) -> list[Output]:
+async def output_page(
+    store: Connected,
+    task_id: str,
+    after: int = 0,
+    *,
+    after_event: int = 0,
+    most: int = MOST_CHUNKS,
+    content: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
+) -> tuple[list[Output], bool]:
+    """Chunks that are kept, as fit into 1 MiB, and whether there are more; `content` reads a chunk."""
+    check_whole("after", after, MOST_UNITS)
+    check_whole("after_event", after_event, MOST_UNITS)
+    answer = await store.run("outputs", check_task_id(task_id), after, after_event, most)
+    rows = [CHUNK.decode(chunk) for chunk in answer["chunks"]]
+    return [Output(seq, fence, content(chunk), *rest) for seq, fence, chunk, *rest in rows], answer["more"]
+
+
+async def all_outputs(store: Connected, task_id: str, after: int, after_event: int) -> list[Output]:
     outputs: list[Output] = []
     more = True
-    while more and len(outputs) < most:
-        known = outputs[-1].seq if outputs else after
-        answer = await store.run("outputs", task_id, known, after_event, most - len(outputs))
-        outputs += [Output(*msgspec.json.decode(chunk)) for chunk in answer["chunks"]]
-        more = answer["more"]
+    while more:
+        some, more = await output_page(store, task_id, after, after_event=after_event)
+        outputs += some
+        after = outputs[-1].seq if outputs else after
     return outputs
 
 

@@ -14,7 +14,7 @@ from fairlead.settings import Settings
 from fairlead.states import State
 from fairlead.store.connection import Answer, unpack_handed
 from fairlead.store.specs import spec_of
-from fairlead.task import NewTask, Task
+from fairlead.task import Content, NewTask, Task
 from fairlead.tenants import plain_name
 
 MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
@@ -178,8 +178,8 @@ class Claimed:
     again: bool = False  # there may be more that did not fit into this act: ask again at once
 
 
-def tasks_of(answer: Answer) -> list[Task]:
-    return [Task.from_record(row["id"], row["fields"]) for row in answer["tasks"]]
+def tasks_of(answer: Answer, content: Content) -> list[Task]:
+    return [Task.from_record(row["id"], row["fields"], content) for row in answer["tasks"]]
 
 
 def handed_by(packed: bytes) -> Handed:

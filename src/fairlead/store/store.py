@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import msgspec
+
 from fairlead import errors
-from fairlead.checks import MOST_UNITS, check_ms, check_name, check_task_id, check_whole, to_json
+from fairlead.checks import check_ms, check_name, check_task_id, to_json
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings_pipelines import Stages
 from fairlead.states import State
@@ -23,14 +25,13 @@ from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
-from fairlead.store.listing import TaskPage, Wanted, dead_page, get_task, list_tasks
+from fairlead.store.listing import TaskPage, Wanted, dead_tasks, get_task, list_tasks
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
-from fairlead.store.progress import read_outputs, tell
+from fairlead.store.progress import all_outputs, tell
 from fairlead.store.reports import (
-    MOST_CHUNKS,
     Claimed,
     Completed,
     Failed,
@@ -49,7 +50,7 @@ from fairlead.store.specs import spec_of
 from fairlead.store.tickets import Tickets
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
-from fairlead.task import NewTask, Task
+from fairlead.task import Content, NewTask, Task
 
 MOST_PER_CALL = 1000
 
@@ -180,6 +181,7 @@ class Store:
         request: str = "",
         heard: Iterable[int] | None = None,
         capabilities: Iterable[str] | None = None,
+        content: Content = msgspec.json.decode,
     ) -> Claimed:
         """Up to `want` tasks that can start now. Same `request`: same answer.
 
@@ -187,7 +189,7 @@ class Store:
         at once; these are the fences of those I heard of. `capabilities`: from now on these.
         """
         call = self._claim_call(worker, want, lease_ms, idle, request, heard, capabilities)
-        return self._claimed(await self.connection.run(*call))
+        return self._claimed(await self.connection.run(*call), content)
 
     def _claim_call(
         self,
@@ -206,11 +208,11 @@ class Store:
         most = min(want, MOST_PER_CALL)
         return ("claim", worker, most, lease, wait, request, fences, offered, self.clock())
 
-    def _claimed(self, answer: Answer) -> Claimed:
+    def _claimed(self, answer: Answer, content: Content = msgspec.json.decode) -> Claimed:
         if answer["answer"] == "draining":
-            return Claimed(tasks_of(answer), answer["now"], draining=True)
+            return Claimed(tasks_of(answer, content), answer["now"], draining=True)
         expect_ok(answer)
-        return Claimed(tasks_of(answer), answer["now"], answer.get("alarm"), again=answer["again"])
+        return Claimed(tasks_of(answer, content), answer["now"], answer.get("alarm"), again=answer["again"])
 
     async def report(
         self,
@@ -266,13 +268,9 @@ class Store:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
         return await tell(self, worker, reports)
 
-    async def outputs(
-        self, task_id: str, after: int = 0, *, after_event: int = 0, most: int = MOST_CHUNKS
-    ) -> list[Output]:
+    async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
-        check_whole("after", after, MOST_UNITS)
-        check_whole("after_event", after_event, MOST_UNITS)
-        return await read_outputs(self, check_task_id(task_id), after, after_event, most)
+        return await all_outputs(self, task_id, after, after_event)
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
@@ -319,16 +317,17 @@ class Store:
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
+        content: Content = msgspec.json.decode,
     ) -> TaskPage:
-        """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
+        """A page of the tasks that are like this, up to 1 MiB, in no order; go on with its `next_cursor`."""
         self.connection.membership.check()
         wanted = Wanted(status, priority, task_type, user_id, tenant)
-        return await list_tasks(self.connection, wanted, limit, cursor)
+        return await list_tasks(self.connection, wanted, limit, cursor, content)
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0, tenant: str | None = None) -> list[Task]:
         """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
         self.connection.membership.check()
-        return (await dead_page(self.connection, count, skip, tenant))[0]
+        return await dead_tasks(self.connection, count, skip, tenant)
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)

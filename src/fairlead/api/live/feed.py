@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from fairlead.api.live.messages import (
     Message,
     event_message,
@@ -18,6 +20,7 @@ from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.states import TERMINAL, State
 from fairlead.store.live import Event
 from fairlead.store.observe import Explanation
+from fairlead.store.progress import output_page
 from fairlead.store.store import Store
 
 PAUSE = 0.25  # seconds between two looks when the store does not answer
@@ -95,8 +98,15 @@ class TaskFeed(Feed):
     async def _kept(self, after: int, until: int) -> AsyncGenerator[Message]:
         """Chunks of output. What is newer than the state comes as an event: its number is to grow."""
         while after < until:
-            page = partial(self._store.outputs, self._watched, after_event=after, most=CHUNKS_AT_ONCE)
-            outputs = await insist(self._store, page)
+            page = partial(
+                output_page,
+                self._store,
+                self._watched,
+                after_event=after,
+                most=CHUNKS_AT_ONCE,
+                content=msgspec.Raw,
+            )
+            outputs, _ = await insist(self._store, page)
             for output in outputs:
                 if output.event_seq <= until:
                     yield output_message(self._watched, output)

@@ -1,11 +1,13 @@
 """Tasks that failed or were given up: look, replay, purge."""
 
+import msgspec
+
 from fairlead import errors
 from fairlead.api.answers import PurgeAnswer, ReplayAnswer, ReplaysAnswer, TasksAnswer
 from fairlead.api.bodies import PageQuery, ReplayBody
 from fairlead.api.call import Call
 from fairlead.api.table import Route
-from fairlead.store.listing import dead_page
+from fairlead.store.listing import DeadPage, dead_page
 from fairlead.task import Task
 from fairlead.views import View, task_view
 
@@ -13,18 +15,21 @@ PAGE, PAGES = 200, 20
 
 
 async def find(call: Call) -> View:
-    """The latest first."""
+    """The latest first; a page of 1 MiB ends early."""
     query: PageQuery = call.query
     tasks, skip = list[Task](), int(query.cursor or 0)
     for _ in range(PAGES):  # the records of some may have run out
-        count = query.limit - len(tasks)
-        page, more = await dead_page(call.gateway.store.connection, count, skip, call.who.tenant)
-        tasks, skip = tasks + page, skip + count
-        if not more:
+        page = await _dead(call, query.limit - len(tasks), skip)
+        tasks, skip = tasks + page.tasks, skip + page.looked
+        if not page.more:
             return _page(tasks, None)
-        if len(tasks) == query.limit:
+        if page.tasks:  # all that were wanted, or as much as a page may hold
             break
     return _page(tasks, str(skip))
+
+
+async def _dead(call: Call, count: int, skip: int) -> DeadPage:
+    return await dead_page(call.gateway.store.connection, count, skip, call.who.tenant, msgspec.Raw)
 
 
 def _page(tasks: list[Task], cursor: str | None) -> View:
@@ -42,9 +47,14 @@ async def replay(call: Call) -> View:
 async def replay_many(call: Call) -> View:
     """Queue again all of them, or those of one type."""
     body: ReplayBody = call.body or ReplayBody()
-    store, tenant, replayed, skip = call.gateway.store, call.who.tenant, list[str](), 0
-    while len(replayed) < body.limit and (page := await store.dead_letters(PAGE, skip=skip, tenant=tenant)):
-        for task in page:
+    store, replayed, skip, more = call.gateway.store, list[str](), 0, True
+    while len(replayed) < body.limit and more:
+        page = await _dead(call, PAGE, skip)
+        more, skip = (
+            page.more,
+            skip + page.looked - len(page.tasks),
+        )  # those without a record stay where they are
+        for task in page.tasks:
             if body.task_type not in (None, task.task_type) or len(replayed) == body.limit:
                 skip += 1
                 continue

@@ -24,6 +24,7 @@ from fairlead.api.large_bodies import in_groups, read_item, taking_turns
 from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.priority_service import Terms
+from fairlead.store.progress import output_page
 from fairlead.store.reports import Submitted
 from fairlead.task import NewTask
 from fairlead.tenants import id_of
@@ -202,7 +203,7 @@ async def get(call: Call) -> View:
 
 
 async def find(call: Call) -> View:
-    """Tasks that fit, page by page, in no order."""
+    """Tasks that fit, page by page, in no order; a page of 1 MiB ends early."""
     wanted: TaskQuery = call.query
     page = await call.gateway.store.list_tasks(
         status=wanted.status,
@@ -212,6 +213,7 @@ async def find(call: Call) -> View:
         tenant=call.who.tenant,
         limit=wanted.limit,
         cursor=wanted.cursor,
+        content=msgspec.Raw,
     )
     return {
         "tasks": [{**task_view(task), "estimate": None} for task in page.tasks],
@@ -227,11 +229,16 @@ async def cancel(call: Call) -> View:
 
 
 async def outputs(call: Call) -> View:
-    """The chunks of output that are kept, the latest 1,000, after the message with this seq."""
+    """The chunks of output that are kept, the latest 1,000, after the message with this seq; up to 1 MiB."""
     query: EventsQuery = call.query
     task = await call.gateway.own_task(call.who, call.path["task_id"])
-    kept = await call.gateway.store.outputs(task.task_id, after_event=query.after or 0)
-    return {"outputs": [{"seq": one.event_seq, "fence": one.fence, "chunk": one.chunk} for one in kept]}
+    kept, more = await output_page(
+        call.gateway.store, task.task_id, after_event=query.after or 0, content=msgspec.Raw
+    )
+    return {
+        "outputs": [{"seq": one.event_seq, "fence": one.fence, "chunk": one.chunk} for one in kept],
+        "next_after": kept[-1].event_seq if more else None,
+    }
 
 
 async def explain(call: Call) -> View:
