@@ -123,3 +123,26 @@ def notices(path: str, ctx: Context) -> None:
 @fl.task(run_in="process")
 def logs(ctx: Context) -> None:
     ctx.log.info("mixing %s", "colours")
+
+
+@fl.task
+async def floods(count: int, size: int, waits: bool, ctx: Context) -> int:
+    for number in range(count):
+        emitted = ctx.emit([number, "x" * size])
+        if waits:
+            await emitted
+    return count
+
+
+@fl.task
+def floods_in_thread(count: int, size: int, waits: bool, ctx: Context) -> int:
+    for number in range(count):
+        ctx.emit([number, "x" * size])
+    return count
+
+
+@fl.task(run_in="process")
+def floods_in_process(count: int, size: int, waits: bool, ctx: Context) -> int:
+    for number in range(count):
+        ctx.emit([number, "x" * size])
+    return count

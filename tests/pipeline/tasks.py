@@ -47,7 +47,14 @@ async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     """How a run of it ends, as a worker would tell the store."""
     ended: list[Report] = []
     gate = Gate(Begun.in_memory())
-    runner = Runner(handlers, gate, lambda *_: None, lambda _, report: ended.append(report), lambda: None)
+    runner = Runner(
+        handlers,
+        gate,
+        said=lambda *_: None,
+        has_room=lambda _: True,
+        ended=lambda _, report: ended.append(report),
+        tell_apart=lambda: None,
+    )
     try:
         runner.start(task, monotonic(), monotonic() + 60)
         await wait_until(lambda: ended)

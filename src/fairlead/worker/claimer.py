@@ -54,7 +54,7 @@ class Claimer:
         tell_apart: Callable[[], None],
     ) -> None:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
-        self.runner = Runner(handlers, gate, self._hear, self._end, tell_apart)
+        self.runner = Runner(handlers, gate, self._hear, self._has_room, self._end, tell_apart)
         self._gate = gate
         self._door = door
         self._worker = worker
@@ -70,6 +70,7 @@ class Claimer:
         self._under_way = 0  # trips
         self._asked = 0  # tasks, by the trips under way
         self._telling = False
+        self._is_heard = False  # something was said, and the loop will look at it soon
         self._hungry = True  # there may be something to claim
         self._open = True  # it still claims
         self._requests = 0
@@ -237,11 +238,19 @@ class Claimer:
 
     def _hear(self, run: Run, said: Said) -> None:
         """From any thread; in order, and before the end of the run that said it."""
-        self._loop.call_soon_threadsafe(self._note, run, said)
-
-    def _note(self, run: Run, said: Said) -> None:
+        # kept here and now: however much a handler says before it lets the loop go on, it is bounded
         self._sayings.add(run, said)
+        if not self._is_heard:
+            self._is_heard = True
+            self._loop.call_soon_threadsafe(self._look_soon)
+
+    def _look_soon(self) -> None:
+        self._is_heard = False
         self._news.set()
+
+    def _has_room(self, run: Run) -> bool:
+        """Whether a handler may say more. One that is stopped does not wait for that."""
+        return run.stop_asked_at is not None or not self._sayings.is_full(run)
 
     async def _tell(self) -> None:
         """Nothing is reported meanwhile: what a run said must arrive before its end."""

@@ -1,7 +1,9 @@
 """What a handler may know and say while it runs."""
 
+import asyncio
 import logging
-from collections.abc import Callable, MutableMapping
+import time
+from collections.abc import Callable, Generator, MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -14,6 +16,8 @@ from fairlead.pipeline.steps import input_of
 from fairlead.store.reports import MOST_CHUNK_BYTES
 from fairlead.task import Task
 
+ROOM_SECONDS = 0.01  # between two looks whether there is room for more output
+
 log = logging.getLogger("fairlead.task")
 
 
@@ -24,12 +28,42 @@ class Said:
     kind: Literal["progress", "output", "extend"]
     value: Any = None
     message: str = ""
+    size: int = 0  # of a chunk of output, in bytes of JSON
+
+
+class Emitted:
+    """A chunk on its way: `await ctx.emit(...)` waits until there is room for the next one."""
+
+    __slots__ = ("_has_room",)
+
+    def __init__(self, has_room: Callable[[], bool]) -> None:
+        self._has_room = has_room
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> None:
+        while not self._has_room():
+            await asyncio.sleep(ROOM_SECONDS)
+
+    def wait(self) -> None:
+        """The same in a thread."""
+        while not self._has_room():
+            time.sleep(ROOM_SECONDS)
 
 
 class Context:
     """Given to a handler that has a parameter of this type. Every method may be called from any thread."""
 
-    def __init__(self, task: Task, say: Callable[[Said], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        say: Callable[[Said], None],
+        has_room: Callable[[], bool] = lambda: True,
+        *,
+        may_block: bool = False,
+    ) -> None:
+        """`has_room`: whether more output is welcome. `may_block`: `emit` itself waits until it is."""
         self.task_id = task.task_id
         self.task_type = task.task_type
         self.attempt = task.attempt
@@ -42,6 +76,8 @@ class Context:
         self.cancelled = False  #: stop as soon as you can: what you return no longer counts
         self.deadline_ms = task.deadline or 0
         self._say = say
+        self._has_room = has_room
+        self._may_block = may_block
 
     @property
     def deadline(self) -> datetime:
@@ -59,10 +95,19 @@ class Context:
         check_text("message", message)
         self._say(Said("progress", float(fraction), message[:1000]))
 
-    def emit(self, chunk: Any) -> None:
-        """Something for those who watch: any JSON of up to 64 KiB. Chunks arrive in this order."""
+    def emit(self, chunk: Any) -> Emitted:
+        """Something for those who watch: any JSON of up to 64 KiB. Chunks arrive in this order.
+
+        Up to 1,000 chunks or 4 MiB of a run wait to be sent. In a thread or a process `emit` waits for room.
+        In the event loop `await ctx.emit(...)` does; without `await` the oldest chunks are dropped.
+        """
+        text = to_json("chunk", chunk, MOST_CHUNK_BYTES)
         # a copy: the handler may go on filling what it emitted
-        self._say(Said("output", msgspec.json.decode(to_json("chunk", chunk, MOST_CHUNK_BYTES))))
+        self._say(Said("output", msgspec.json.decode(text), size=len(text)))
+        emitted = Emitted(self._has_room)
+        if self._may_block:
+            emitted.wait()
+        return emitted
 
     def extend(self, seconds: float | None = None) -> None:
         """More time: the deadline becomes now + `seconds` (its timeout, unless said). Never earlier."""

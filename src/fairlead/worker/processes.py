@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlead.log.events import EventLog
 from fairlead.task import Task
-from fairlead.worker.context import Said
+from fairlead.worker.context import Emitted, Said
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
@@ -60,11 +60,14 @@ class Process:
         # what was just killed may not have been reaped: its end of the line is closed before
         return self._process.returncode is None and not self._killed and not self._link.ended
 
-    async def call(self, task: Task, handler: Handler, said: Callable[[Said], None]) -> Any:
+    async def call(
+        self, task: Task, handler: Handler, said: Callable[[Said], None], has_room: Callable[[], bool]
+    ) -> Any:
         self._link.send({"task": task, "source": handler.source})
         async for message in self._link:
             if "said" in message:
                 said(Said(**message["said"]))
+                await Emitted(has_room)  # meanwhile the line fills up, and the handler waits
             elif "failed" in message:
                 raise FailedElsewhere(message["failed"])
             else:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fairlead.clock import monotonic
@@ -27,6 +28,7 @@ class Run:
         "claimed_at",
         "context",
         "deadline",
+        "dropped",
         "emitted",
         "facts",
         "halt",
@@ -52,6 +54,7 @@ class Run:
         self.lease_ends = lease_ends
         self.why: Stop | None = None
         self.emitted = 0  # chunks of output
+        self.dropped = 0  # of them, because they were more than could be sent
         self.facts: Mapping[str, Fact] = {}  # of its failure, for the log
         self.stop_asked_at: float | None = None
         self.deadline = 0.0
@@ -78,12 +81,14 @@ class Runner:
         handlers: Mapping[str, Handler],
         gate: Gate,
         said: Callable[[Run, Said], None],
+        has_room: Callable[[Run], bool],
         ended: Callable[[Run, Report], None],
         tell_apart: Callable[[], None],
     ) -> None:
         self._handlers = handlers
         self._gate = gate
         self._said = said
+        self._has_room = has_room
         self._ended = ended
         self._tell_apart = tell_apart
         self._loop = asyncio.get_running_loop()
@@ -101,7 +106,8 @@ class Runner:
     def start(self, task: Task, claimed_at: float, lease_ends: float) -> Run:
         run = Run(task, self._handlers[task.task_type], claimed_at, lease_ends)
         if run.handler.parameters.context:
-            run.context = Context(task, lambda said: self._said(run, said))
+            has_room, in_thread = partial(self._has_room, run), run.place == "thread"
+            run.context = Context(task, partial(self._said, run), has_room, may_block=in_thread)
         self._time(run, claimed_at + task.timeout_ms / 1000)
         carrying = self._loop.create_task(self._outcome(run))
         run.halt = carrying.cancel
@@ -201,7 +207,8 @@ class Runner:
     async def _in_process(self, run: Run, arguments: dict[str, Any]) -> Any:
         async with self._processes.borrowed() as process:
             run.halt, run.inform = process.halt, process.inform
-            return await process.call(run.task, run.handler, lambda said: self._said(run, said))
+            said, has_room = partial(self._said, run), partial(self._has_room, run)
+            return await process.call(run.task, run.handler, said, has_room)
 
 
 def _cause(problem: BaseException) -> BaseException:

@@ -1,5 +1,6 @@
 """What handlers said while they ran, on its way to the store: gathered per run, told in one trip."""
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import MOST_CHUNKS, Grant, Progress
+from fairlead.store.reports import MOST_CHUNK_BYTES, MOST_CHUNKS, Grant, Progress
 from fairlead.worker.context import Said
 from fairlead.worker.runner import Run
+
+MOST_BYTES = 4 * 1024 * 1024  # of the output of one run that waits to be sent
 
 log = EventLog("fairlead.worker")
 
@@ -21,13 +24,25 @@ class Saying:
     run: Run
     fraction: float | None = None
     message: str = ""
-    chunks: deque[Any] = field(default_factory=lambda: deque(maxlen=MOST_CHUNKS))  # as the store keeps
+    chunks: deque[tuple[Any, int]] = field(default_factory=deque)  # with their sizes
+    size: int = 0  # of all chunks, in bytes of JSON
     last: int = 0  # the number of the last chunk in its run
     extend_seconds: float | None = None
 
+    def append(self, chunk: Any, size: int) -> None:
+        """Without room for it the oldest go: the store keeps the latest, too."""
+        self.chunks.append((chunk, size))
+        self.size += size
+        while len(self.chunks) > MOST_CHUNKS or (self.size > MOST_BYTES + MOST_CHUNK_BYTES):
+            self.size -= self.chunks.popleft()[1]
+            self.run.dropped += 1
+            if self.run.dropped == 1:
+                log.warning("output_dropped", task=self.run.task.task_id, next_step="await ctx.emit(...)")
+
     def add(self, later: "Saying") -> None:
         """What was said after this."""
-        self.chunks.extend(later.chunks)
+        for chunk, size in later.chunks:
+            self.append(chunk, size)
         self.last = max(self.last, later.last)
         if later.fraction is not None:
             self.fraction, self.message = later.fraction, later.message
@@ -35,7 +50,7 @@ class Saying:
 
     def report(self) -> Progress:
         task = self.run.task
-        chunks = list(self.chunks)
+        chunks = [chunk for chunk, _ in self.chunks]
         # numbered, so that those whose answer was lost are not kept twice
         first = self.last - len(chunks) + 1 if chunks else None
         return Progress(task.task_id, task.fence, self.fraction, self.message, chunks, first)
@@ -49,15 +64,29 @@ class Sayings:
         self._worker = worker
         self._extended = extended
         self._waiting: dict[int, Saying] = {}
+        self._under_way: dict[int, Saying] = {}
+        self._lock = threading.Lock()  # handlers speak from any thread
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def is_full(self, run: Run) -> bool:
+        """What is under way counts: it comes back if the store cannot be reached."""
+        fence = run.task.fence
+        with self._lock:
+            all_of_it = [some[fence] for some in (self._waiting, self._under_way) if fence in some]
+            count, size = sum(len(one.chunks) for one in all_of_it), sum(one.size for one in all_of_it)
+        return count >= MOST_CHUNKS or size >= MOST_BYTES
+
     def add(self, run: Run, said: Said) -> None:
+        with self._lock:
+            self._add(run, said)
+
+    def _add(self, run: Run, said: Said) -> None:
         saying = self._waiting.setdefault(run.task.fence, Saying(run))
         if said.kind == "output":
             run.emitted += 1
-            saying.chunks.append(said.value)
+            saying.append(said.value, said.size)
             saying.last = run.emitted
         elif said.kind == "progress":
             saying.fraction, saying.message = said.value, said.message
@@ -66,7 +95,9 @@ class Sayings:
 
     async def tell(self) -> None:
         """All of it. What could not be told is kept."""
-        waiting, self._waiting = self._waiting, {}
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+            self._under_way = waiting
         try:
             for saying in waiting.values():
                 if saying.extend_seconds:
@@ -78,8 +109,11 @@ class Sayings:
             return
         except StoreUnavailable:
             # chunks may arrive twice if only the answer was lost; their numbers tell
-            self._keep(waiting)
+            with self._lock:
+                self._keep(waiting)
             raise
+        finally:
+            self._under_way = {}
         for report, answer in zip(reports, answers, strict=True):
             if isinstance(answer, FairleadError):
                 log.warning("progress_refused", task=report.task_id, problem=str(answer))
