@@ -25,6 +25,11 @@ def fails_in_process(prompt: str) -> None:
     raise ValueError("out of paint")
 
 
+@fl.task(run_in="process")
+async def fails_in_loop_of_process(prompt: str) -> None:
+    raise ValueError("out of paint")
+
+
 @fl.task
 async def fails_for_good(prompt: str) -> None:
     raise PermanentError("no such colour")

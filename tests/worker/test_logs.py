@@ -88,8 +88,13 @@ def failures(workers: Workers) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "handler",
-    [failing.fails_in_loop, failing.fails_in_thread, failing.fails_in_process],
-    ids=["loop", "thread", "process"],
+    [
+        failing.fails_in_loop,
+        failing.fails_in_thread,
+        failing.fails_in_process,
+        failing.fails_in_loop_of_process,
+    ],
+    ids=["loop", "thread", "process", "loop of process"],
 )
 async def test_each_failed_attempt_leaves_one_record_with_its_traceback(
     fl: Fairlead, yard: Yard, handler: Any
@@ -128,7 +133,7 @@ async def test_as_text_the_traceback_follows_its_line(fl: Fairlead, yard: Yard) 
     line, *traceback = record.splitlines()
     assert re.fullmatch(
         rf"\S+ ERROR task_failed task={task.task_id} type=fails_for_good attempt=1 fence={ended.fence} "
-        r"worker=\S+ code=\S+ retriable=False retries_left=3",
+        r"worker=\S+ code=\S+ retriable=False retries_left=0",
         line,
     )
     assert traceback[0] == "    Traceback (most recent call last):"
@@ -152,6 +157,11 @@ async def test_what_ends_otherwise_than_by_an_error_of_the_handler_is_logged_too
     died = [one for one in failures(workers) if one["task"] == killed.task_id]
     assert len(died) == (await killed.get()).crash_count
     assert all((one["code"], one["attempt"]) == ("handler_died", n) for n, one in enumerate(died, 1))
+    assert [(one["level"], one["retries_left"]) for one in died] == [
+        ("warning", 2),
+        ("warning", 1),
+        ("error", 0),
+    ]
     assert "SIGABRT" in died[0]["problem"]
     assert by_code["invalid_input"]["task"] == unfit.task_id
     assert "traceback" not in by_code["invalid_input"]

@@ -10,7 +10,10 @@ from fairlead.log.secrets import redacted
 MOST_BYTES = 8192  # of a traceback
 MOST_FRAMES = 40  # of each error in it; the innermost are kept
 HEAD_SHARE = 4  # of a traceback that is too long one part in so many is kept from its beginning
-OUR_FOLDER = str(Path(__file__).parents[1]) + os.sep
+OURS = Path(__file__).parents[1]
+OUR_FOLDER = str(OURS) + os.sep
+#: Who calls handlers. Nothing that a handler itself calls is in there.
+CALLERS = frozenset(str(OURS / "worker" / name) for name in ("runner.py", "threads.py", "process_main.py"))
 
 
 def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
@@ -48,8 +51,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def _frames_of_others(frames: TracebackType | None) -> TracebackType | None:
-    """Without the frames of Fairlead that lead to a handler; all of them when there are no others."""
-    first = frames
+    """Without those that lead to a handler, ours and asyncio's; all of them when there are no others."""
+    first = one = frames
+    while one:
+        if one.tb_frame.f_code.co_filename in CALLERS:
+            first = one.tb_next
+        one = one.tb_next
     while first and _is_ours(first):
         first = first.tb_next
     return first or frames

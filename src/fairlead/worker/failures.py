@@ -5,6 +5,7 @@ from typing import Any
 
 from fairlead.log.events import EventLog, Fact
 from fairlead.log.secrets import HIDDEN
+from fairlead.store.policy import CRASH_LIMIT
 from fairlead.store.reports import Failed
 from fairlead.task import Task
 
@@ -16,9 +17,11 @@ MOST_TEXTS = 1000
 
 def log_failure(task: Task, report: Failed, worker: str, facts: Mapping[str, Fact] | None = None) -> None:
     """`facts`: what else is known, of the service that failed, say."""
-    retries_left = max(0, task.max_retries - task.retry_count)
-    tried_again = report.crashed or (report.retriable and retries_left > 0)
-    write = log.warning if tried_again else log.error
+    if report.crashed:
+        retries_left = max(0, CRASH_LIMIT - task.crash_count - 1)
+    else:
+        retries_left = max(0, task.max_retries - task.retry_count) if report.retriable else 0
+    write = log.warning if retries_left else log.error
     write(
         "task_failed",
         **facts_of(task),
