@@ -127,3 +127,19 @@ async def test_data_that_was_cut_off_is_named_until_it_is_acknowledged(tmp_path:
             accepted = await shell.run("doctor", "--acknowledge")
             assert (accepted.code, "Acknowledged" in accepted.out) == (0, True), accepted
             await turns_green(api)
+
+
+async def test_a_server_that_does_not_start_again_is_named(tmp_path: Path) -> None:
+    with serving("", "default", tmp_path) as gateway:
+        async with asking(gateway) as api:
+            kept = (await submit(api))["task_id"]
+            (file,) = (tmp_path / "engine" / "appendonlydir").glob("*.incr.aof")
+            healthy = file.read_bytes()
+            with file.open("r+b") as damaged:
+                damaged.write(b"nonsense")
+            await kill(server_pid(f"unix://{tmp_path}/engine/socket"))
+            assert "Bad file format" in await turns_red(api, "engine_failed")
+            assert gateway.said().count("engine_failed folder=") == 1
+            file.write_bytes(healthy + file.read_bytes()[len(healthy) :])
+            await turns_green(api, 40)
+            await all_there(api, [kept])

@@ -176,3 +176,19 @@ async def test_where_no_gateway_runs_workers_look_at_the_store(tmp_path: Path) -
                 return not await refuses()
 
             await wait_until(accepts, 40)
+
+
+async def test_a_store_that_cannot_save_a_snapshot_is_not_ready(tmp_path: Path) -> None:
+    with running("valkey", "--save", "3600 1") as server, serving(server.url, "saves", tmp_path) as gateway:
+        async with asking(gateway) as api:
+            await submit(api)
+            with redis.Redis.from_url(server.url) as client:
+                in_the_way = Path(client.config_get("dir")["dir"]) / "dump.rdb"
+                in_the_way.mkdir()
+                client.bgsave()
+                assert "could not write a snapshot" in await turns_red(api, "store_cannot_save")
+                refused(await api.post(TASKS, json={"task_type": "echo"}), 503, "store_unavailable")
+                in_the_way.rmdir()
+                client.bgsave()
+            await turns_green(api)
+            await submit(api)

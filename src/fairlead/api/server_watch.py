@@ -6,7 +6,7 @@ import contextlib
 from fairlead.api.readiness import Readiness
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
-from fairlead.store.engine_health import TRUNCATED
+from fairlead.store.engine_health import FAILED, TRUNCATED
 from fairlead.store.server_state import DISK, EVICTS, REPLICA, look, problem_behind
 from fairlead.store.store import Store
 
@@ -36,7 +36,7 @@ class ServerWatch:
         for reason, problem in found.items():
             self._readiness.refuse(reason, problem)
         found |= await self._ask()
-        for reason in (EVICTS, REPLICA, DISK, TRUNCATED):
+        for reason in (EVICTS, REPLICA, DISK, FAILED, TRUNCATED):
             if reason in found:
                 self._readiness.refuse(reason, found[reason])
             else:
@@ -47,7 +47,7 @@ class ServerWatch:
         try:
             memory = await self._store.upkeep.inspect()
         except FairleadError as refusal:
-            return found | problem_behind(refusal)
+            return problem_behind(refusal) | found  # what INFO says is more exact
         self._say(memory.pressed is not None, memory.used, memory.most)
         return found
 

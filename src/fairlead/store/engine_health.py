@@ -4,12 +4,13 @@ import math
 from datetime import UTC, datetime
 
 from fairlead.clock import monotonic
+from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
 from fairlead.store.engine_folder import EngineFolder
 from fairlead.store.engine_log import disk_failure
 from fairlead.store.server_state import DISK
 
-TRUNCATED = "engine_data_truncated"
+FAILED, TRUNCATED = "engine_failed", "engine_data_truncated"
 CUT_OFF = (
     "The append-only file of the embedded server ended in the middle of an entry, and its end was cut off "
     "({since}). Run `fairlead doctor`, restore a backup if work is missing, then run "
@@ -23,7 +24,7 @@ log = EventLog("fairlead.store")
 class EngineHealth:
     def __init__(self, folder: EngineFolder) -> None:
         self.folder = folder
-        self._failure = ""
+        self._reason = self._failure = ""
         self._failed_at = -math.inf
 
     def look(self) -> None:
@@ -31,19 +32,26 @@ class EngineHealth:
         failure = disk_failure(self.folder.end_of_log())
         if failure is None:
             return
-        self._failure = (
+        problem = (
             f"The embedded server ended because it could not write to its disk ({failure}): free disk space "
             "where the data folder is. It is started again by itself."
         )
-        if not self._has_failed_lately():  # once, not at each of many restarts
-            log.error("engine_ended", folder=str(self.folder.path), problem=self._failure)
-        self._failed_at = monotonic()
+        self._note(DISK, "engine_ended", problem)
+
+    def does_not_start(self, problem: EngineFailed) -> None:
+        """It is tried again and again: somebody may mend it."""
+        self._note(FAILED, "engine_failed", problem.message)
+
+    def _note(self, reason: str, event: str, problem: str) -> None:
+        if not self._has_failed_lately() or self._reason != reason:  # once, not at each of many attempts
+            log.error(event, folder=str(self.folder.path), problem=problem)
+        self._reason, self._failure, self._failed_at = reason, problem, monotonic()
 
     def problems(self) -> dict[str, str]:
         """Reason -> what is wrong and what to do."""
         found: dict[str, str] = {}
         if self._has_failed_lately():
-            found[DISK] = self._failure
+            found[self._reason] = self._failure
         if since := self._truncated_at():
             found[TRUNCATED] = CUT_OFF.format(since=since)
         return found

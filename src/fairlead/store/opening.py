@@ -129,7 +129,11 @@ class _Embedded:
             self._health.look()
             # Also when somebody else here has done it already. A connection we have says nothing: a server
             # that is about to end answers on it, but can be connected to no more.
-            engine = await self._engine()
+            try:
+                engine = await self._engine()
+            except EngineFailed as problem:
+                self._health.does_not_start(problem)
+                raise
             if engine.url != self._url:  # else the line finds the new server by itself, and calls are on it
                 before, connection.line = connection.line, Line(make_client(engine.url))
                 self._url = engine.url
