@@ -217,6 +217,7 @@ class PriorityServiceSettings(Section, frozen=True):
     timeout_seconds: SomeSeconds = 2
     cache_seconds: Seconds = 60
     fallback: PriorityName = "medium"
+    trust_clients: bool = True  # what a client asks for counts; else only what the service says
 
     def problem(self) -> str | None:
         if self.url is not None and not self.url.startswith(("http://", "https://")):

@@ -226,6 +226,7 @@ def key_view(key: ApiKey) -> View:
         "last_used_at": time_view(key.last_used_at),
         "replaces": key.replaces,
         "rate": None if key.interval_us is None else rate_text(key.interval_us),
+        "max_priority": key.max_priority,
     }
 
 

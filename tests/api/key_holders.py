@@ -15,9 +15,20 @@ def bearer(key: str | None) -> dict[str, str]:
 class Keys:
     store: Store
 
-    async def make(self, *scopes: str, tenant: str | None = None, seconds: float | None = None) -> str:
-        api_keys = self.store.api_keys
-        new = await api_keys.create("somebody", scopes or SCOPES, tenant=tenant, expires_seconds=seconds)
+    async def make(
+        self,
+        *scopes: str,
+        tenant: str | None = None,
+        seconds: float | None = None,
+        max_priority: str | None = None,
+    ) -> str:
+        new = await self.store.api_keys.create(
+            "somebody",
+            scopes or SCOPES,
+            tenant=tenant,
+            expires_seconds=seconds,
+            max_priority=max_priority,
+        )
         return new.key_text
 
     async def expired(self) -> str:

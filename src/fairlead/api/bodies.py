@@ -184,7 +184,7 @@ class LeaseBody(Body, frozen=True):
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
     holder: Short | None = None
     lease_id: Name | None = None
-    priority: PriorityName = "medium"
+    priority: PriorityName | None = None  # medium
     user_id: Short | None = None
     keep_place: bool = False
 

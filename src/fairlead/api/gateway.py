@@ -41,6 +41,7 @@ class Identity:
     tenant: str | None = None
     key_id: str | None = None
     has_rate: bool = False  # of its own, for what it submits
+    max_priority: str | None = None  # of what it submits; None: any
 
 
 ANYBODY = Identity("anybody", frozenset(SCOPES))  # while no key is configured
@@ -122,7 +123,9 @@ class Gateway:
             self.failed_keys.note(address)
             raise Unauthorized("This ticket is unknown, used or too old: get another one.")
         scopes = frozenset(holder.scopes)
-        return Identity(holder.name, scopes, holder.tenant, holder.key_id, holder.has_rate)
+        return Identity(
+            holder.name, scopes, holder.tenant, holder.key_id, holder.has_rate, holder.max_priority
+        )
 
     async def may_stay(self, key_id: str | None) -> bool:
         """Whether who came with this key, or with none, would be let in again."""
@@ -190,7 +193,8 @@ def host_name(host: str) -> str:
 
 
 def identity_of(key: ApiKey) -> Identity:
-    return Identity(key.name, frozenset(key.scopes), key.tenant, key.id, key.interval_us is not None)
+    has_rate = key.interval_us is not None
+    return Identity(key.name, frozenset(key.scopes), key.tenant, key.id, has_rate, key.max_priority)
 
 
 def check_scope(who: Identity, scope: Scope) -> None:

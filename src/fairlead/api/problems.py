@@ -101,6 +101,12 @@ class Forbidden(HttpProblem):
     status, code = 403, "forbidden"
 
 
+class PriorityNotAllowed(HttpProblem):
+    """This key may not use such a priority: ask for a lower one, or use another key."""
+
+    status, code = 403, "priority_not_allowed"
+
+
 class WrongHost(HttpProblem):
     """The Host header does not name this server: use the address it listens on, or set server.hosts."""
 

@@ -34,6 +34,9 @@ async def create(
     rate: Annotated[
         str | None, Parameter(help="Tasks it may submit: 100/s, 1000/h; else as the server says.")
     ] = None,
+    max_priority: Annotated[
+        str | None, Parameter(help="Best priority of what it submits: high, medium, low; else any.")
+    ] = None,
     options: DoorOptions | None = None,
     output: Output = "table",
 ) -> None:
@@ -42,7 +45,9 @@ async def create(
     seconds = None if expires == "never" else read_duration("--expires", expires)
     allowed = None if rate is None else read_rate("--rate", rate)
     async with open_store(options, join=True) as store:
-        new = await store.api_keys.create(name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed)
+        new = await store.api_keys.create(
+            name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed, max_priority=max_priority
+        )
         _show(new, output)  # before anything else can go wrong: it is there now, and nobody else knows it
         await note(store, "create_key", new.api_key.id, None, key_view(new.api_key))
 
@@ -62,6 +67,7 @@ async def list_keys(*, options: DoorOptions | None = None, output: Output = "tab
             "scopes",
             "tenant",
             "rate",
+            "at most",
             "created",
             "expires",
             "last used",
@@ -133,6 +139,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
         ",".join(key.scopes),
         key.tenant or "-",
         "-" if key.interval_us is None else rate_text(key.interval_us),
+        key.max_priority or "-",
         time_view(key.created_at) or "-",
         time_view(key.expires_at) or "never",
         time_view(key.last_used_at) or "never",

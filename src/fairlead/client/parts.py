@@ -67,7 +67,7 @@ class Limits:
             "units": units,
             "lease_seconds": lease_ms / 1000,
             "lease_id": lease_id,
-            "priority": priority,
+            "priority": None if priority == "medium" else priority,  # as usual: a key may be bound to less
         }
         body |= {field: words for field, words in (("holder", holder), ("user_id", user_id)) if words}
         try:

@@ -16,6 +16,7 @@ from fairlead.store.connection import Connection, pack
 from fairlead.store.limits import Runs, limit_arguments
 from fairlead.store.listening import Listener
 from fairlead.store.reports import expect_ok
+from fairlead.task import NAMED_PRIORITIES
 
 SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
 LETTERS = string.ascii_lowercase + string.digits
@@ -48,6 +49,7 @@ class ApiKey:
     replaces: str | None = None
     interval_us: int | None = None  # in which it may submit one task; None: as the settings say
     burst: int | None = None  # tasks at once
+    max_priority: str | None = None  # of its tasks; None: any
     state: KeyState = "active"
 
 
@@ -83,16 +85,20 @@ class ApiKeys:
         tenant: str | None = None,
         expires_seconds: float | None = None,
         rate: Rate | None = None,
+        max_priority: str | None = None,
     ) -> NewKey:
         """A key that may do this, for tasks of this tenant (None: of all), until it expires (None: never).
 
-        `rate` is how many tasks it may submit (None: as the settings say).
+        `rate` is how many tasks it may submit (None: as the settings say), `max_priority` the best priority
+        that they may have (None: any).
         """
         if not name:
             raise errors.InvalidInput("name", "say whose key it is")
         check_short("name", name)
         check_short("tenant", tenant)
         check_seconds("expires_seconds", expires_seconds)
+        if max_priority is not None and max_priority not in NAMED_PRIORITIES:
+            raise errors.InvalidInput("max_priority", f"{max_priority!r} is not one of high, medium, low")
         _, _, interval, burst = limit_arguments("rate", rate) if rate else (None,) * 4
         facts = {
             "name": name,
@@ -100,6 +106,7 @@ class ApiKeys:
             "tenant": tenant,
             "interval": interval,
             "burst": burst,
+            "max_priority": max_priority,
             "lifetime": expires_seconds and max(1, round(expires_seconds * 1000)),
         }
         said = {fact: value for fact, value in facts.items() if value is not None}
@@ -238,5 +245,6 @@ def _api_key(key_id: str, facts: Mapping[str, Any], now: int) -> ApiKey:
         replaces=facts.get("replaces"),
         interval_us=number("interval"),
         burst=number("burst"),
+        max_priority=facts.get("max_priority"),
         state="revoked" if revoked else "expired" if expires and expires <= now else "active",
     )

@@ -21,6 +21,7 @@ class Holder:
     scopes: tuple[str, ...]
     tenant: str | None = None
     has_rate: bool = False
+    max_priority: str | None = None
 
 
 class Tickets:

@@ -18,6 +18,7 @@ from fairlead.api.job_shapes import (
 )
 from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
+from fairlead.api.priorities import priority_of
 from fairlead.api.problems import TooManyConnections
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
@@ -34,13 +35,13 @@ async def submit(call: Call) -> View:
     body: JobBody = call.body
     await call.gateway.spend(call.who, 1)
     found = (await terms_of(call, [body.user_id])).get(body.user_id or "")
-    priority: str = body.priority or (found.priority if found else "medium")
+    priority, is_asked = priority_of(call, body.priority, found)
     chosen: View = {"job_id": id_of(call.who.tenant, body.job_id)} if body.job_id else {}
     new = NewJob(
         feature_name=body.feature_name,
         input_data=body.input_data,
         priority=priority,
-        priority_asked=body.priority is not None,
+        priority_asked=is_asked,
         user_id=body.user_id,
         tenant=call.who.tenant,
         weight=found.weight if found else None,

@@ -7,6 +7,7 @@ from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, Relea
 from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody, TenantQuery
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polling import Caller
+from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.table import Route
 from fairlead.settings import Rate, Slots
@@ -106,7 +107,7 @@ async def _ask(call: Call) -> Lease:
         holder=body.holder or "",
         lease_id=body.lease_id,
         wait_seconds=body.wait_seconds,
-        priority=body.priority,
+        priority=priority_of(call, body.priority, trusted=True)[0],
         user_id=body.user_id,
         tenant=call.who.tenant,
         by_tenant=call.who.tenant is not None,

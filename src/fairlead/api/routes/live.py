@@ -80,7 +80,8 @@ def last_seen(call: Call) -> int:
 async def make_ticket(call: Call) -> View:
     """A ticket that opens one WebSocket instead of the key, once and soon."""
     who = call.who
-    holder = Holder(who.key_id, who.name, tuple(sorted(who.scopes)), who.tenant, who.has_rate)
+    scopes = tuple(sorted(who.scopes))
+    holder = Holder(who.key_id, who.name, scopes, who.tenant, who.has_rate, who.max_priority)
     return {"ticket": await call.gateway.store.tickets.make(holder), "expires_in": SECONDS}
 
 

@@ -4,6 +4,7 @@ from fairlead import __version__, errors
 from fairlead.api.answers import HealthAnswer, ReadyAnswer, SimpleAnswer
 from fairlead.api.bodies import SimpleQuery
 from fairlead.api.call import Call
+from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
 from fairlead.api.table import Route
 from fairlead.task import NewTask, Task
@@ -15,7 +16,8 @@ TASK_TYPE = "task"  # what `GET /task` submits
 async def submit(call: Call) -> View:
     """Queue a task of the type `task` with this priority."""
     await call.gateway.spend(call.who, 1)
-    wanted = NewTask(task_type=TASK_TYPE, priority=call.query.priority, tenant=call.who.tenant)
+    priority, _ = priority_of(call, call.query.priority)
+    wanted = NewTask(task_type=TASK_TYPE, priority=priority, tenant=call.who.tenant)
     submitted = await call.gateway.gatherer.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 

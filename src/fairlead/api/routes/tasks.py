@@ -21,6 +21,7 @@ from fairlead.api.answers import (
 from fairlead.api.bodies import BatchBody, EventsQuery, ItsUser, SubmitBody, TaskQuery
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, read_item, taking_turns
+from fairlead.api.priorities import priority_of
 from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.priority_service import Terms
@@ -156,7 +157,14 @@ async def terms_of(call: Call, user_ids: Iterable[str | None]) -> dict[str, Term
     return await service.terms_of_all(user_id for user_id in user_ids if user_id)
 
 
-def new_task(call: Call, body: SubmitBody, terms: Mapping[str, Terms], key: str | None = None) -> NewTask:
+def new_task(
+    call: Call,
+    body: SubmitBody,
+    terms: Mapping[str, Terms],
+    key: str | None = None,
+    *,
+    trusted: bool = False,
+) -> NewTask:
     if body.duration is not None:
         raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
     given: dict[str, Any] = {
@@ -167,8 +175,7 @@ def new_task(call: Call, body: SubmitBody, terms: Mapping[str, Terms], key: str 
     if body.task_id is not None:
         given["task_id"] = id_of(call.who.tenant, body.task_id)
     found = terms.get(body.user_id or "")
-    if body.priority is None:
-        given |= {"priority": found.priority if found else "medium", "priority_asked": False}
+    given["priority"], given["priority_asked"] = priority_of(call, body.priority, found, trusted=trusted)
     if found and found.weight is not None:
         given["weight"] = found.weight
     if body.run_at is not None:

@@ -22,6 +22,7 @@ access.key_ends(old, ends)
 local made = access.issue(id, {
   digest = digest, replaces = old, name = get(before, "name"), scopes = get(before, "scopes"), tenant = get(before, "tenant"),
   lifetime = number(before, "lifetime"), interval = get(before, "interval"), burst = get(before, "burst"),
+  max_priority = get(before, "max_priority"),
 }, now)
 commit()
 return {answer = "ok", now = now, fields = made}

@@ -1,0 +1,39 @@
+"""Which priority a task gets: what its client asks for, as far as that counts, what is known of its user, and
+what its key allows."""
+
+from fairlead.api.call import Call
+from fairlead.api.problems import PriorityNotAllowed
+from fairlead.priority import Priority
+from fairlead.priority_service import Terms
+from fairlead.task import NAMED_PRIORITIES
+
+USUAL = Priority.MEDIUM
+
+
+def priority_of(
+    call: Call, asked: str | None, found: Terms | None = None, *, trusted: bool = False
+) -> tuple[str, bool]:
+    """Its word, and whether the client chose it. `trusted`: it is not a client that asks, but a worker."""
+    most = call.who.max_priority
+    service = call.gateway.store.settings.priority_service
+    if trusted or service.trust_clients or call.gateway.priorities is None:
+        if asked is not None:
+            check_priority(most, asked)
+            return asked, True
+        return at_most(most, found.priority if found else USUAL.word), False
+    if found:
+        return at_most(most, found.priority), False
+    # without a user there is nobody to ask for: to leave it out must not be a way around the service
+    return at_most(most, at_most(service.fallback, asked or USUAL.word)), False
+
+
+def at_most(most: str | None, priority: str) -> str:
+    """The smallest number is the best priority."""
+    if most is None:
+        return priority
+    return max(NAMED_PRIORITIES[most], NAMED_PRIORITIES[priority]).word
+
+
+def check_priority(most: str | None, asked: str) -> None:
+    if at_most(most, asked) != asked:
+        raise PriorityNotAllowed(f"This key may use at most {most} priority, not {asked}: ask for less.")

@@ -1,0 +1,82 @@
+"""With `trust_clients = false` the priority service has the last word, whatever a client asks for."""
+
+import threading
+from collections.abc import Iterator, Mapping
+
+import httpx
+import pytest
+
+from fairlead.store.store import Store
+from tests.api.asking import TASKS, good, submit
+from tests.api.key_holders import Keys, bearer
+from tests.api.test_priorities import PRIORITIES, Server, Service
+
+
+@pytest.fixture(scope="module")
+def server_env() -> Iterator[Mapping[str, str]]:
+    with Server(("127.0.0.1", 0), Service) as service:
+        thread = threading.Thread(target=service.serve_forever)
+        thread.start()
+        try:
+            yield {
+                "PRIORITY_API_URL": f"http://127.0.0.1:{service.server_port}",
+                "FAIRLEAD_PRIORITY_SERVICE__TRUST_CLIENTS": "false",
+                "FAIRLEAD_PRIORITY_SERVICE__TIMEOUT_SECONDS": "20",
+                "FAIRLEAD_PRIORITY_SERVICE__FALLBACK": "medium",
+                "FAIRLEAD_PIPELINES__STORY": '["draw"]',
+                "FAIRLEAD_TASKS__DRAW": "{ max_retries = 1 }",
+            }
+        finally:
+            service.shutdown()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def users() -> Iterator[None]:
+    PRIORITIES.update(ann="high", bob="low")
+    yield
+    PRIORITIES.clear()
+
+
+@pytest.fixture(autouse=True)
+async def with_a_key(api: httpx.AsyncClient, keys: Keys) -> None:
+    api.headers.update(bearer(await keys.make()))
+
+
+WISHES = [
+    ({"user_id": "bob", "priority": "high"}, "low"),
+    ({"user_id": "ann", "priority": "low"}, "high"),
+    ({"user_id": "nobody", "priority": "high"}, "medium"),  # whom the service does not know
+    ({"priority": "high"}, "medium"),  # to leave the user out is no way around it
+    ({"priority": "low"}, "low"),
+    ({}, "medium"),
+]
+
+
+@pytest.mark.parametrize(("wish", "priority"), WISHES)
+async def test_the_service_has_the_last_word(
+    api: httpx.AsyncClient, wish: dict[str, str], priority: str
+) -> None:
+    assert (await submit(api, **wish))["priority"] == priority
+    body = {"feature_name": "story", **wish}
+    assert good(await api.post("/api/v1/jobs", json=body), 201)["priority"] == priority
+
+
+async def test_also_of_a_batch_and_by_the_simple_way(api: httpx.AsyncClient, store: Store) -> None:
+    tasks = [{"task_type": "echo", **wish} for wish, _ in WISHES]
+    answers = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
+    given = [(await store.get(one["task_id"])).priority.word for one in answers]
+    assert given == [priority for _, priority in WISHES]
+    assert good(await api.get("/task", params={"priority": "high"}))["priority"] == "medium"
+
+
+async def test_what_was_asked_for_in_vain_does_not_tell_requests_apart(api: httpx.AsyncClient) -> None:
+    body = {"task_type": "echo", "user_id": "bob", "idempotency_key": "k"}
+    first = good(await api.post(TASKS, json={**body, "priority": "high"}), 201)
+    assert good(await api.post(TASKS, json=body))["task_id"] == first["task_id"]
+
+
+async def test_the_key_bounds_the_service_too(api: httpx.AsyncClient, keys: Keys) -> None:
+    key = await keys.make(max_priority="medium")
+    body = {"task_type": "echo", "user_id": "ann"}
+    assert good(await api.post(TASKS, json=body, headers=bearer(key)), 201)["priority"] == "medium"
