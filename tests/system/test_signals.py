@@ -1,0 +1,159 @@
+"""Every signal that stops a process of Fairlead: once and twice, to one process and to its whole group,
+whatever is under way. It stops in time, loses nothing, charges nobody, and leaves no process behind.
+
+The cases of a test run side by side, each with processes and a namespace of its own.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fairlead.settings import Slots
+from fairlead.states import State
+from fairlead.store.store import Store
+from fairlead.task import NewTask
+from fairlead.worker.signals import AT_ONCE_SECONDS
+from tests.commands import FAIRLEAD
+from tests.pipeline.servers import Request, raw_service
+from tests.servers import Server
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+APP = "tests.apps.stopping:fl"
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+GRACE = 1.0
+LONG_GRACE = 600.0  # nobody waits for its end: the second signal cuts it short
+STOP_SECONDS = 2.0  # after the grace, or after the second signal
+BUSY_SECONDS = 10.0  # that a machine on which many processes start may be late
+
+#: Where the work is: the command, and the type of the task that runs in it.
+WORK: dict[str, tuple[tuple[str, ...], str]] = {
+    "worker, loop": (("worker", APP), "loop"),
+    "worker, blocked loop": (("worker", APP), "blocked"),
+    "worker, thread": (("worker", APP), "thread"),
+    "worker, process": (("worker", APP), "process"),
+    "server": (("server", "--port", "0"), "service:slow"),
+    "server, two processes": (("server", "--port", "0", "--processes", "2"), "service:slow"),
+    "up": (("up", "--port", "0"), "service:slow"),
+    "up, blocked loop": (("up", "--port", "0", "--app", APP), "blocked"),
+    "up, process": (("up", "--port", "0", "--app", APP), "process"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command in a session of its own, with a task that never ends, and one that waits behind it."""
+
+    store: Store
+    folder: Path
+    process: asyncio.subprocess.Process
+    tasks: tuple[str, str]
+
+    def said(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def session(self) -> list[int]:
+        """All processes that the command has started, and their children."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, ValueError):  # it has just ended
+                pid, facts = int(entry.name), (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(facts[3]) == self.process.pid and facts[0] != "Z":
+                    found.append(pid)
+        return found
+
+
+async def hang(_: Request, __: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+async def begin(store: Store, server: Server, folder: Path, work: str, grace: float, service: str) -> Case:
+    command, task_type = WORK[work]
+    settings = f'[services.slow]\nurl = "{service}"\nlimit = 1\ntimeout_seconds = 600\n'
+    (folder / "fairlead.toml").write_text(settings + "[worker]\ncapacity = 1\nreserve = 0\n")
+    where = ("--engine", server.url, "--namespace", store.connection.keys.namespace, "--grace", str(grace))
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(FAIRLEAD, *command, *where),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+            start_new_session=True,
+        )
+    parameters = {} if task_type.startswith("service:") else {"path": str(folder / "began")}
+    tasks = [NewTask(task_type=task_type, parameters=parameters, limits={"one": 1}) for _ in range(2)]
+    case = Case(store, folder, process, (tasks[0].task_id, tasks[1].task_id))
+    await wait_until(lambda: is_up(case), 60, f"{work} has started: {case.said()}")
+    for task in tasks:
+        await store.submit_one(task)
+    return case
+
+
+async def is_up(case: Case) -> bool:
+    assert case.process.returncode is None, case.said()
+    return len((await case.store.stats()).workers) > 0
+
+
+async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> None:
+    """In time, with nothing lost and nobody charged."""
+    send: Callable[[int, int], None] = os.killpg if group else os.kill
+    send(case.process.pid, by)
+    if twice:
+        await asyncio.sleep(AT_ONCE_SECONDS + 0.2)  # sooner it would be the same signal, heard again
+        assert case.process.returncode is None, "it had all the time that it likes"
+        send(case.process.pid, by)
+    began = time.monotonic()
+    async with asyncio.timeout(60):
+        code = await case.process.wait()
+    took, bound = time.monotonic() - began, STOP_SECONDS + (0 if twice else GRACE)
+    assert code == 0, case.said()
+    assert took < bound + BUSY_SECONDS, case.said()
+    await wait_until(lambda: not case.session(), because=f"no process is left: {case.session()}")
+    for task_id in case.tasks:
+        task = await case.store.get(task_id)
+        assert task.status is State.QUEUED, case.said()
+        assert (task.attempt, task.retry_count, task.crash_count, task.loss_count) == (1, 0, 0, 0)
+    stats = await case.store.stats()
+    assert (stats.workers, (await case.store.limits.get("one")).active) == ([], 0)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("work", WORK)
+async def test_it_stops_in_time_and_loses_nothing(
+    open_store: Callable[..., Store], server: Server, tmp_path: Path, work: str, twice: bool
+) -> None:
+    wanted = [(by, group) for by in SIGNALS for group in (False, True)]
+    stores = [open_store() for _ in wanted]
+    cases: list[Case] = []
+
+    async def play(store: Store, by: signal.Signals, group: bool) -> None:
+        folder = tmp_path / f"{by.name}-{'group' if group else 'one'}"
+        folder.mkdir()
+        await store.open()
+        await store.limits.set("one", Slots(limit=1))
+        async with raw_service(hang) as service:
+            case = await begin(store, server, folder, work, LONG_GRACE if twice else GRACE, service.url)
+            cases.append(case)
+            await wait_until(lambda: service.asked or (folder / "began").exists(), 60, case.said())
+            await stop(case, by, group, twice)
+
+    try:
+        await asyncio.gather(
+            *(play(store, by, group) for store, (by, group) in zip(stores, wanted, strict=True))
+        )
+    finally:
+        for case in cases:
+            for pid in case.session():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await case.process.wait()
