@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import time
@@ -101,6 +102,8 @@ async def leaves(how: str) -> None:
     """Ends the process of its worker as if all were well."""
     if how == "exit":
         os._exit(0)
+    if how == "native":
+        ctypes.CDLL(None).exit(0)
 
     async def end() -> None:
         raise SystemExit(0)

@@ -140,6 +140,22 @@ async def keep_telling(workers: Workers) -> int:
     return workers.process.returncode
 
 
+async def test_signals_within_a_second_count_as_one(
+    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    async with yard.workers(TARGET, "--grace", "600") as workers:
+        task = await draining.until.submit(str(go))
+        await began(task)
+        for number in (*SIGNALS, *SIGNALS):
+            os.killpg(workers.process.pid, number)
+        await wait_until(lambda: drains(live_store))
+        go.touch()
+        assert await workers.exit_code() == 0
+    ended = await task.get()
+    assert (ended.result, ended.attempt) == ("done", 1), workers.said()
+
+
 @pytest.mark.parametrize("deaf", [False, True], ids=["blocked", "deaf"])
 async def test_a_worker_whose_loop_is_blocked_is_killed_after_the_grace_and_nothing_is_charged(
     fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, deaf: bool

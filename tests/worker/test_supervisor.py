@@ -56,7 +56,7 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
     assert (await live_store.stats()).workers == []
 
 
-@pytest.mark.parametrize("how", ["exit", "gathered"])
+@pytest.mark.parametrize("how", ["exit", "native", "gathered"])
 async def test_a_process_that_ends_as_if_all_were_well_has_died_all_the_same(
     fl: Fairlead, yard: Yard, how: str
 ) -> None:
@@ -104,6 +104,14 @@ async def test_what_cannot_be_loaded_is_said_once_and_not_tried_again(
     assert await process.exit_code() == code
     assert process.said().count(complaint) == 1, process.said()
     assert "WARNING" not in process.said()
+
+
+async def test_a_command_whose_app_ends_the_process_as_if_all_were_well_fails(
+    yard: Yard, tmp_path: Path
+) -> None:
+    (tmp_path / "gone.py").write_text("import os\nos._exit(0)\n")
+    process = await yard.start("gone:fl", "--processes", "2")
+    assert await process.exit_code() == 1
 
 
 async def test_a_bad_option_is_said_and_not_tried_again(yard: Yard) -> None:
