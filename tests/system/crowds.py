@@ -15,7 +15,7 @@ UPGRADE = (
 
 
 class Client(asyncio.Protocol):
-    """Keeps what it is sent; `wants` decides when that is all."""
+    """Sends its request, and keeps what it is sent until `look` finds that this is all."""
 
     def __init__(self, request: bytes) -> None:
         self.received = bytearray()
@@ -67,8 +67,20 @@ class Reader(Client):
             self.end()
 
 
+class Poller(Reader):
+    """A worker that waits for a task, for half a minute."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__([])
+        body = json.dumps({"available_capacity": 1, "wait_seconds": 30})
+        head = f"POST /internal/workers/{worker}/poll HTTP/1.1\r\nHost: localhost\r\n"
+        content = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        self._request = (head + content).encode()
+        self._wanted = 1
+
+
 class Watcher(Client):
-    """Hears of one task, over a WebSocket or as Server-Sent Events, until a message of this type."""
+    """Hears of one task, over a WebSocket or as Server-Sent Events, until it is cancelled."""
 
     def __init__(self, task_id: str, over_socket: bool) -> None:
         path = f"/ws/{task_id}" if over_socket else f"/api/v1/tasks/{task_id}/events"
