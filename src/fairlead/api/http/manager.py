@@ -1,7 +1,7 @@
 """What the connections of a process share: the application, the bounds, and a look at each now and then."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,8 +34,9 @@ class Connection(Protocol):
 class ConnectionManager:
     """One timer looks at all connections: a timer for each, or for each request, would cost more."""
 
-    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
+    def __init__(self, app: ASGIApp, bounds: Bounds, state: Mapping[str, Any]) -> None:
         self.app = app
+        self.state = state  # what the application wants each of its requests to know
         self.bounds = bounds
         self.is_stopping = False
         self._connections: set[Connection] = set()

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
+from fairlead.api.http.lifespan import Lifespan
 from fairlead.api.http.listener import Listener
 from fairlead.api.http.manager import Bounds, ConnectionManager
 from fairlead.log.events import EventLog
@@ -26,12 +27,17 @@ class HttpServer:
     async def listening(
         cls, app: ASGIApp, bounds: Bounds, opened: socket.socket
     ) -> AsyncIterator["HttpServer"]:
-        manager = ConnectionManager(app, bounds)
-        server = cls(manager, Listener(manager, opened))
-        try:
-            yield server
-        finally:
-            await server.stop(0, asyncio.Event())
+        async with Lifespan.of(app) as lifespan:
+            manager = ConnectionManager(app, bounds, lifespan.state)
+            server = cls(manager, Listener(manager, opened))
+            try:
+                yield server
+            finally:
+                await server.stop(0, asyncio.Event())
+
+    @property
+    def connections(self) -> int:
+        return self._manager.count
 
     async def stop(self, grace: float, hurried: asyncio.Event) -> None:
         """Nobody else gets in; what is under way has the grace."""
