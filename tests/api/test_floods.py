@@ -103,6 +103,18 @@ async def test_requests_that_are_sent_at_once_take_no_memory(
         assert memory_of(gateway) - before < 50
 
 
+async def test_each_of_many_floods_takes_little_memory(api: httpx.AsyncClient, gateway: Gateway) -> None:
+    floods = 100
+    before = memory_of(gateway)
+    async with contextlib.AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(line(gateway)) for _ in range(floods)]
+        await asyncio.gather(*(send_much(writer, GET * 4096, 64 * MIB) for _, writer in lines))
+        await submit(api)
+        assert (memory_of(gateway) - before) * 1024 / floods < 400  # KiB
+        for _, writer in lines:
+            writer.transport.abort()
+
+
 async def test_others_are_answered_between_requests_that_are_sent_at_once(
     api: httpx.AsyncClient, gateway: Gateway
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from fairlead.api.delivery import has_unacknowledged
 from fairlead.api.http.exchange import Exchange
 from fairlead.api.http.head import Address, Head, scope_of
-from fairlead.api.http.manager import ConnectionManager
+from fairlead.api.http.manager import BoundedReads, ConnectionManager
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.reader import RequestReader
 from fairlead.api.http.websocket import WebSocketConnection
@@ -22,12 +22,13 @@ MOST_UNCONFIRMED = 64
 PIECES_IN_A_ROW = 256  # of a body that are read before others have their turn: each may be a byte
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection(BoundedReads):
     """`deadline` is when something that is awaited must have come; the manager looks at it now and then."""
 
     outlet: Outlet
 
     def __init__(self, manager: ConnectionManager) -> None:
+        super().__init__(manager.buffer)
         self._manager = manager
         self._bounds = manager.bounds
         self._reader = RequestReader()

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp
 
+READ_BYTES = 64 * 1024  # at once, from one connection
 LOOK_SECONDS = 1.0  # at most, between two looks at all connections
 
 
@@ -20,6 +21,25 @@ class Bounds:
     @property
     def look_seconds(self) -> float:
         return min(LOOK_SECONDS, self.read_seconds / 4, self.write_seconds / 4, self.idle_seconds / 4)
+
+
+class BoundedReads(asyncio.BufferedProtocol):
+    """Reads no more at once than a connection should keep while it cannot deal with it.
+
+    The buffer is shared: the loop calls `buffer_updated` right after it has read into what `get_buffer` gave.
+    """
+
+    def __init__(self, buffer: memoryview) -> None:
+        self._buffer = buffer
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        raise NotImplementedError
 
 
 class Connection(Protocol):
@@ -39,6 +59,7 @@ class ConnectionManager:
         self.state = state  # what the application wants each of its requests to know
         self.bounds = bounds
         self.is_stopping = False
+        self.buffer = memoryview(bytearray(READ_BYTES))
         self._connections: set[Connection] = set()
         self._idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
         self._loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ from websockets.protocol import State
 from fairlead.api.http.frame_budget import FrameBudget
 from fairlead.api.http.handshake import acceptance, agreed, subprotocols
 from fairlead.api.http.head import Head
-from fairlead.api.http.manager import ConnectionManager
+from fairlead.api.http.manager import BoundedReads, ConnectionManager
 from fairlead.api.http.messages import MessageReader
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.problems import BadHandshake, ServerStops
@@ -46,8 +46,9 @@ class ClientDisconnected(OSError):
     """Nothing can be sent to this client any more."""
 
 
-class WebSocketConnection(asyncio.Protocol):
+class WebSocketConnection(BoundedReads):
     def __init__(self, manager: ConnectionManager, outlet: Outlet, scope: dict[str, Any], head: Head) -> None:
+        super().__init__(manager.buffer)
         self._manager = manager
         self._outlet = outlet
         self._head = head
@@ -124,8 +125,11 @@ class WebSocketConnection(asyncio.Protocol):
             self._give_up()
         elif now >= self._closed_by:
             self._outlet.transport.abort()
-        elif now >= self._pong_by and self._is_reading:
-            self._close(FAULT, "keepalive ping timeout", CLOSE_SECONDS)
+        elif now >= self._pong_by:
+            if self._is_reading:
+                self._close(FAULT, "keepalive ping timeout", CLOSE_SECONDS)
+            else:  # the answer may lie there unread
+                self._pong_by = now + PING_SECONDS
         elif now >= self._ping_at and self._phase is Phase.OPEN:
             self._ping_at, self._pong_by = math.inf, now + PING_SECONDS
             self._frames.send_ping(os.urandom(4))
