@@ -55,6 +55,14 @@ def address_of(scope: Scope) -> str:
     return client[0] if client else ""
 
 
+def expected_size(headers: dict[str, str], most: int) -> int:
+    """Of the body: as the client says, or the most that is accepted."""
+    length = headers.get("content-length", "")
+    if length.isdigit():
+        return min(int(length), most)
+    return most if "transfer-encoding" in headers else 0
+
+
 async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes | bytearray:
     """All of it. One that comes too slowly is refused by the protocol, for which its sender has gone."""
     length = headers.get("content-length", "")

@@ -5,7 +5,17 @@ from collections.abc import Callable
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.call import Call, ClientGone, address_of, decoded, headers_of, read_body, read_query
+from fairlead.api.budget import Holding
+from fairlead.api.call import (
+    Call,
+    ClientGone,
+    address_of,
+    decoded,
+    expected_size,
+    headers_of,
+    read_body,
+    read_query,
+)
 from fairlead.api.faults import noted
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem
@@ -36,8 +46,9 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = Call(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
+        holding = self._gateway.budget.holding()
         try:
-            await self._read(call, scope)
+            await self._read(call, scope, holding)
             await self._answer(call, scope, send)
         except ClientGone:
             return
@@ -45,6 +56,8 @@ class Endpoint:
             is_operator = self._gateway.is_operator(call.who)
             facts = {"method": self._route.method, "path": self._route.path}
             await send_problem(send, noted("request_failed", error, to_operator=is_operator, **facts))
+        finally:
+            holding.give_back()
 
     async def _answer(self, call: Call, scope: Scope, send: Send) -> None:
         try:
@@ -59,7 +72,7 @@ class Endpoint:
                 call.on_lost()
             raise
 
-    async def _read(self, call: Call, scope: Scope) -> None:
+    async def _read(self, call: Call, scope: Scope, holding: Holding) -> None:
         route, headers = self._route, call.headers
         if route.scope is not None:
             self._gateway.check_caller(headers)
@@ -70,6 +83,7 @@ class Endpoint:
         if route.for_all_tenants:
             check_all_tenants(call.who)
         if self._decoder:
+            await holding.take(expected_size(headers, route.most_body))
             body = await read_body(headers, call.receive, route.most_body)
             if body or not route.body_optional:
                 call.body = decoded(headers, body, self._decoder)

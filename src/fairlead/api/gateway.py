@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from fairlead.api.budget import Budget
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
@@ -62,6 +63,7 @@ class Gateway:
     hosts: frozenset[str] | None = None  # names this server answers to; None: any
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
     readiness: Readiness = field(default_factory=Readiness)
+    budget: Budget = field(default_factory=Budget)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None

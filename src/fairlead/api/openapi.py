@@ -93,6 +93,7 @@ def _refusals(route: Route) -> dict[int, list[str]]:
         usual += [problems.TooManyFailures, errors.StoreUnavailable, errors.StoreFull]
     if route.body:
         usual += [problems.MalformedJson, problems.NotJson, problems.BodyTooLarge, problems.BodyTooSlow]
+        usual += [problems.Overloaded]
     found: dict[int, list[str]] = {}
     for kind in (*usual, *route.refusals):
         found.setdefault(problems.status_of(kind), []).append((kind.__doc__ or "").strip())

@@ -59,6 +59,13 @@ class BodyTooSlow(HttpProblem):
     status, code = 408, "request_timeout"
 
 
+class Overloaded(HttpProblem):
+    """This server has too many large requests in hand: come back in a second, or send less at once."""
+
+    status, code = 503, "overloaded"
+    headers = (("retry-after", "1"),)
+
+
 class Unauthorized(HttpProblem):
     """A valid key is needed: send Authorization: Bearer flk_...; `fairlead key create` makes one."""
 

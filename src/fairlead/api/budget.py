@@ -1,0 +1,71 @@
+"""The bytes of request bodies that a process has in hand: beyond them a request waits, or is refused."""
+
+import asyncio
+from collections import deque
+
+from fairlead.api.problems import Overloaded
+
+MOST_BYTES = 64 * 1024 * 1024  # of bodies; what is made of them takes a few times as much
+SMALL_BYTES = 16 * 1024  # up to which a body does not count: nobody waits behind large ones with it
+WAIT_SECONDS = 2.0
+
+
+class Budget:
+    """`holding = budget.holding()`, then `await holding.take(size)` before a body is read, and at the end
+    `holding.give_back()`. Who comes first is served first."""
+
+    def __init__(self, most: int = MOST_BYTES, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._left = most
+        self._wait_seconds = wait_seconds
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def holding(self) -> "Holding":
+        return Holding(self)
+
+    async def take(self, size: int) -> None:
+        """Raises Overloaded when there is no room for it in time."""
+        if size <= self._left and not self._waiting:
+            self._left -= size
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            await asyncio.wait([turn], timeout=self._wait_seconds)
+        except asyncio.CancelledError:
+            if turn.done():
+                self.give_back(size)
+            raise
+        finally:
+            if not turn.done():
+                self._waiting.remove((size, turn))
+                self._call_next()  # those behind it may fit
+        if not turn.done():
+            raise Overloaded()
+
+    def give_back(self, size: int) -> None:
+        self._left += size
+        self._call_next()
+
+    def _call_next(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._left:
+            size, turn = self._waiting.popleft()
+            self._left -= size
+            turn.set_result(None)
+
+
+class Holding:
+    """What one request has of the budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._size = 0
+
+    async def take(self, size: int) -> None:
+        if size > SMALL_BYTES:
+            await self._budget.take(size)
+            self._size = size
+
+    def give_back(self) -> None:
+        if self._size:
+            self._budget.give_back(self._size)
+            self._size = 0
