@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import struct
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -159,6 +160,8 @@ class Contender:
             "BENCH_CAPACITY": str(self.peer.capacity),
             "BENCH_LEASE": str(self.lease),
             "BENCH_HOME": str(self.home),
+            # of its own for each process: the data is deleted between scenarios, which is no loss to report
+            "FAIRLEAD_ENGINE__STATE": str(self.logs / f"state-{secrets.token_hex(4)}"),
             "PYTHONPATH": str(ROOT),
         }
 
