@@ -99,6 +99,6 @@ async def test_a_call_that_broke_leaves_nothing_to_the_next(alone: Store) -> Non
     }
     with pytest.raises(ResponseError):  # the first task is read, the second breaks it off
         broken = pack([spec | {"timeout": 1, "max_retries": 0, "weight": 1, "fair": ""}, 7])
-        await raw(alone).fcall(function_of("submit"), 1, meta, broken, "")
+        await raw(alone).fcall(function_of("submit"), 1, meta, "", 0, broken, "")
     await run_one(alone)
     assert len((await alone.list_tasks()).tasks) == 2
