@@ -8,8 +8,11 @@ STAMP := $(VENV)/.stamp-installed
 # uv brings its own list of certificates; a machine behind a company proxy has the right one itself.
 export UV_SYSTEM_CERTS ?= 1
 
+# Of the store every test, on one of the three servers it supports.
+QUICK := tests/house tests/unit tests/tour tests/store -k "valkey or not (redis or cluster)"
+
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format bench chaos test-servers
+.PHONY: help install run test quick check format bench chaos test-servers
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +24,9 @@ run: install ## start Fairlead with sample work
 
 test: install test-servers ## run the tests
 	$(BIN)/python -m pytest -n 3
+
+quick: install ## the short tests: house, unit, tour, and the store on one server
+	$(BIN)/python -m pytest -n 2 -q $(QUICK)
 
 check: install ## what CI runs: format, lint, types, tests
 	$(BIN)/ruff format --check
