@@ -198,12 +198,14 @@ def read_worker(view: View) -> WorkerStats:
 def read_stats(view: View, workers: list[WorkerStats]) -> Stats:
     """Dead letters are counted among the failed."""
     ended = ("completed", "failed", "cancelled")
+    counts = view["workers"]
     return Stats(
         queues={priority: Depth(**queue) for priority, queue in view["queues"].items()},
         workers=workers,
         delayed=view["delayed"],
         ended_last_minute=Counter({state: view["throughput"][f"{state}_last_minute"] for state in ended}),
         lost_events=view["lost_events"],
+        held=counts["used_capacity"] if counts["active"] is None else None,
     )
 
 

@@ -231,7 +231,6 @@ def key_view(key: ApiKey) -> View:
 
 
 def stats_view(stats: Stats) -> View:
-    states = [worker.state for worker in stats.workers]
     ended = stats.ended_last_minute
     return {
         "queues": {
@@ -239,11 +238,7 @@ def stats_view(stats: Stats) -> View:
             for priority, queue in stats.queues.items()
         },
         "delayed": stats.delayed,
-        "workers": {
-            **{state: states.count(state) for state in ("active", "draining", "dead")},
-            "total_capacity": stats.total_capacity,
-            "used_capacity": stats.used_capacity,
-        },
+        "workers": {**_worker_counts(stats), "used_capacity": stats.used_capacity},
         "throughput": {
             "completed_last_minute": ended["completed"],
             "failed_last_minute": ended["failed"] + ended["dead_letter"],
@@ -251,3 +246,12 @@ def stats_view(stats: Stats) -> View:
         },
         "lost_events": stats.lost_events,
     }
+
+
+def _worker_counts(stats: Stats) -> View:
+    """Null for a tenant: the workers are not its own."""
+    kinds = ("active", "draining", "dead")
+    if stats.held is not None:
+        return dict.fromkeys((*kinds, "total_capacity"))
+    states = [worker.state for worker in stats.workers]
+    return {kind: states.count(kind) for kind in kinds} | {"total_capacity": stats.total_capacity}

@@ -220,3 +220,24 @@ async def test_a_tenants_limit_is_no_service(clients: Clients) -> None:
     acme, other, _ = clients.values()
     await submit(acme, concurrency_group="service:acme-secret", concurrency_limit=3)
     assert good(await other.get("/api/v1/services")) == {"services": []}
+
+
+async def test_the_numbers_of_a_tenant_are_its_own(clients: Clients) -> None:
+    acme, other, operator = clients.values()
+    for client, count in ((acme, 1), (other, 3), (operator, 2)):
+        for _ in range(count):
+            await submit(client, priority="high")
+    worker = await HttpWorker.register(operator, capacity=7)
+    for polled in await worker.poll(6):
+        if polled["tenant"] == "other":
+            good(await worker.complete(polled))
+    await submit(acme, priority="low")
+    await submit(other, priority="low", delay_seconds=60)
+    mine, theirs, all_of_it = [good(await client.get("/api/v1/queue/stats")) for client in clients.values()]
+    assert [one["queues"]["low"]["depth"] for one in (mine, theirs, all_of_it)] == [1, 0, 1]
+    assert [one["delayed"] for one in (mine, theirs, all_of_it)] == [0, 1, 1]
+    done = [one["throughput"]["completed_last_minute"] for one in (mine, theirs, all_of_it)]
+    assert done == [0, 3, 3]
+    assert [one["workers"]["used_capacity"] for one in (mine, theirs, all_of_it)] == [1, 0, 3]
+    assert (mine["workers"]["active"], mine["workers"]["total_capacity"]) == (None, None)
+    assert (all_of_it["workers"]["active"], all_of_it["workers"]["total_capacity"]) == (1, 7)

@@ -12,6 +12,7 @@ from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.api.serving import Gateway
 from tests.client.conftest import client_of
+from tests.commands import Shell
 from tests.waiting import wait_until
 from tests.workers import Yard
 
@@ -68,6 +69,30 @@ async def test_the_id_of_another_tenants_task_tells_nothing(
         assert (again.task_id, again.repeated) == (own.task_id, True)
         with pytest.raises(errors.IdempotencyConflict):  # of its own task
             await client.submit_one(NewTask(task_type="b", task_id=theirs.task_id))
+
+
+async def test_a_tenants_key_is_told_the_tenants_numbers(gateway: Gateway, store: Store, keys: Keys) -> None:
+    for tenant in ("acme", "acme", "other"):
+        await store.submit_one(NewTask(task_type="a", tenant=tenant, priority="high"))
+    key = await keys("read", tenant="acme")
+    async with client_of(gateway.url, key) as client:
+        seen = await client.stats()
+        assert (seen.queues["high"].depth, seen.held, seen.workers) == (2, 0, [])
+    async with client_of(gateway.url, await keys("read")) as client:
+        assert (await client.stats()).queues["high"].depth == 3
+
+
+async def test_fairlead_stats_works_with_a_tenants_key(
+    gateway: Gateway, store: Store, keys: Keys, tmp_path: Path
+) -> None:
+    await store.submit_one(NewTask(task_type="a", tenant="acme", priority="high"))
+    await store.submit_one(NewTask(task_type="a", priority="high"))
+    shell = Shell(tmp_path, ("--url", gateway.url, "--key", await keys("read", tenant="acme")))
+    ended = await shell.run("stats")
+    assert (ended.code, ended.err) == (0, "")
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["running", "0"] in lines and not any(line[:1] == ["workers"] for line in lines)
+    assert next(line for line in lines if line[:1] == ["high"])[1] == "1"
 
 
 async def test_a_worker_without_the_scope_says_so_and_ends(

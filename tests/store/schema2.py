@@ -165,7 +165,9 @@ def summary_of_job(job: Job) -> Row:
 
 def summary_of_limit(limit: Limit) -> Row:
     facts = _fields(limit, "kind", "limit", "interval_us", "paused", "active", "waiting")
-    return dict(_plain(facts | {"slots": sorted(limit.slots, key=lambda slot: slot.lease_id)}))
+    of_slots = ("lease_id", "units", "is_task", "holder", "expires_at")
+    slots = [_fields(slot, *of_slots) for slot in sorted(limit.slots, key=lambda slot: slot.lease_id)]
+    return dict(_plain(facts | {"slots": slots}))
 
 
 async def summary_of_the_rest(store: Store) -> Row:

@@ -404,6 +404,26 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"K3"},
         ["file:echo", "limit odd"],
     ),
+    "a task that waits is not listed for its tenant": (
+        [("ZREM", "presence:1n:ä", "first")],
+        {"C1"},
+        ["first is queued", "presence:1n:ä"],
+    ),
+    "a task that has ended is listed for its tenant": (
+        [("ZADD", "presence:r:acme", 1, "broken")],
+        {"C1"},
+        ["presence:r:acme has broken"],
+    ),
+    "a task is listed for another tenant": (
+        [("ZADD", "presence:1n:acme", 1, "first")],
+        {"C1"},
+        ["presence:1n:acme has first"],
+    ),
+    "a task that never was is listed for a tenant": (
+        [("ZADD", "presence:d:acme", 1, "ghost")],
+        {"C1"},
+        ["presence:d:acme has ghost"],
+    ),
     "a shared limit that is not listed": (
         [("HSET", "limit:lone", "shared", 1)],
         {"K5"},

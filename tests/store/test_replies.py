@@ -25,7 +25,7 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "show_keys": ("", 0, NOW),
     "show_limits": ("", "gpu", "", "", "", 0, NOW),
     "stall": ("w", "1", pack([]), 0, NOW),
-    "stats": (NOW,),
+    "stats": ("", NOW),
     "submit": (pack([task("new", limits="gpu=1"), task("done", parameters="[]")]), NOW),
 }
 WITHOUT_ROWS = ("acquire", "cancel")
@@ -61,7 +61,7 @@ async def test_numbers_arrive_as_numbers_however_large_they_are(busy: Connection
 
 
 async def test_nothing_is_an_empty_list_also_where_a_map_would_be(fresh: Connection) -> None:
-    reply = await fresh.run("stats", NOW)
+    reply = await fresh.run("stats", "", NOW)
     assert (reply["workers"], reply["ended"]) == ([], [])
 
 

@@ -185,10 +185,12 @@ class Queue(Answer):
 
 
 class WorkerCounts(Answer):
-    active: int
-    draining: int
-    dead: int
-    total_capacity: int
+    """All null but `used_capacity` for a tenant, which counts its own tasks there."""
+
+    active: int | None
+    draining: int | None
+    dead: int | None
+    total_capacity: int | None
     used_capacity: int
 
 

@@ -20,12 +20,15 @@ async def stats(*, options: DoorOptions | None = None, output: Output = "table")
         ],
     )
     workers, ended = view["workers"], view["throughput"]
+    running = {"running": str(workers["used_capacity"])}
+    if workers["active"] is not None:  # else the key is a tenant's, and the workers are not
+        counts = ", ".join(f"{workers[state]} {state}" for state in ("active", "draining", "dead"))
+        running = {"running": f"{running['running']} of {workers['total_capacity']}", "workers": counts}
     print()
     print_facts(
         {
             "delayed": str(view["delayed"]),
-            "running": f"{workers['used_capacity']} of {workers['total_capacity']}",
-            "workers": ", ".join(f"{workers[state]} {state}" for state in ("active", "draining", "dead")),
+            **running,
             "last minute": ", ".join(
                 f"{ended[f'{state}_last_minute']} {state}" for state in ("completed", "failed", "cancelled")
             ),

@@ -117,6 +117,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     doctor_counts.others,
     doctor_counts.what_waits,
     doctor_counts.groups,
+    doctor_counts.of_tenants,
     doctor_places.patience,
     doctor_places.holds,
     doctor_tasks.records_run_out,

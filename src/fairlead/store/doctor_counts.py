@@ -109,6 +109,27 @@ def _limits(s: Snapshot, field: str, tasks: list[Fields]) -> Iterator[Breach]:
     yield from _compare(counted, right, f"{field} of limits", _slack(s))
 
 
+def of_tenants(s: Snapshot) -> Iterator[Breach]:
+    """C1: the tasks of a tenant are listed where they are."""
+    right: set[tuple[str, str]] = set()
+    for task, record in s.tasks.items():
+        if "tenant" in record and (where := _where(s, task, record)):
+            right.add((f"{where}:{record['tenant']}", task))
+    listed = {(where, task) for where, tasks in s.sets.get("presence", {}).items() for task in tasks}
+    for where, task in right - listed:
+        yield Breach("C1", f"{s.status_of(task)}, but presence:{where} does not have it", f"{where} {task}")
+    # what somebody deleted was counted when it was missed, and may stay in the list
+    for where, task in listed - right:
+        if task in s.tasks or not (_slack(s) or s.torn):
+            yield Breach("C1", f"presence:{where} has {task}, but {s.status_of(task)}", f"{where} {task}")
+
+
+def _where(s: Snapshot, task: str, record: Fields) -> str | None:
+    if task in s.leased:
+        return "r"
+    return {"queued": record.get("place"), "delayed": "d"}.get(record.get("state", ""))
+
+
 def groups(s: Snapshot) -> Iterator[Breach]:
     """C1: a limit made by a submit ends when nothing holds it or waits for it."""
     for name, limit in s.limits.items():

@@ -75,6 +75,12 @@ LIVE = (
     Key("markers", "hash", "lot -> seq under which its marker stands in the heads"),
     Key("home", "hash", "sub-queue -> seq of its head, and the lane or the lot where it stands"),
     Key("subs", "zset", "the sub-queues of one route", of="route"),
+    Key(
+        "presence",
+        "zset",
+        "<place>:<tenant> (d: delayed, r: with a worker) -> tasks of the tenant there, by when they came",
+        of="where",
+    ),
     Key("kinds", "hash", "route -> how many tasks of a tenant wait on it", of="tenant"),
     Key("patience", "zset", "sub-queues of overlapping limits by the instant they may ask for a hold"),
     Key("nested", "zset", "sub-queues of several limits that do not overlap, by when that was known"),
@@ -151,6 +157,7 @@ PASSING = (
     Key("ticket", "string", "whose ticket has this digest, and what it opens", of="digest", ends="30 s"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),
+    Key("recentof", "hash", "<state>:<tenant> -> ended tasks, of ten seconds", of="bucket", ends="120 s"),
 )
 
 ALL = FIXED + LIVE + PASSING

@@ -16,7 +16,11 @@ FAMILIES = frozenset({"queue", "heads", "parked", "lots", "idlers"})
 AT_ONCE = 100  # workers or records of one call
 
 
-async def migrate(connection: Connection, policy: Mapping[str, int], clock: Callable[[], str]) -> None:
+async def migrate(
+    connection: Connection, schema: int, policy: Mapping[str, int], clock: Callable[[], str]
+) -> None:
+    """From `schema`. An interrupted migration may have begun at any: then everything is done again."""
+
     async def step(name: str, given: Any = None) -> bool:
         """Whether there is more of it to do."""
         answer = await connection.run("migrate", name, pack(given), clock())
@@ -26,14 +30,17 @@ async def migrate(connection: Connection, policy: Mapping[str, int], clock: Call
     drop = [*SINGLE, *(f"{family}:{of}" for family in FAMILIES for of in found[family])]
     jobs_open = await _count_open_jobs(connection, found["job"])
     await step("begin", {"drop": drop, "jobs_open": jobs_open, "policy": policy})
-    while await step("tasks"):
-        pass
-    workers = found["worker"]
-    for first in range(0, len(workers), AT_ONCE):
-        await step("workers", workers[first : first + AT_ONCE])
-    for first in range(0, max(len(found["task"]), len(found["job"])), AT_ONCE):
-        last = first + AT_ONCE
-        await step("ended", {"tasks": found["task"][first:last], "jobs": found["job"][first:last]})
+    if schema != 3:  # which has all indexes but those of tenants
+        while await step("tasks"):
+            pass
+        workers = found["worker"]
+        for first in range(0, len(workers), AT_ONCE):
+            await step("workers", workers[first : first + AT_ONCE])
+        for first in range(0, max(len(found["task"]), len(found["job"])), AT_ONCE):
+            last = first + AT_ONCE
+            await step("ended", {"tasks": found["task"][first:last], "jobs": found["job"][first:last]})
+    for first in range(0, len(found["task"]), AT_ONCE):
+        await step("tenants", found["task"][first : first + AT_ONCE])
     await step("end")
 
 

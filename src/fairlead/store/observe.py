@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from fairlead.checks import check_short
 from fairlead.priority import Priority
 from fairlead.states import State
 from fairlead.store.connection import Answer
@@ -37,6 +38,9 @@ class Stats:
     ended_last_minute: Counter[str]
     lost_events: int
     missing_records: int = 0  # queued tasks whose records were deleted by somebody else
+    held: int | None = (
+        None  # of one tenant: its tasks that workers have; the workers themselves are not its own
+    )
 
     @property
     def total_capacity(self) -> int:
@@ -44,7 +48,7 @@ class Stats:
 
     @property
     def used_capacity(self) -> int:
-        return sum(worker.running for worker in self.workers)
+        return sum(worker.running for worker in self.workers) if self.held is None else self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,12 @@ def _blocker_words(blocker: Blocker) -> str:
     return f"limit {blocker.limit} (needs {blocker.needs}, {blocker.used} of {blocker.of} used)"
 
 
+def of_tenant(tenant: str | None) -> str:
+    """Whose numbers are asked for, as the act takes it: of one tenant, which has no workers, or of all."""
+    check_short("tenant", tenant)
+    return tenant or ""
+
+
 def read_stats(answer: Answer) -> Stats:
     now: int = answer["now"]
     depth: Counter[str] = Counter()
@@ -118,6 +128,7 @@ def read_stats(answer: Answer) -> Stats:
         ended_last_minute=Counter(answer["ended"] or {}),  # an empty Lua table is packed as a list
         lost_events=answer["lost_events"],
         missing_records=answer["missing_records"],
+        held=answer.get("held"),
     )
 
 

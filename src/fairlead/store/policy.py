@@ -2,7 +2,7 @@
 
 from fairlead.settings import Settings
 
-SCHEMA = 3
+SCHEMA = 4
 CRASH_LIMIT = 3  # a task that lost so many workers is quarantined
 
 

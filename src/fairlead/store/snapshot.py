@@ -34,7 +34,9 @@ TASK_FIELDS = (
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
 #: Run out by themselves, now or later. They grow with traffic, the other keys with what waits and runs.
-TIMED = frozenset({"task", "job", "output", "worker", "wake", "granted", "idempotency", "ticket", "recent"})
+TIMED = frozenset(
+    {"task", "job", "output", "worker", "wake", "granted", "idempotency", "ticket", "recent", "recentof"}
+)
 
 READ = """#!lua flags=no-writes
 local prefix, most, fields, keys, call = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), {}, redis.call

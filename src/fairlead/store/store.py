@@ -28,7 +28,7 @@ from fairlead.store.limits import Limits
 from fairlead.store.listing import TaskPage, Wanted, dead_tasks, get_task, list_tasks
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
-from fairlead.store.observe import Explanation, Stats, read_explanation, read_stats
+from fairlead.store.observe import Explanation, Stats, of_tenant, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.progress import all_outputs, tell
 from fairlead.store.reports import (
@@ -111,7 +111,7 @@ class Store:
         arguments = "configure", SCHEMA, pack(policy), int(govern), new_token()
         answer = await self.connection.run(*arguments)
         if answer["answer"] == "older":
-            await migrate(self.connection, policy, self.clock)
+            await migrate(self.connection, answer["schema"], policy, self.clock)
             answer = await self.connection.run(*arguments)
         if answer["answer"] == "newer":
             raise errors.SchemaTooNew(
@@ -333,8 +333,8 @@ class Store:
         check_name("task_type", task_type)
         await self.run("pause", "type", task_type, int(paused))
 
-    async def stats(self) -> Stats:
-        return read_stats(await self.run("stats"))
+    async def stats(self, tenant: str | None = None) -> Stats:
+        return read_stats(await self.run("stats", of_tenant(tenant)))
 
     async def explain(self, task_id: str) -> Explanation:
         return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))

@@ -256,8 +256,8 @@ async def explain(call: Call) -> View:
 
 
 async def stats(call: Call) -> View:
-    """How much waits, how many work, how much ended lately."""
-    return stats_view(await call.gateway.store.stats())
+    """How much waits, runs and ended lately: of all, or with a tenant's key of the tenant."""
+    return stats_view(await call.gateway.store.stats(call.who.tenant))
 
 
 TASKS = "/api/v1/tasks"

@@ -1,9 +1,10 @@
--- Bring a namespace of schema 1 or 2 to schema 3, step by step; whoever opens it may do any of them. No other act runs meanwhile.
+-- Bring a namespace of an older schema to schema 4, step by step; whoever opens it may do any of them. No other act runs meanwhile.
 --
---   begin    set the old indexes aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
+--   begin    set the indexes of schema 1 and 2 aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
 --   workers  list these workers: {id...}
 --   ended    list those of these records that have ended: {tasks = {id...}, jobs = {id...}}
+--   tenants  list where these tasks are for their tenants: {id...}
 --   end      nothing is left to do
 --
 -- ARGV     step given clock
@@ -24,7 +25,11 @@ local function set_aside(key, as)
 end
 
 local function begin(what)
-  if number(act.meta, "schema") == 1 then write({"UNLINK", keys.events}) end -- its entries had another form
+  local schema = number(act.meta, "schema")
+  put(act.meta, "schema", 4)
+  put(act.meta, "migrating", 1)
+  if schema == 3 then return end -- its indexes are those of today, but for the lists of tenants
+  if schema == 1 then write({"UNLINK", keys.events}) end -- its entries had another form
   for _, place in ipairs(choice.PLACES) do set_aside(keys.age(place), place) end
   set_aside(keys.prefix .. "delayed", "delayed")
   local drop = {"UNLINK", keys.home}
@@ -36,8 +41,6 @@ local function begin(what)
   end
   acts.set_policy(what.policy, false)
   put(act.meta, "jobs_open", what.jobs_open > 0 and what.jobs_open or nil)
-  put(act.meta, "schema", 3)
-  put(act.meta, "migrating", 1)
 end
 
 local function delay_again(t)
@@ -45,6 +48,7 @@ local function delay_again(t)
   put(t, "seq", seq)
   add(ordered(keys.delayed(t.known.facts.priority)), names.member(seq, t.id), instant)
   remove(ordered(keys.waits), t.id) -- it begins to wait when it is queued
+  presence.enter(t, presence.DELAYED, instant)
   backlog.count(t, 1)
   alarm_at(instant)
 end
@@ -100,7 +104,18 @@ local function list_ended(found)
   end
 end
 
-local is_old = number(act.meta, "schema") < 3
+local function list_for_tenant(t)
+  local state = get(t, "state")
+  if state == "executing" or get(t, "stopping") then
+    presence.enter(t, presence.HELD, number(t, "started"))
+  elseif state == "queued" then
+    presence.enter(t, get(t, "place"), number(t, "arrival"))
+  elseif state == "delayed" then
+    presence.enter(t, presence.DELAYED, number(t, "run_at"))
+  end
+end
+
+local is_old = number(act.meta, "schema") < 4
 if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- somebody else was faster
 local more = false
 if step == "begin" and is_old then
@@ -111,6 +126,11 @@ elseif step == "workers" then
   for _, id in ipairs(cmsgpack.unpack(given)) do list_worker(id) end
 elseif step == "ended" then
   list_ended(cmsgpack.unpack(given))
+elseif step == "tenants" then
+  for _, id in ipairs(cmsgpack.unpack(given)) do
+    local t = records.find(id)
+    if t then list_for_tenant(t) end
+  end
 elseif step == "end" and not tasks() then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)

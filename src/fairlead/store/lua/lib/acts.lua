@@ -25,6 +25,7 @@ local TABLES = {
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "told", "ended",
   "lost_runs", -- runs that nobody will report on: their failure is in no worker's log, so the caller hears of it
+  "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {
   "policy", "standing", -- read from meta: numbers of the policy, place -> tasks that wait
@@ -36,7 +37,7 @@ local VALUES = {
   "asker", -- the acquire that asks
   "asks_again", -- the profile of a claim that was not given all it wanted
   "finished_totals", -- {count, bytes} of all that have finished, with those of this act
-  "ended_key",
+  "ended_key", "ended_of_key",
   "is_committed",
   "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
 }

@@ -73,11 +73,13 @@ function backlog.delay_until(t, instant)
   put(t, "run_at", instant)
   put(t, "seq", seq)
   add(ordered(keys.delayed(t.known.facts.priority)), names.member(seq, t.id), instant)
+  presence.enter(t, presence.DELAYED, instant)
   backlog.count(t, 1)
   start_at(instant)
 end
 
 function backlog.end_delay(t)
   remove(ordered(keys.delayed(t.known.facts.priority)), names.member(number(t, "seq"), t.id))
+  presence.leave(t, presence.DELAYED)
   backlog.count(t, -1)
 end

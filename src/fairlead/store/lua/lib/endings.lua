@@ -21,11 +21,16 @@ function endings.finish(t, verb, state, now, detail)
   events.add(t, verb, from, state, now, detail)
   act.ended_key = keys.recent(int(math.floor(now / 10000)))
   act.ended[state] = (act.ended[state] or 0) + 1
+  act.ended_of_key = keys.recentof(int(math.floor(now / 10000)))
+  presence.note_end(t, state)
 end
 
 function endings.write()
   for state, count in pairs(act.ended) do write({"HINCRBY", act.ended_key, state, count}) end
   if act.ended_key then write({"PEXPIRE", act.ended_key, 120000}) end
+  if next(act.ended_of) == nil then return end
+  for field, count in pairs(act.ended_of) do write({"HINCRBY", act.ended_of_key, field, count}) end
+  write({"PEXPIRE", act.ended_of_key, 120000})
 end
 
 -- The traceback is a field of its own, and not always there: lists, events and workers do without it.

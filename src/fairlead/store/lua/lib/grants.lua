@@ -37,6 +37,7 @@ function grants.begin_run(offer, t, sub)
     "deadline", now + known.facts.timeout, "lease_until", offer.leased_until,
   })
   leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
+  presence.enter(t, presence.HELD, now)
   if known.wait_until then leases.wait_is_over(t) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end

@@ -61,6 +61,7 @@ function leases.drop(t)
     act.dropped[worker] = gone
   end
   remove(gone.running, t.id)
+  presence.leave(t, presence.HELD)
   gone.all = gone.all + 1
   if tonumber(known.facts.priority) ~= 0 then gone.not_high = gone.not_high + 1 end
   if known.stopping then
