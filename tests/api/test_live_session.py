@@ -70,6 +70,24 @@ async def test_the_same_idempotency_key_is_one_task(gateway: Gateway, store: Sto
         assert sorted(types(await hear(opened, 2))) == ["ACCEPTED", "CANCELLED"]  # it is heard of once
 
 
+async def test_a_repeated_key_of_a_forgotten_task_is_answered_and_the_socket_stays(
+    gateway: Gateway, store: Store
+) -> None:
+    async with socket(gateway, SUBMIT) as opened:
+        first = await submit(opened, idempotency_key="k")
+        await say(opened, cancel=first["task_id"])
+        await hear(opened, 2)
+        await store.connection.client.delete(store.connection.keys.key("task", first["task_id"]))
+        await say(opened, task_type="echo", idempotency_key="k", ref=2)
+        again = await hear_one(opened)
+        assert (again["type"], again["task_id"], again["status"]) == (
+            "SUBMITTED",
+            first["task_id"],
+            "cancelled",
+        )
+        await submit(opened)
+
+
 BAD: dict[str, tuple[str | bytes, str, list[str] | None]] = {
     "no JSON": ("nonsense", "malformed_json", []),
     "bytes": (b"\xff\xfe", "malformed_json", []),

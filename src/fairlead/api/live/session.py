@@ -60,8 +60,17 @@ class Session:
             self._to_cancel.add(task_id)
         repeated = call.status == 200
         await self._socket.send({"type": "SUBMITTED", "ref": ref, **answer, "repeated": repeated})
-        if task_id not in self._telling:
+        if task_id not in self._telling and not (repeated and await self._is_forgotten(task_id)):
             self._telling[task_id] = asyncio.create_task(self._tell(task_id))
+
+    async def _is_forgotten(self, task_id: str) -> bool:
+        """An idempotency key may be remembered for longer than its task: then the answer was all there is."""
+        try:
+            await self._call.gateway.store.get(task_id)
+        except UnknownTask:
+            self._to_cancel.discard(task_id)
+            return True
+        return False
 
     async def _cancel(self, wanted: dict[str, Any], ref: Any) -> None:
         check_scope(self._call.who, "cancel")
