@@ -129,6 +129,8 @@ def _fields(thing: object, *names: str) -> Row:
 async def summary_of_task(store: Store, task: Task) -> Row:
     """What a task is, without the fields that are empty or zero."""
     facts = {name: value for name, value in _fields(task, *COMPARED).items() if value}
+    if task.error:  # what the versions since then keep of an error besides is not in the dump
+        facts["error"] = _fields(task.error, "code", "message", "retriable")
     if task.step is not None:
         facts["step"] = task.step  # the first one is 0
     if task.status is State.QUEUED:
@@ -170,6 +172,22 @@ def summary_of_limit(limit: Limit) -> Row:
     return dict(_plain(facts | {"slots": slots}))
 
 
+OF_KEYS = (
+    "id",
+    "name",
+    "scopes",
+    "tenant",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "last_used_at",
+    "replaces",
+    "interval_us",
+    "burst",
+    "state",
+)
+
+
 async def summary_of_the_rest(store: Store) -> Row:
     """All that is neither a task, a job nor a limit."""
     stats, known = await store.stats(), await store.jobs.known()
@@ -186,7 +204,7 @@ async def summary_of_the_rest(store: Store) -> Row:
             for task_id, chunks in outputs.items()
             if chunks
         },
-        "api_keys": await store.api_keys.all(),
+        "api_keys": [_fields(key, *OF_KEYS) for key in await store.api_keys.all()],
         "audit": await store.audit.list(),
         "crons": {name: (await store.crons.last(name))[0] for name in ("nightly", "hourly")},
         "pipelines": known.pipelines,
