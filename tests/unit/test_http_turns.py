@@ -28,6 +28,7 @@ async def test_a_turn_reads_few_chunks() -> None:
 
     with socket.socket() as opened:
         opened.bind(("127.0.0.1", 0))
+        opened.listen()
         async with HttpServer.listening(app, Bounds(), opened):
             reader, writer = await asyncio.open_connection(*opened.getsockname())
             writer.write(SENT)

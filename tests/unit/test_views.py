@@ -83,7 +83,12 @@ def test_a_task_has_every_field_of_the_contract() -> None:
     assert (view["status"], view["priority"], view["effective_priority"]) == ("failed", "low", "medium")
     assert (view["created_at"], view["started_at"]) == (NOON_TEXT, None)
     assert (view["timeout_seconds"], view["attempt"]) == (2.5, 3)
-    assert view["error"] == {"code": "no_ink", "message": "all used up", "retriable": False}
+    assert view["error"] == {
+        "code": "no_ink",
+        "message": "all used up",
+        "retriable": False,
+        "traceback": None,
+    }
     assert msgspec.json.decode(msgspec.json.encode(view)) == view, "nothing but JSON"
 
 
