@@ -27,7 +27,10 @@ WISHES: dict[str, dict[str, Any]] = {
 }
 # of the worker: how it came by the task; of the namespace: it was never worth an alarm for ageing, and two
 # namespaces learn of their workers at different instants
-DIFFERENT = {"worker:w": {b"takes", b"handed", b"idle"}, "meta": {b"alarm", b"audience_version"}}
+DIFFERENT = {
+    "worker:w": {b"takes", b"handed", b"idle"},
+    "meta": {b"alarm", b"audience_version", b"epoch"},
+}
 
 
 async def left(store: Store) -> dict[str, Any]:
