@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import time
 from dataclasses import dataclass
@@ -57,10 +58,12 @@ async def outlive(
     await wait_until(lambda: task.task_id in history.ended, 40)
     await wait_until(lambda: works(store, crew, history), 40, "the stopped worker works again")
     if task_type == "report_late":
-        refusal = f"report_refused task={task.task_id} fence={first.fence} fenced"
-        killed = f"pid={first.pid} killed"  # on a busy machine its supervisor may be faster than its report
+        refusal = f"report_refused task={task.task_id} fence={first.fence} code=fenced"
+        # on a busy machine its supervisor may be faster than its report
+        killed = re.compile(rf"worker_(stuck|did_not_stop) .*pid={first.pid}\b")
         await wait_until(
-            lambda: refusal in crew.said() or killed in crew.said(), because="the late report was refused"
+            lambda: refusal in crew.said() or killed.search(crew.said()),
+            because="the late report was refused",
         )
         reported = refusal in crew.said()
     acts = [event.act for event in history.events[known:] if event.task == task.task_id]
