@@ -25,7 +25,7 @@ class Listener:
         self._manager = manager
         self._opened = opened
         self._loop = asyncio.get_running_loop()
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._refusal = refusal(ServerFull(manager.bounds.most_connections))
         opened.setblocking(False)
@@ -43,8 +43,8 @@ class Listener:
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED_IN_A_ROW):
-            is_full = self._manager.count + len(self._arriving) >= self._manager.bounds.most_connections
-            if is_full and self._arriving and not self._manager.has_idle:
+            is_full = self._manager.count >= self._manager.bounds.most_connections
+            if is_full and self._manager.has_arriving and not self._manager.has_idle:
                 return  # those who have just come are looked at first: they may be idle in a moment
             try:
                 connection, _ = self._opened.accept()
@@ -61,14 +61,17 @@ class Listener:
         if is_full and not self._manager.close_idle():
             self._refuse(connection)
             return
-        task = self._loop.create_task(self._hand_over(connection))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
+        arriving = HttpConnection(self._manager)
+        self._manager.expect(arriving)  # until it joins: counted once, and never twice
+        task = self._loop.create_task(self._hand_over(connection, arriving))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _hand_over(self, connection: socket.socket) -> None:
+    async def _hand_over(self, connection: socket.socket, arriving: HttpConnection) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: HttpConnection(self._manager), connection)
+            await self._loop.connect_accepted_socket(lambda: arriving, connection)
         except OSError:  # it has gone already
+            self._manager.leave(arriving)
             connection.close()
 
     def _refuse(self, connection: socket.socket) -> None:

@@ -61,6 +61,7 @@ class ConnectionManager:
         self.is_stopping = False
         self.buffer = memoryview(bytearray(READ_BYTES))
         self._connections: set[Connection] = set()
+        self._arriving: set[Connection] = set()  # accepted, and not yet in the hands of the loop
         self._idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,12 +69,17 @@ class ConnectionManager:
         self._timer = self._loop.call_later(bounds.look_seconds, self._look)
         self.now = self._loop.time
 
+    def expect(self, connection: Connection) -> None:
+        self._arriving.add(connection)
+
     def join(self, connection: Connection) -> None:
+        self._arriving.discard(connection)
         self._connections.add(connection)
         if self.is_stopping:
             connection.shut_down()
 
     def leave(self, connection: Connection) -> None:
+        self._arriving.discard(connection)
         self._connections.discard(connection)
         self._idle.pop(connection, None)
         self._note_end()
@@ -83,7 +89,11 @@ class ConnectionManager:
 
     @property
     def count(self) -> int:
-        return len(self._connections)
+        return len(self._connections) + len(self._arriving)
+
+    @property
+    def has_arriving(self) -> bool:
+        return bool(self._arriving)
 
     @property
     def has_idle(self) -> bool:
