@@ -36,7 +36,7 @@ async def submit(request: Request) -> Response:
 
 
 async def submit_batch(request: Request) -> Response:
-    tasks = [msgspec.convert(task, SubmitBody) for task in many.decode(await request.body()).tasks]
+    tasks = [one.decode(task) for task in many.decode(await request.body()).tasks]
     return answered({"tasks": [{"task_id": ID, "status": "queued"} for _ in tasks]})
 
 
