@@ -121,7 +121,11 @@ async def test_nothing_is_done_after_a_loss_until_it_is_accepted(site: Site, los
     opened = await site.open(accept)
     assert opened.code == 0, opened.err
     await wait_until(site.ready, because="the gateway is ready again")
-    assert await site.limits() == {"gpu": 2, "disk": 3}
+
+    async def declared() -> bool:
+        return await site.limits() == {"gpu": 2, "disk": 3}
+
+    await wait_until(declared, because="the limits of the file and of the code are there again")
     work = await site.submit(6, 0.2)
     await wait_until(lambda: site.completed(*work), 60, "the work goes on")
     assert site.record.most_at_once() == 2

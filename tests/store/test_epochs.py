@@ -205,6 +205,22 @@ async def test_it_opens_when_all_leases_from_before_have_ended(open_store: Calla
     assert await raw(store).hget(store.connection.keys.meta, "opens_at") is None
 
 
+async def test_one_line_is_logged_for_a_loss_although_it_takes_a_while_to_open(
+    live_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    monitor = Monitor(live_store)
+    await lose(live_store)
+    await monitor.check()
+    known = live_store.connection.membership.known
+    await live_store.epochs.accept("new", 31_000)
+    live_store.connection.membership.epoch, live_store.connection.membership.beat = known
+    await monitor.check()
+    assert await standing(live_store) == "opening"
+    assert [one.getMessage().split()[:2] for one in caplog.records] == [["store_lost", "standing=gone"]]
+    await raw(live_store).hset(live_store.connection.keys.meta, "opens_at", 1)
+    await live_store.open()
+
+
 async def test_the_monitor_reports_a_loss_once_and_joins_when_it_was_accepted(
     live_store: Store, others: Callable[[Store], Store]
 ) -> None:

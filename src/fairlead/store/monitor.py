@@ -98,6 +98,8 @@ class Monitor:
         self._complaint = words
 
     async def _log(self, problem: StoreLost | None) -> None:
+        if problem and self._standing and problem.standing == "opening":
+            return  # the same loss, which was accepted by now
         if problem:
             log.error("store_lost", standing=problem.standing, problem=str(problem))
         else:
