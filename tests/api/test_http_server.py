@@ -167,6 +167,27 @@ async def test_a_body_that_nobody_takes_is_not_read() -> None:
         await wait_until(lambda: taken > 0)
 
 
+async def test_a_connection_is_read_on_after_a_body_that_came_before_it_was_asked_for() -> None:
+    size = 100_000
+    came_whole: list[bool] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.05 * len(came_whole))  # as if it asked a store first
+        first = message = await receive()
+        while message["more_body"]:
+            message = await receive()
+        came_whole.append(len(first["body"]) == size)
+        await start(send, (b"content-length", b"4"))
+        await body(send, b"done")
+
+    request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (size, bytes(size))
+    async with serving(over_http(app)) as (_, port), connected(port) as (reader, writer):
+        async with asyncio.timeout(30):
+            while came_whole.count(True) < 2:
+                writer.write(request)
+                await reader.readuntil(b"done")
+
+
 async def test_who_reads_no_last_answer_is_not_waited_for() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await start(send)

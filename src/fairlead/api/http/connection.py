@@ -199,7 +199,7 @@ class HttpConnection(BoundedReads):
         self._manager.note_idle(self)
         if self._manager.is_stopping:
             self.close()
-        elif self._unread:
+        else:
             self._advance()
 
     def _upgrade(self, scope: dict[str, Any], head: Head) -> None:

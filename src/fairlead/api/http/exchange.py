@@ -61,8 +61,9 @@ class Exchange:
 
     @property
     def has_room(self) -> bool:
-        """For more of the body. Nobody takes what comes after the answer."""
-        return self.answered or self.disconnected or self._buffered < MOST_BUFFERED
+        """For more of the body. Once it is complete the connection is read to hear of its end, and what comes
+        after the answer is not kept."""
+        return self.request_complete or self.answered or self.disconnected or self._buffered < MOST_BUFFERED
 
     def feed(self, pieces: list[bytes]) -> None:
         self._expects_continue = False
