@@ -135,12 +135,12 @@ async def test_large_answers_come_whole_however_slowly_they_are_read(
     api: httpx.AsyncClient, line: Line
 ) -> None:
     """More than the system takes at once: what comes behind waits until it was read."""
-    for n in range(8):
+    for n in range(5):  # as many as a page holds
         await submit(api, parameters={"a": str(n) * 200_000})
     await line.send(*[request("GET", KEPT) for _ in range(10)], request("GET", "/nothing"))
     for _ in range(10):
         kept = json.loads((await line.answer()).body)["tasks"]
-        assert sorted(task["parameters"]["a"][0] for task in kept) == list("01234567")
+        assert sorted(task["parameters"]["a"][0] for task in kept) == list("01234")
         assert {len(task["parameters"]["a"]) for task in kept} == {200_000}
     assert (await line.answer()).status == 404
 

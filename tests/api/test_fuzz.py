@@ -49,6 +49,7 @@ GOOD: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"{WORKER}/result", {"results": [{"task_id": NO_TASK, "status": "failed", "error": {}}]}),
     ("POST", f"{WORKER}/heartbeat", {"current_load": 1, "progress": {NO_TASK: {"fraction": 0.5}}}),
     ("POST", f"{WORKER}/release", {"task_ids": [NO_TASK]}),
+    ("POST", f"{WORKER}/stall", {"request_id": "s", "begun": [1]}),
     ("PUT", "/api/v1/limits/gpu", {"limit": 3}),
     ("PUT", "/api/v1/limits/api", {"rate": "60/min", "burst": 10}),
     ("POST", LEASES, {"lease_seconds": 0.1, "units": 1, "holder": "h", "lease_id": "l"}),
