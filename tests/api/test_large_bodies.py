@@ -13,7 +13,14 @@ TOO_LARGE = "x" * MOST_ITEM
 
 
 async def output(api: httpx.AsyncClient, task_id: str) -> list[Any]:
-    return [one["chunk"] for one in good(await api.get(f"{TASKS}/{task_id}/outputs"))["outputs"]]
+    """All that is kept, page by page."""
+    chunks: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = good(await api.get(f"{TASKS}/{task_id}/outputs", params={"after": after}))
+        chunks += [one["chunk"] for one in page["outputs"]]
+        after = page["next_after"]
+    return chunks
 
 
 async def test_a_batch_is_answered_in_order_with_bad_ones_in_their_places(api: httpx.AsyncClient) -> None:

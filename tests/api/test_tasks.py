@@ -144,7 +144,7 @@ async def test_a_task_that_failed_tells_why(api: httpx.AsyncClient, store: Store
     failed = await task(api, claimed.task_id)
     assert (failed["status"], failed["error"]) == (
         "failed",
-        {"code": "bad", "message": "no picture", "retriable": False},
+        {"code": "bad", "message": "no picture", "retriable": False, "traceback": None},
     )
 
 

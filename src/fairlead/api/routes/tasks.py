@@ -122,15 +122,15 @@ async def _submit_group(
     return [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
 
 
-async def _users_of(call: Call, items: Sequence[msgspec.Raw]) -> set[str]:
-    """All of them before the first task: the priority service is asked once."""
-    found: set[str] = set()
+async def _users_of(call: Call, items: Sequence[msgspec.Raw]) -> Iterable[str]:
+    """All of them before the first task: the priority service is asked once, and for the first ones first."""
+    found: dict[str, None] = {}
     if call.gateway.priorities:
         async for group in taking_turns(in_groups(items)):
             for item in group:
                 read = read_item(item, ITS_USER)
                 if isinstance(read, ItsUser) and read.user_id:
-                    found.add(read.user_id)
+                    found[read.user_id] = None
     return found
 
 
