@@ -1,5 +1,7 @@
 """Dead letters over HTTP: look, replay one or many, purge."""
 
+from typing import Any
+
 import httpx
 
 from fairlead.store.store import Store
@@ -64,3 +66,25 @@ async def test_a_task_that_waits_is_none_of_them(api: httpx.AsyncClient) -> None
     refused(await api.post(f"{DLQ}/{waiting}/replay"), 409, "not_replayable")
     refused(await api.post(f"{DLQ}/{NO_TASK}/replay"), 404, "unknown_task")
     assert good(await api.get(DLQ)) == {"tasks": [], "next_cursor": None}
+
+
+async def test_one_whose_limit_is_gone_is_refused_alone_and_passed_over_among_many(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    worker = await HttpWorker.register(api, capacity=100)
+    other = await submit(api, "other", concurrency_group="g", concurrency_limit=2, delay_seconds=600)
+    wishes: list[dict[str, Any]] = [
+        {"concurrency_group": "own", "concurrency_limit": 1},
+        {"limits": {"g": 1}},
+        {"concurrency_group": "own", "concurrency_limit": 1},
+    ]
+    failed = []
+    for wish in wishes:
+        await submit(api, "draw", **wish)
+        polled = await worker.poll_one()
+        good(await worker.fail(polled, message="no", retriable=False))
+        failed.append(polled["task_id"])
+    await store.cancel(other["task_id"])
+    answer = good(await api.post(f"{DLQ}/replay"))
+    assert sorted(answer["replayed"]) == sorted([failed[0], failed[2]])
+    refused(await api.post(f"{DLQ}/{failed[1]}/replay"), 422, "unknown_limit", "limits.g")

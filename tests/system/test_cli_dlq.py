@@ -1,10 +1,12 @@
 """`fairlead dlq`: what failed is listed, queued again or forgotten."""
 
 import json
+from typing import Any
 
 import pytest
 
 from fairlead import errors
+from fairlead.job import NewJob, NewStep
 from fairlead.states import State
 from fairlead.store.reports import Failed
 from fairlead.store.store import Store
@@ -12,9 +14,9 @@ from fairlead.task import NewTask
 from tests.commands import Shell
 
 
-async def dead(store: Store, task_type: str = "draw", message: str = "no ink") -> str:
+async def dead(store: Store, task_type: str = "draw", message: str = "no ink", **wishes: Any) -> str:
     await store.workers.register("w")
-    task_id = (await store.submit_one(NewTask(task_type=task_type))).task_id
+    task_id = (await store.submit_one(NewTask(task_type=task_type, **wishes))).task_id
     (task,) = (await store.claim("w")).tasks
     await store.fail("w", Failed(task_id, task.fence, code="broken", message=message, retriable=False))
     return task_id
@@ -53,6 +55,33 @@ async def test_all_of_a_type_are_replayed(live_store: Store, shell: Shell) -> No
     assert answer.code == 0
     assert set(json.loads(answer.out)["replayed"]) == set(sung)
     assert await left(live_store) == [drawn]
+
+
+async def test_of_all_a_task_whose_limit_is_gone_is_named(live_store: Store, shell: Shell) -> None:
+    group = NewTask(task_type="other", concurrency_group="g", concurrency_limit=2, delay_seconds=600)
+    await live_store.submit_one(group)
+    one, two, three = await dead(live_store), await dead(live_store, limits={"g": 1}), await dead(live_store)
+    await live_store.cancel(group.task_id)
+    answer = await shell.run("dlq", "replay", "--all")
+    assert (answer.code, answer.out) == (1, "2 tasks replayed\n")
+    assert f"{two}: limits.g: there is no such limit: define it first" in answer.err
+    assert await left(live_store) == [two]
+    assert {(await live_store.get(task_id)).status for task_id in (one, three)} == {State.QUEUED}
+
+
+@pytest.mark.parametrize(("command", "done"), [("replay", "1 task replayed\n"), ("purge", "1 task purged\n")])
+async def test_of_all_the_steps_of_jobs_are_passed_over(
+    command: str, done: str, live_store: Store, shell: Shell
+) -> None:
+    await dead(live_store)
+    await live_store.jobs.submit(NewJob(feature_name="story", stages=[(NewStep("chat", "chat"),)]))
+    (step,) = (await live_store.claim("w")).tasks
+    await live_store.fail("w", Failed(step.task_id, step.fence, retriable=False))
+    answer = await shell.run("dlq", command, "--all")
+    assert (answer.code, answer.out) == (0, done)
+    assert await left(live_store) == [step.task_id]
+    answer = await shell.run("dlq", command, step.task_id)
+    assert answer.code == 1 and "step of a job" in answer.err
 
 
 async def test_tasks_are_purged_by_id_or_all(live_store: Store, shell: Shell) -> None:

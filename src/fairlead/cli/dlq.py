@@ -13,7 +13,7 @@ from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import agreed, each, print_json, print_table, say
 from fairlead.door import Door
-from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, UnknownTask
+from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.task import Task
 from fairlead.views import task_view, time_view
 
@@ -118,9 +118,11 @@ async def _do(
             try:
                 await do(task_id)
                 done.append(task_id)
-            except (UnknownTask, NotReplayable, NotPurgeable) as problem:
-                if not choice.every:  # of all: somebody else was faster
+            except (UnknownTask, NotReplayable, NotPurgeable, StepOfJob) as problem:
+                if not choice.every:  # of all: somebody else was faster, or it is up to its job
                     refused[task_id] = problem
+            except InvalidInput as problem:  # a limit that it needs is gone
+                refused[task_id] = problem
         if done:
             after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
             await note(door, act, choice.words(task_ids), None, after)

@@ -15,7 +15,7 @@ from fairlead.settings_pipelines import Stages
 from fairlead.store.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
-from fairlead.store.reports import expect_ok, invalid, submitted_or_error
+from fairlead.store.reports import expect_ok, submitted_or_error
 from fairlead.store.specs import spec_of
 from fairlead.task import NewTask, priority_named, write_key
 
@@ -83,10 +83,7 @@ class Jobs:
     async def resume(self, job_id: str) -> list[str]:
         """Goes on at the stage that failed; the steps of it that are done already are not run again."""
         answer = await self._run("resume_job", check_job_id(job_id))
-        word = answer["answer"]
-        if word == "invalid":
-            raise invalid(answer)
-        if word == "not_resumable":
+        if answer["answer"] == "not_resumable":
             raise errors.NotResumable(_why_not(answer["status"], answer.get("error", "")))
         done: list[str] = expect_ok(answer)["done"]
         return done

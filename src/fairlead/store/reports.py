@@ -193,6 +193,8 @@ def expect_ok(answer: Answer) -> Answer:
         return answer
     if word == "uninitialised":
         raise errors.NamespaceNotOpen()
+    if word == "invalid":
+        raise invalid(answer)
     if word == "too_many_units":
         raise errors.InvalidInput(
             "units", f"the limit has {answer['most']} units: that many can never be free", word

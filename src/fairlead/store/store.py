@@ -41,7 +41,6 @@ from fairlead.store.reports import (
     Submitted,
     answer_or_error,
     expect_ok,
-    invalid,
     submitted_or_error,
     tasks_of,
 )
@@ -149,10 +148,7 @@ class Store:
             for name, stages in sorted((pipelines or {}).items())
         ]
         arguments = pack(declared_types(types)), pack(declared_limits(limits)), pack(plans)
-        answer = await self.connection.run("declare", origin, *arguments, self.clock())
-        if answer["answer"] == "invalid":
-            raise invalid(answer)
-        expect_ok(answer)
+        await self.run("declare", origin, *arguments)
 
     async def run(self, act: str, *arguments: Any) -> Answer:
         return expect_ok(await self.connection.run(act, *arguments, self.clock()))
@@ -284,6 +280,7 @@ class Store:
         return (await self.run("cancel", check_task_id(task_id))).get("worker")
 
     async def replay(self, task_id: str) -> None:
+        """Queues a failed or dead-lettered task again; InvalidInput when a limit that it needs is gone."""
         await self.run("replay", check_task_id(task_id))
 
     async def purge(self, task_id: str) -> None:

@@ -63,6 +63,8 @@ async def replay_many(call: Call) -> View:
                 replayed.append(task.task_id)
             except (errors.NotReplayable, errors.UnknownTask, errors.StepOfJob):  # somebody else did, or will
                 skip += 1
+            except errors.InvalidInput:  # a limit that it needs is gone: replayed alone, it says which
+                skip += 1
     after = {"replayed": replayed, "count": len(replayed)}
     await call.audit("replay", body.task_type or "all", None, after)
     return {"replayed": replayed}
@@ -96,7 +98,7 @@ ROUTES = (
         scope="admin",
         handler=replay,
         answer=ReplayAnswer,
-        refusals=(errors.UnknownTask, errors.NotReplayable, errors.StepOfJob),
+        refusals=(errors.UnknownTask, errors.NotReplayable, errors.StepOfJob, errors.InvalidInput),
     ),
     Route(
         method="DELETE",

@@ -25,6 +25,14 @@ for _, one in ipairs(new_types) do
   end
 end
 
+-- a group that a type needs does not end by itself any more
+for _, one in ipairs(new_types) do
+  for _, need in ipairs(limits.needs(one.limits)) do
+    local limit = limits.of(need.name)
+    if limit then put(limit, "group", nil) end
+  end
+end
+
 for _, one in ipairs(new_limits) do
   limits.of(one.name)
   local view, field = act.limit_views[one.name], "declared:" .. origin

@@ -1,7 +1,7 @@
 -- Queue a failed or dead-lettered task again, as at the beginning.
 --
 -- ARGV     id clock
--- RETURNS  ok | not_replayable state | step_of_job | unknown_task | uninitialised
+-- RETURNS  ok | not_replayable state | step_of_job | invalid field code message | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local get, number, put = hashes.get, hashes.number, hashes.put
@@ -15,6 +15,8 @@ local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {answer = "not_replayable", state = state} end
 
 if t.known.facts.step then return {answer = "step_of_job"} end
+local problem = submits.refusal_of_return(t)
+if problem then return problem end
 
 if get(t, "timeout_given") then
   records.change(t, "timeout", number(t, "timeout_given"))

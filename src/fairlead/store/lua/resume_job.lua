@@ -19,6 +19,10 @@ if not failed or not failed.retryable then return {answer = "not_resumable", sta
 
 local stage = jobs.stages_of(job)[number(job, "stage")]
 local missing, problem = stages.missing_steps(job, stage)
+for _, spec in ipairs(missing) do
+  local t = not problem and records.find(spec.id)
+  problem = problem or t and submits.refusal_of_return(t)
+end
 if problem then return problem end
 
 change_count(act.meta, "jobs_open", 1)

@@ -64,12 +64,14 @@ function endings.give_back(t, now)
   events.add(t, "release", "executing", "queued", now)
 end
 
--- A failed or dead-lettered task is to be tried again: these fields are of its last runs.
+-- A failed or dead-lettered task is to be tried again (submits.refusal_of_return says whether it can be): these fields are of its last
+-- runs.
 function endings.revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
   t.persist = true
   t.beside = get(t, "emitted") and keys.output(t.id)
   retention.unlist_dead(t)
+  submits.define_group_again(t)
   endings.requeue(t, "replay", now, now)
 end
 

@@ -38,6 +38,31 @@ local function check_limits(spec, groups)
   end
 end
 
+-- Of a task that was accepted before: those of its limits that have ended since, as the wish of a new task. A group among them that the
+-- task defined itself can be defined again.
+local function ended_limits(t)
+  local facts, ended, spec = t.known.facts, {}, {}
+  spec.group_limit = tonumber(facts.concurrency_limit or t.is_gathered and get(t, "concurrency_limit"))
+  local group = spec.group_limit and (facts.concurrency_group or t.is_gathered and get(t, "concurrency_group") or facts.type)
+  for _, need in ipairs(limits.needs(facts.limits or "")) do
+    if not limits.of(need.name) then
+      ended[need.name] = need.units
+      if tenants.plain_name(need.name) == group then spec.group = need.name end
+    end
+  end
+  spec.limits = types.write_needs(ended)
+  return spec
+end
+
+-- Why a task that has ended cannot be queued again, or nil. Nothing is changed.
+function submits.refusal_of_return(t)
+  return check_limits(ended_limits(t))
+end
+
+function submits.define_group_again(t)
+  define_group(ended_limits(t))
+end
+
 -- The answer given before to the same id or idempotency key; nil for a new task.
 local function given_before(spec)
   local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
