@@ -1,10 +1,6 @@
 """A fail-over to a replica that missed a claim: two workers hold one task, and only one result counts."""
 
-import contextlib
-from collections.abc import Iterator
-
 import pytest
-import redis
 
 from fairlead import errors
 from fairlead.settings import Settings, Slots
@@ -13,32 +9,9 @@ from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed, Grant, Progress
 from fairlead.store.store import Store
 from tests.connections import connected
-from tests.servers import Server, free_port, running
+from tests.faults.replicas import is_linked, primary_and_replica, promote
 from tests.store.looking import claim_one, new
 from tests.waiting import wait_until
-
-
-@contextlib.contextmanager
-def primary_and_replica() -> Iterator[tuple[Server, Server]]:
-    port = free_port()
-    local = ("--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0")
-    with (
-        running("valkey", "--port", str(port), *local) as primary,
-        running("valkey", "--replicaof", f"127.0.0.1 {port}") as replica,
-    ):
-        yield primary, replica
-
-
-def promote(replica: Server, primary: Server) -> None:
-    """It has all that was written to the primary so far, and nothing that comes later."""
-    with redis.Redis.from_url(primary.url) as writes, redis.Redis.from_url(replica.url) as copy:
-        assert writes.wait(1, 20_000) == 1
-        copy.execute_command("REPLICAOF", "NO", "ONE")
-
-
-def is_linked(replica: Server) -> bool:
-    with redis.Redis.from_url(replica.url) as copy:
-        return bool(copy.info("replication")["master_link_status"] == "up")
 
 
 @pytest.mark.timeout(120)

@@ -21,6 +21,7 @@ from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.store.tickets import Holder
 from fairlead.task import NewTask
+from tests.faults.replicas import is_linked, primary_and_replica, promote
 from tests.faults.wire import Wire, wire
 from tests.reading import events_of
 from tests.servers import Server, running
@@ -175,40 +176,38 @@ async def test_a_crowd_of_reads_gives_a_silent_server_up_all_at_once() -> None:
         await store.close()
 
 
-async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again(tmp_path: Path) -> None:
-    with running("valkey") as server:
+async def test_a_server_that_is_gone_is_unavailable_and_a_new_one_is_found_again() -> None:
+    with running("valkey", "--appendonly", "yes", "--appendfsync", "always") as server:
         store = Store.connect(server.url, "gone")
         await store.open()
-        line_before = server.url
+        before = NewTask(task_type="echo")
+        await store.submit_one(before)
         server.process.kill()
         server.process.wait()
         with pytest.raises(errors.StoreUnavailable):
             await store.stats()
         with pytest.raises(errors.StoreUnavailable):
             await store.open()
-        folder = Path(line_before.removeprefix("unix://")).parent
         again = await asyncio.create_subprocess_exec(
             *server.process.args,
             stdout=asyncio.subprocess.DEVNULL,  # type: ignore[misc]
         )
-        assert folder.exists()
-
-        await wait_until(partial(is_answered, store.open))
-        assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
-        await store.close()
-        again.kill()
-        await again.wait()
+        try:
+            await wait_until(partial(is_answered, store.open), because="the new one is found")
+            assert (await store.get(before.task_id)).status is State.QUEUED
+            assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
+            await store.close()
+        finally:
+            again.kill()
+            await again.wait()
 
 
 async def test_a_primary_that_became_a_replica_is_left_for_the_server_behind_the_same_address(
     tmp_path: Path,
 ) -> None:
-    with running("valkey") as old, running("valkey") as new:
-        async with (
-            Store.connect(new.url, "moved"),
-            wire(old.url, tmp_path) as (line, url),
-            Store.connect(url, "moved") as store,
-        ):
+    with primary_and_replica() as (old, new):
+        await wait_until(lambda: is_linked(new), 30, "the replica follows")
+        async with wire(old.url, tmp_path) as (line, url), Store.connect(url, "moved") as store:
             calls = (
                 partial(store.workers.register, "w"),
                 partial(store.tickets.make, Holder(None, "ann", ("read",))),
@@ -216,6 +215,7 @@ async def test_a_primary_that_became_a_replica_is_left_for_the_server_behind_the
             )
             for call in calls:
                 await call()  # each has a connection now
+            promote(new, old)
             with redis.Redis.from_url(old.url) as client:
                 client.replicaof("127.0.0.1", 1)
             line.target = new.url.removeprefix("unix://")

@@ -57,6 +57,8 @@ class Supervisor:
             first = group.create_task(self._keep(stack))
             while not (first.done() or self._has_worked()):
                 await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is said once, not by each
+            if self._worked and isinstance(self._door, Store):  # else the server may be the wrong one
+                await warn_if_not_durable(self._door)
             for _ in range(1, self._processes):
                 group.create_task(self._keep(stack))
         return self._exit_code
@@ -142,8 +144,5 @@ class Supervisor:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
         async with self._opening:
             if self._door is None:
-                door = await stack.enter_async_context(connected_door(settings))
-                if isinstance(door, Store):
-                    await warn_if_not_durable(door)
-                self._door = door
+                self._door = await stack.enter_async_context(connected_door(settings))
         return self._door
