@@ -1,11 +1,13 @@
 """`fairlead open`: what it accepts, what it refuses, and what it leaves in the audit."""
 
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fairlead.settings import Settings
+from fairlead.settings import Settings, Slots
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from tests.commands import Shell
@@ -56,6 +58,52 @@ async def test_a_lost_store_is_reported_by_every_command_and_accepted_as_new(
     await live_store.submit_one(new())
     (entry,) = await live_store.audit.list()
     assert (entry.act, entry.after) == ("open", {"accepted": "new"})
+
+
+async def go_back(store: Store) -> None:
+    await raw(store).hincrby(store.connection.keys.meta, "beat", -1)
+    await Monitor(store).check()
+
+
+@pytest.mark.parametrize(("lost", "accept"), [(lose, "--new"), (go_back, "--restored")])
+async def test_the_doctor_does_not_examine_what_a_loss_has_left_until_it_is_accepted(
+    shell: Shell, live_store: Store, lost: Callable[[Store], Awaitable[None]], accept: str
+) -> None:
+    await live_store.limits.set("gpu", Slots(limit=1))
+    await raw(live_store).hset(live_store.connection.keys.key("limit", "gpu"), "used", "1")  # a breach
+    await lost(live_store)
+    for form in ("table", "json"):
+        refused = await shell.run("doctor", "--output", form)
+        assert (refused.code, refused.out) == (2, ""), refused
+        assert refused.err.startswith("fairlead: Nothing was checked. The store has ")
+        assert f"`fairlead open {accept}`" in refused.err
+        assert refused.err.count("\n") == 1
+    assert (await shell.run("open", accept)).code == 0
+    examined = await shell.run("doctor")
+    assert examined.code == (0 if accept == "--new" else 1), examined
+    await wipe(live_store)
+
+
+async def test_the_doctor_names_a_meta_record_that_cannot_be_read(shell: Shell, live_store: Store) -> None:
+    await wipe(live_store)
+    await raw(live_store).set(live_store.connection.keys.meta, "not a hash")
+    examined = await shell.run("doctor")
+    assert (examined.code, "K1" in examined.out, examined.err) == (1, True, ""), examined
+    await wipe(live_store)
+
+
+async def test_commands_work_where_an_operator_elsewhere_has_accepted_the_loss(
+    shell: Shell, live_store: Store, tmp_path: Path
+) -> None:
+    """This machine remembers the data from before, and runs nothing that would have heard of it."""
+    assert (await shell.run("key", "create", "--scope", "read", "--name", "a")).code == 0
+    await lose(live_store)
+    elsewhere = replace(shell, env={"XDG_STATE_HOME": str(tmp_path / "elsewhere")})
+    assert (await elsewhere.run("open", "--new")).code == 0
+    for command in (("stats",), ("task", "list"), ("doctor",), ("submit", "echo")):
+        ended = await shell.run(*command)
+        assert ended.code == 0, ended
+    await live_store.open()
 
 
 async def test_a_command_remembers_what_it_has_seen(shell: Shell, live_store: Store) -> None:

@@ -7,11 +7,11 @@ from cyclopts import Parameter
 
 from fairlead.cli.options import DoorOptions, Output
 from fairlead.cli.output import print_json, print_table
-from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen
+from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen, StoreFault, StoreLost
 from fairlead.settings import Settings
 from fairlead.store.breach import Breach
 from fairlead.store.doctor import examine
-from fairlead.store.opening import connected_store, engine_folder, first_act
+from fairlead.store.opening import connected_store, engine_folder, first_act, visit
 from fairlead.store.store import Store
 
 
@@ -26,7 +26,7 @@ def doctor(
 ) -> int:
     """Check every invariant of the namespace.
 
-    Exit code 1 and a sentence for each breach; 2 if there is no such namespace.
+    Exit code 1 and a sentence for each breach; 2 if there is no such namespace, or if it has lost data.
     """
     settings = (options or DoorOptions()).client_settings()
     if acknowledge and settings.engine.url:
@@ -49,17 +49,25 @@ def doctor(
 
 async def _examine(settings: Settings) -> tuple[list[Breach], list[str]]:
     async with connected_store(settings) as store:
-        breaches = await first_act(store, lambda: examine(store.connection))
-        if not breaches:  # nothing is wrong with what is not there
-            await _check_open(store)
+        breaches = await first_act(store, lambda: _breaches(store))
         return breaches, list(store.engine_problems().values())
 
 
-async def _check_open(store: Store) -> None:
+async def _breaches(store: Store) -> list[Breach]:
+    """Raises InvalidSettings when there is nothing to examine, or what is left after a loss."""
+    problem: StoreFault | None = None
     try:
-        await store.check_open()
-    except NamespaceNotOpen:
-        raise InvalidSettings(
-            f"Namespace {store.connection.keys.namespace!r} at {store.address} does not exist, so there is "
-            "nothing to check: see --namespace, --engine and --data."
-        ) from None
+        await visit(store)
+    except StoreLost as lost:
+        raise InvalidSettings(f"Nothing was checked. {lost}") from None
+    except StoreFault as fault:  # also where nobody ever opened it: there may be keys all the same
+        problem = fault
+    breaches = await examine(store.connection)
+    if breaches or not problem:
+        return breaches
+    if not isinstance(problem, NamespaceNotOpen):
+        raise problem
+    raise InvalidSettings(
+        f"Namespace {store.connection.keys.namespace!r} at {store.address} does not exist, so there is "
+        "nothing to check: see --namespace, --engine and --data."
+    )

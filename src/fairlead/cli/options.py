@@ -127,11 +127,11 @@ async def open_store(options: DoorOptions | None, *, join: bool = False) -> "Asy
 async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
     """Nothing is written by looking. `join`: the namespace is made if need be."""
     # not for `config check`, which needs no server
-    from fairlead.store.opening import connected_store, first_act
+    from fairlead.store.opening import connected_store, first_act, visit
 
     async with connected_store(settings) as store:
         try:
-            await first_act(store, lambda: store.open(govern=False) if join else store.check_open())
+            await first_act(store, lambda: store.open(govern=False) if join else visit(store))
             if join:
                 store.remember()
             yield store

@@ -14,7 +14,7 @@ log = EventLog("fairlead.store")
 
 
 async def warn_if_not_durable(store: Store) -> None:
-    """For servers and workers that have joined. A store that does not answer is noticed elsewhere."""
+    """For servers, and for workers that have joined. A store that does not answer is noticed elsewhere."""
     with contextlib.suppress(FairleadError):
         persistence = text(await store.connection.call("INFO", "persistence"))
         if "aof_enabled:0" in persistence.split():

@@ -34,13 +34,14 @@ class Epochs:
             raise problem
         return found
 
-    async def join(self) -> None:
+    async def join(self) -> Found:
         """Works on the data if it is what is known, or was accepted since; raises StoreLost if not."""
         found = await self._look()
         problem = self._connection.membership.judge(found)
         if problem and problem.standing != "reopened":
             raise problem
         self._connection.membership.join(found)
+        return found
 
     async def seal(self) -> None:
         """Closes it for everybody: for processes too that start now and know nothing of a loss."""

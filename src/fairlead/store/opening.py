@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from fairlead.errors import EngineFailed, InvalidSettings, StoreLost, StoreUnavailable
+from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import make_client
 from fairlead.store.engine import Engine, open_engine
@@ -82,6 +82,12 @@ async def first_act(store: Store, act: Callable[[], Awaitable[T]]) -> T:
             for problem in store.engine_problems().values():
                 raise EngineFailed(problem) from None
             raise
+
+
+async def visit(store: Store) -> None:
+    """As `check_open`, and joins what was accepted since: for a command, which has declared nothing."""
+    if not (await store.epochs.join()).is_open:
+        raise NamespaceNotOpen()
 
 
 def engine_folder(settings: Settings) -> EngineFolder:

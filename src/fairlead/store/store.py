@@ -67,7 +67,7 @@ class Store:
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
         # what is wrong with an embedded server, which only who can open it again can see
         self.engine_problems: Callable[[], Mapping[str, str]] = dict
-        self.rejoin: Callable[[], Awaitable[None]] = self.epochs.join  # after StoreLost: all there is to do
+        self.rejoin: Callable[[], Awaitable[object]] = self.epochs.join  # after StoreLost: all there is to do
         self.remember: Callable[[], None] = lambda: None  # what it knows, for the next process here
         self.limits = Limits(self)
         self.workers = Workers(connection, self)
