@@ -16,6 +16,7 @@ from fairlead.settings import PriorityName, PriorityServiceSettings
 
 WORDS: tuple[PriorityName, ...] = get_args(PriorityName)
 USUAL_PATH = "/users/{user_id}/priority"
+LEAST_SECONDS = 0.01  # no answer comes sooner; a wait may also end a moment before its deadline
 UNASKABLE = ("", ".", "..")  # in a path they are no names, but ways to another place
 NO_SUCH_USER = (400, 404, 410, 422)
 MOST_BYTES = 64 * 1024
@@ -100,7 +101,7 @@ class PriorityService:
         now = monotonic()
         if now < until:
             return known
-        if now >= deadline:
+        if deadline - now < LEAST_SECONDS:
             return self._fallback
         asking = self._asking.get(user_id)
         if not asking:
