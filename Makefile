@@ -23,7 +23,7 @@ run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
 
 test: install test-servers ## run the tests
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 4
 
 quick: install ## the short tests: house, unit, tour, and the store on one server
 	$(BIN)/python -m pytest -n 2 -q $(QUICK)

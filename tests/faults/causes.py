@@ -26,6 +26,7 @@ class Cause(StrEnum):
     KILLED = "killed_while_it_ran"
     GIVEN_TO_THE_DEAD = "given_to_the_dead"  # handed over, or claimed by a request that outlived its worker
     TOO_LATE = "too_late_by_the_worker_itself"  # a busy machine: it got no beat, or its turn, for too long
+    GIVEN_BACK = "given_back_before_it_began"  # a busy machine: the event loop of its worker did not answer
     UNANSWERED = "the_store_did_not_answer"  # a busy machine: calls of the worker or its pulse timed out
     UNEXPLAINED = "unexplained"
 
@@ -50,6 +51,8 @@ class Coroner:
         if loss.act == "expire" and loss.noticed < loss.began + LONGEST_LEASE_MS:
             return Cause.UNEXPLAINED  # whatever its worker says: it had its lease
         said = self._said(loss.worker.partition("-")[0])
+        if loss.act == "release" and re.search(rf"given_back .*task={loss.task} fence={loss.fence}\b", said):
+            return Cause.GIVEN_BACK
         if re.search(
             rf"(?:lease_lost|came_late|report_refused) .*task={loss.task} fence={loss.fence}\b", said
         ):

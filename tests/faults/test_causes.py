@@ -79,6 +79,13 @@ def test_a_run_of_a_worker_that_lived(
     assert Coroner(tmp_path, []).cause_of(loss) is cause
 
 
+@pytest.mark.parametrize(("act", "cause"), [("release", Cause.GIVEN_BACK), ("expire", Cause.UNEXPLAINED)])
+def test_a_run_that_had_not_begun_when_its_worker_fell_silent(tmp_path: Path, act: str, cause: Cause) -> None:
+    given_back = 'given_back worker=crew0-a task=t fence=3 problem="not begun"'
+    (tmp_path / "crew0.log").write_text(log(22_000, given_back))
+    assert Coroner(tmp_path, []).cause_of(EXPIRED._replace(act=act)) is cause
+
+
 @pytest.mark.timeout(120)
 async def test_what_is_handed_to_the_dead_is_free_when_its_lease_has_ended(
     live_store: Store, fleet: Fleet, history: History
