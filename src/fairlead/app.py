@@ -93,7 +93,7 @@ class Fairlead:
 
     async def declare(self, door: Door) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""
-        # who brings no file of settings only joins: what is set in the namespace stands
+        # without a settings file an app only joins: the policy of the namespace is kept
         govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
         store = door if isinstance(door, Store) else None
         if store:
@@ -117,7 +117,7 @@ class Fairlead:
         burst: int | None = None,
         shared: bool = False,
     ) -> None:
-        """Declares a limit: so many slots, or a rate such as "60/min". `shared`: every tenant may name it.
+        """Declares a limit: a number of slots, or a rate such as "60/min". `shared`: all tenants may name it.
 
         It is set when the declaration is new or has changed; an operator's own setting stands otherwise.
         """

@@ -29,7 +29,7 @@ FairleadError
 ├── PermanentError          raised by handlers: do not try again
 ├── RetriableError          raised by handlers: try again later
 ├── StoreUnavailable        the server did not answer; the act may or may not have happened
-│   ├── StoreFull           ... or has no memory left: nothing new is taken, what is under way goes on
+│   ├── StoreFull           ... or has no memory left: no new work is accepted, running work continues
 │   ├── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
 │   ├── WrongNode           ... or is a node of a cluster, and another one holds the namespace
 │   └── StoreLost           ... or has lost data: nothing is done until an operator has decided
@@ -48,7 +48,7 @@ class FairleadError(Exception):
     """Something went wrong in Fairlead."""
 
     code = "error"
-    facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the log of who operates this
+    facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the operator's log
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip())
@@ -302,7 +302,7 @@ class StoreLost(StoreUnavailable):
 
     def __init__(self, message: str | None = None, standing: str = "") -> None:
         super().__init__(message)
-        self.standing = standing  # how the data stands to what is known: gone, rolled_back, ...
+        self.standing = standing  # the data compared with what is known: gone, rolled_back, ...
 
 
 class StoreFault(FairleadError):

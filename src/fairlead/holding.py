@@ -99,7 +99,7 @@ class Holding:
             except (FairleadError, TimeoutError):
                 if monotonic() >= self._ends - to_stop:
                     break
-            except Exception as problem:  # else the block would go on while nobody renews it
+            except Exception as problem:  # else the block would continue while nobody renews the lease
                 log.error("renewal_failed", limit=self._lease.limit, traceback=traceback_of(problem))
                 break
         self._lost = True

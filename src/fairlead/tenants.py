@@ -29,7 +29,7 @@ def id_of(tenant: str | None, chosen: str) -> str:
 
 
 def ids_meant(tenant: str | None, given: str) -> tuple[str, ...]:
-    """The ids that whoever asks for this one may mean: that of an answer, or the one that it chose."""
+    """The ids that a tenant may mean by this one: that of an answer, or the one that it chose."""
     return (given,) if tenant is None else (given, id_of(tenant, given))
 
 

@@ -120,7 +120,7 @@ async def test_running_out_of_files_is_survived(live_store: Store, server: Serve
                 with idle(gateway, 200):
 
                     async def has_no_more_files() -> bool:
-                        (await inside.get("/healthz")).raise_for_status()  # who is in, and asks, is served
+                        (await inside.get("/healthz")).raise_for_status()  # open connections are served
                         return "accept_failed" in gateway.said()
 
                     await wait_until(has_no_more_files)

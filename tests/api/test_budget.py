@@ -1,4 +1,4 @@
-"""Many large requests at once: a server has so many bytes of them in hand, and small ones do not wait."""
+"""Many large requests at once: a server holds a bounded number of their bytes, and small ones do not wait."""
 
 import asyncio
 import contextlib

@@ -41,7 +41,7 @@ class Bystander:
 
 @contextlib.asynccontextmanager
 async def bystander(api: httpx.AsyncClient) -> AsyncIterator[Bystander]:
-    """Who is answered in time as long as the block runs."""
+    """A client that is answered in time as long as the block runs."""
     other = Bystander(api)
     await other.ask()
     asking = asyncio.create_task(other.ask_always())
@@ -63,7 +63,7 @@ async def send_much(writer: asyncio.StreamWriter, data: bytes, size: int) -> int
             while sent < size:
                 writer.write(data)
                 await writer.drain()
-                await asyncio.sleep(0)  # whoever reads has a turn
+                await asyncio.sleep(0)  # the reader has a turn
                 sent += len(data)
     return sent
 
@@ -190,7 +190,7 @@ async def test_who_waits_for_leave_to_send_a_body_gets_it(gateway: Gateway) -> N
 
 
 async def test_who_is_refused_before_sending_a_body_is_hung_up(gateway: Gateway) -> None:
-    """The body might follow or not: nothing that comes then can be told from it."""
+    """The body might follow or not: nothing that comes then can be distinguished from it."""
     async with line(gateway) as (reader, writer):
         writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
         answer = await rest(reader)

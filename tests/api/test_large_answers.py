@@ -1,4 +1,4 @@
-"""Answers are bounded in bytes, whatever is stored: a page ends early, and says where to go on."""
+"""Answers are bounded in bytes, whatever is stored: a page ends early, and says where to continue."""
 
 import asyncio
 from pathlib import Path

@@ -71,7 +71,7 @@ async def test_much_output_is_kept_in_order_and_once(api: httpx.AsyncClient) -> 
     one = await worker.poll_one()
     chunks = [f"{n}:{'x' * 60_000}" for n in range(30)]
     report = {"task_id": one["task_id"], "fence": one["fence"], "fraction": 0.5, "message": "half"}
-    for _ in range(2):  # the answer was lost, and it is told again
+    for _ in range(2):  # the answer was lost, and the report is repeated
         answer = good(await worker.post("progress", reports=[{**report, "first": 1, "output": chunks}]))
         assert [row["accepted"] for row in answer["results"]] == [True]
     assert (await task(api, one["task_id"]))["progress"] == {"fraction": 0.5, "message": "half"}

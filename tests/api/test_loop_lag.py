@@ -66,7 +66,7 @@ async def http(gateway: Gateway, store: Store) -> AsyncIterator[httpx.AsyncClien
 
 
 Shape = Callable[[int], Any]
-#: JSON of about so many bytes: what is cheap to send is not always cheap to read.
+#: JSON of about this size: what is cheap to send is not always cheap to read.
 SHAPES: dict[str, Shape] = {
     "text": lambda size: "x" * size,
     "not ascii": lambda size: "\u20ac" * (size // 3),
@@ -87,7 +87,7 @@ async def post(http: httpx.AsyncClient, path: str, body: Any, status: int) -> di
 
 
 async def leased(http: httpx.AsyncClient, count: int) -> tuple[HttpWorker, list[dict[str, Any]]]:
-    """A worker with so many tasks in hand."""
+    """A worker that holds this number of tasks."""
     await post(http, f"{TASKS}/batch", {"tasks": [{"task_type": "echo"}] * count}, 201)
     worker = await HttpWorker.register(http, capacity=count)
     tasks: list[dict[str, Any]] = []

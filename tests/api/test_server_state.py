@@ -127,7 +127,7 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
             ):
                 answer = await api.post(path, json=body)
                 assert "allkeys-lru" in refused(answer, 503, "store_unsafe")["detail"]
-            # who does not come through the gateway is refused too; what was accepted can end
+            # clients without a gateway are refused too; accepted work can end
             with pytest.raises(errors.StoreUnsafe, match="CONFIG SET maxmemory-policy noeviction"):
                 await store.submit_one(NewTask(task_type="echo"))
             await store.workers.register("w")

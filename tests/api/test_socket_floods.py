@@ -147,7 +147,7 @@ async def test_malformed_frames_leave_one_line_in_the_log(
             async with raw_socket(gateway) as (reader, writer):
                 writer.write(sent)
                 assert close_code(await rest(reader)) == code, what
-        async with socket(gateway, "/ws/tasks") as opened:  # it goes on for others
+        async with socket(gateway, "/ws/tasks") as opened:  # it stays open for others
             await say(opened, task_type="echo")
             assert (await hear_one(opened))["type"] == "SUBMITTED"
     logged = gateway.said()

@@ -1,4 +1,4 @@
-"""The system has no room for another process: what runs goes on, and the rest starts when there is room."""
+"""The system has no room for another process: running work continues, the rest starts when there is room."""
 
 import os
 import resource

@@ -127,7 +127,7 @@ async def test_nothing_is_done_after_a_loss_until_it_is_accepted(site: Site, los
 
     await wait_until(declared, because="the limits of the file and of the code are there again")
     work = await site.submit(6, 0.2)
-    await wait_until(lambda: site.completed(*work), 60, "the work goes on")
+    await wait_until(lambda: site.completed(*work), 60, "the work continues")
     assert site.record.most_at_once() == 2
     after = site.record.fences()[len(before) :]
     assert len(set(before + after)) == len(before) + len(after)
@@ -234,7 +234,7 @@ async def test_workers_behind_a_gateway_declare_again(tmp_path: Path) -> None:
 
                 await wait_until(declared, because="the workers have declared their limit")
                 work = await site.submit(6, 0.2)
-                await wait_until(lambda: site.completed(*work), 60, "the work goes on")
+                await wait_until(lambda: site.completed(*work), 60, "the work continues")
                 assert site.record.most_at_once() == 2
 
 

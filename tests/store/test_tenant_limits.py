@@ -115,7 +115,7 @@ async def test_a_tenant_defines_a_thousand_limits_and_no_more(store: Store) -> N
 
 
 async def test_a_group_of_a_tenant_from_before_is_used_up_and_ends(store: Store) -> None:
-    """An older version kept the groups of all tenants under one name; what waits there goes on."""
+    """An older version kept the groups of all tenants under one name; what waits there still runs."""
     before = NewTask(task_type="echo", tenant="acme", concurrency_group="gpu", concurrency_limit=1)
     await store.submit_one(before)  # as an older gateway did
     await store.submit_one(wanted("acme", concurrency_group="gpu", concurrency_limit=1))

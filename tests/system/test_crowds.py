@@ -23,7 +23,7 @@ FEW = 20  # connections to the store, those of the test among them
 
 @contextmanager
 def crowded(folder: Path, files: int) -> Iterator[tuple[Gateway, redis.Redis]]:
-    """A gateway that may have so many files open, alone on a store."""
+    """A gateway with this limit of open files, alone on a store."""
     env = {"FAIRLEAD_SERVER__LIVE_PER_KEY": "10000"}
     with running("valkey") as server, serving(server.url, NAMESPACE, folder, env=env) as gateway:
         resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (files, files))

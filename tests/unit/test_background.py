@@ -1,4 +1,4 @@
-"""Work in the background: what fails is logged and started again, and what fails in a row is told."""
+"""Work in the background: what fails is logged and restarted, and repeated failures are reported."""
 
 import asyncio
 import logging
@@ -19,12 +19,12 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Story:
-    """Work that fails so often, then runs on; and what is told of it."""
+    """Work that fails this number of times and then runs; and what is reported of it."""
 
     def __init__(self, failures: int) -> None:
         self.starts = 0
         self.failures = failures
-        self.told: list[tuple[str, bool]] = []
+        self.reported: list[tuple[str, bool]] = []
 
     async def run(self) -> None:
         self.starts += 1
@@ -33,7 +33,7 @@ class Story:
         await asyncio.Event().wait()
 
     def tell(self, name: str, failing: bool) -> None:
-        self.told.append((name, failing))
+        self.reported.append((name, failing))
 
 
 @asynccontextmanager
@@ -57,15 +57,15 @@ async def test_what_fails_is_logged_with_its_traceback_and_started_again(
     (record,) = caplog.records
     assert "background_failed work=upkeep" in record.message
     assert "raise KeyError" in record.message
-    assert (("upkeep", True)) not in story.told, "once is nothing to be told"
+    assert (("upkeep", True)) not in story.reported, "a single failure is not reported"
 
 
 async def test_what_fails_in_a_row_is_told_until_it_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SHORT_LIFE", 0.5)
     story = Story(3)
     async with kept(story.run, story):
-        await wait_until(lambda: ("upkeep", True) in story.told)
-        await wait_until(lambda: story.told[-1] == ("upkeep", False))
+        await wait_until(lambda: ("upkeep", True) in story.reported)
+        await wait_until(lambda: story.reported[-1] == ("upkeep", False))
         assert story.starts == 4
 
 
@@ -94,5 +94,5 @@ async def test_a_cancellation_that_nobody_meant_is_a_failure() -> None:
 async def test_what_is_cancelled_while_it_fails_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(10**9)
     async with kept(story.run, story):
-        await wait_until(lambda: ("upkeep", True) in story.told)
-    assert story.told[-1] == ("upkeep", False)
+        await wait_until(lambda: ("upkeep", True) in story.reported)
+    assert story.reported[-1] == ("upkeep", False)

@@ -187,7 +187,7 @@ def test_json_is_one_object_on_one_line_with_the_facts_of_the_event(
 @pytest.mark.parametrize("format", [TextFormat(), JsonFormat()], ids=["text", "json"])
 def test_lines_of_other_libraries_are_formatted_too(format: logging.Formatter) -> None:
     problem = raised(ValueError("no"))
-    # not logged: whoever runs this test could not write it
+    # not logged: the user of this test could not write it
     record = logging.LogRecord(
         "some.library",
         logging.ERROR,
@@ -270,7 +270,7 @@ def test_what_is_no_secret_stays(text: str) -> None:
     ],
 )
 def test_credentials_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: str) -> None:
-    """Whoever sends work chooses what its errors quote; to look at each pair of places would take minutes."""
+    """Clients choose what errors of their tasks quote; to look at each pair of places would take minutes."""
     text = piece * (1_000_000 // len(piece))
     began = monotonic()
     redacted(text)

@@ -1,4 +1,4 @@
-"""How the data in a store stands to what a process knows of it: a decision without a store."""
+"""The data in a store compared with what a process knows: a decision without a store."""
 
 import pytest
 

@@ -78,7 +78,7 @@ def test_info_is_read_line_by_line() -> None:
         (START + FULL + END, "Error writing to the AOF file: No space left on device"),
         (START + SHORT + END, "Short write while writing to the AOF file: (nwritten=2, expected=4)"),
         (START + FULL + END + START, None),  # it runs again
-        (START + SHORT, None),  # it went on
+        (START + SHORT, None),  # it continued
         (START, None),
         ("", None),
     ],

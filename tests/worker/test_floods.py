@@ -1,4 +1,4 @@
-"""Handlers that put out more than can be sent: what waits is bounded, and nothing is lost by who waits."""
+"""Handlers that put out more than can be sent: what waits is bounded; a handler that waits loses nothing."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -56,5 +56,5 @@ async def test_output_that_waits_takes_little_memory(
         assert await workers.end() == 0
     last = (await live_store.outputs(task.task_id))[-1]
     assert last.chunk[0] == COUNT - 1, "the latest are kept"
-    assert (last.seq == COUNT) is waits, "who waits loses none; the store counts what it was sent"
+    assert (last.seq == COUNT) is waits, "a handler that waits loses none; the store counts what it was sent"
     assert ("output_dropped" in said) is not waits

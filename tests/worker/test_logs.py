@@ -180,7 +180,7 @@ async def test_a_handler_that_does_not_stop_is_logged_before_its_process_ends(
 
 
 async def test_what_an_error_quotes_of_the_parameters_is_not_logged(fl: Fairlead, yard: Yard) -> None:
-    prompt = 'a "secret" prompt\nof several lines, and long enough to be cut off by whoever quotes it'
+    prompt = 'a "secret" prompt\nof several lines, and long enough to be cut off where it is quoted'
     async with yard.workers(TARGET) as workers:
         task = await failing.quotes_its_parameters.submit(prompt, max_retries=0)
         ended = await task.wait(timeout=40)

@@ -12,7 +12,7 @@ WAIT_SECONDS = 2.0
 
 class Budget:
     """`holding = budget.holding()`, then `await holding.take(size)` before a body is read, and at the end
-    `holding.give_back()`. Who comes first is served first."""
+    `holding.give_back()`. First come, first served."""
 
     def __init__(self, most: int = MOST_BYTES, wait_seconds: float = WAIT_SECONDS) -> None:
         self._left = most

@@ -108,7 +108,7 @@ class Gateway:
         return identity_of(key)
 
     async def recognise(self, authorization: str | None) -> Identity:
-        """Who asks, on a route that is open to everybody: no key is needed, and a bad one is like none."""
+        """The caller of a route that needs no key; an invalid key counts as none."""
         try:
             return await self._identify(authorization)
         except (Unauthorized, StoreUnavailable, StoreFault):  # while keys cannot be checked, none is believed

@@ -12,7 +12,7 @@ from fairlead.api.problems import BodyTooLarge, HttpProblem, InvalidBody
 AT_ONCE = (
     256 * 1024
 )  # bytes of items: read, checked and packed in a few ms, whatever they are in less than 50
-MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and what stands beside them
+MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def read_item(item: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | HttpPr
 
 
 def insist_on(item: msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
-    """One item; raises why it is refused, and where it stands."""
+    """One item; raises why it is refused, and at which position."""
     read = read_item(item, decoder)
     if isinstance(read, InvalidBody):
         raise InvalidBody(

@@ -7,7 +7,7 @@ log = EventLog("fairlead.api")
 
 
 class Readiness:
-    """Whoever finds a reason names it, and clears it when it is gone; several may exist at once."""
+    """The component that finds a reason sets it and clears it; several may exist at once."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, str] = {}

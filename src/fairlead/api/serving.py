@@ -78,7 +78,9 @@ async def check_exposure(store: Store, host: str, insecure: bool) -> None:
             f"{host} can be reached by others, and there is no key: make one with `fairlead key create`, "
             "listen on 127.0.0.1, or say --insecure"
         )
-    log.warning("insecure", host=host, problem="anybody who reaches it may do everything: there is no key")
+    log.warning(
+        "insecure", host=host, problem="there is no key, so every client that reaches it may do everything"
+    )
 
 
 async def serve(

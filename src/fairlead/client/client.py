@@ -145,7 +145,7 @@ class Client:
         limit: int = 50,
         cursor: str = "",
     ) -> TaskPage:
-        """A page of the tasks that are like this, in no order; go on with its `next_cursor`."""
+        """A page of the tasks that are like this, in no order; continue with its `next_cursor`."""
         page = await self.caller.get(
             path("api", "v1", "tasks"),
             status=status,

@@ -5,7 +5,7 @@ import re
 HIDDEN = "***"
 
 _NAMES = r"(?:authorization|api[-_]?key|password|passwd|secret|token|cookie)"
-# Whoever sends work chooses what its errors quote, so the time of each rule grows with the text alone: none
+# Clients choose what errors of their tasks quote, so the time of each rule grows with the text alone: none
 # looks far ahead without consuming what it has seen.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # keys of gateways: the id, which is no secret, stays

@@ -9,10 +9,10 @@ from fairlead.log.secrets import redacted
 
 MOST_BYTES = 8192  # of a traceback
 MOST_FRAMES = 40  # of each error in it; the innermost are kept
-HEAD_SHARE = 4  # of a traceback that is too long one part in so many is kept from its beginning
+HEAD_SHARE = 4  # one part in four of a truncated traceback is from its beginning
 OURS = Path(__file__).parents[1]
 OUR_FOLDER = str(OURS) + os.sep
-#: Who calls handlers. Nothing that a handler itself calls is in there.
+#: The modules that call handlers. Nothing that a handler itself calls is among them.
 CALLERS = frozenset(str(OURS / "worker" / name) for name in ("runner.py", "threads.py", "process_main.py"))
 
 
@@ -20,8 +20,10 @@ def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
     """How Python prints it, from the first frame that is not Fairlead's own, in at most `most` bytes."""
     try:
         frames = _frames_of_others(problem.__traceback__)
-        told = traceback.TracebackException(type(problem), problem, frames, limit=-MOST_FRAMES, compact=True)
-        text = "".join(told.format())
+        summary = traceback.TracebackException(
+            type(problem), problem, frames, limit=-MOST_FRAMES, compact=True
+        )
+        text = "".join(summary.format())
     except Exception:  # an error may be made so that it cannot be printed; it is reported all the same
         text = f"{type(problem).__name__}: its traceback cannot be printed"
     # first to so much more that nothing near the cut, half of a key, say, is left by the second
@@ -40,7 +42,7 @@ def readable(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many bytes, the middle left out: the end says what went wrong, the beginning why."""
+    """At most `most` bytes, without the middle: the end says what went wrong, the beginning why."""
     whole = text.encode()
     if len(whole) <= most:
         return text

@@ -17,7 +17,7 @@ from fairlead.errors import InvalidSettings
 P = TypeVar("P", bound=asyncio.Protocol)
 
 VERIFY = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-PROTOCOL = 3  # answers that are maps, and messages of a subscription that are told apart from answers
+PROTOCOL = 3  # replies as maps, and messages of a subscription distinct from replies
 #: Seconds of silence, seconds between probes, and probes: a host that vanished is noticed within a minute.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 

@@ -153,7 +153,7 @@ class Popper:
             self._answer(waiter, None)
 
     def _deliver(self, answer: Any) -> None:
-        """To whoever has waited longest. If nobody is left it is lost, as with a lost connection."""
+        """To the one that has waited longest. If nobody is left it is lost, as with a lost connection."""
         if not isinstance(answer, list):  # the time is over, or the command was refused
             return
         for waiter in tuple(self.waiters.get(answer[0].decode(), ())):

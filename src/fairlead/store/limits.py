@@ -113,7 +113,7 @@ class Limits:
     async def page(
         self, after: str = "", count: int = 200, *, tenant: str | None = None
     ) -> tuple[list[Limit], str]:
-        """Limits by name, those after `after`, and the name to go on with: "" when there are no more.
+        """Limits by name, those after `after`, and the name to continue from: "" when there are no more.
 
         `tenant`: those that it may name, which are the shared ones and its own.
         """
@@ -259,7 +259,7 @@ class Limits:
 
 
 def _known_lease(name: str, lease_id: str, fence: int | None, tenant: str | None) -> dict[str, Any]:
-    """A lease as the acts take it from who knows its id and its limit."""
+    """A lease as the acts take it, by its id and its limit."""
     check_name("name", name)
     scope = scope_of(tenant)
     return Grant(scope + lease_id, fence).packed() | {"limit": name, "scope": scope}

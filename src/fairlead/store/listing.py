@@ -89,7 +89,7 @@ async def dead_page(
 
 
 async def dead_tasks(connection: Connection, count: int, skip: int, tenant: str | None) -> list[Task]:
-    """Of so many entries those that are still there, however large they are."""
+    """Those entries of a page that still exist, however large they are."""
     tasks: list[Task] = []
     while True:
         page = await dead_page(connection, count, skip, tenant)
@@ -164,7 +164,7 @@ class Some:
 
 
 async def _read(connection: Connection, ids: Sequence[str], room: int, content: Content) -> Some:
-    """As many as there is room for, and at least one: a page must not stand still."""
+    """As many as there is room for, and at least one: a page must make progress."""
     tasks: list[Task] = []
     looked = size = 0
     count = FIRST_RECORDS

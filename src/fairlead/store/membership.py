@@ -66,7 +66,7 @@ class Found:
 
 
 def judge(epoch: str, beat: int, found: Found) -> Standing:
-    """How the data stands to what is known: this epoch, and this beat of it; "" and 0: nothing is known."""
+    """The data compared with what is known: this epoch, and this beat of it; "" and 0: nothing is known."""
     if found.sealed:
         return "gone" if found.sealed == "gone" else "rolled_back"
     if found.seconds_left:

@@ -37,7 +37,7 @@ class Monitor:
             try:
                 await self.check()
             except StoreUnavailable:
-                pass  # noticed by whoever needs it
+                pass  # callers notice it themselves
             except FairleadError as problem:
                 self._complain(problem)
             await asyncio.sleep(self._every_seconds)

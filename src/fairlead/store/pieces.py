@@ -24,7 +24,7 @@ async def read_in_pieces(connection: Connection, commands: Sequence[Command]) ->
 
 
 def next_count(count: int, size: int) -> int:
-    """How many commands to send next, after so many had answers of this size; it grows step by step."""
+    """How many commands to send next, after this number had answers of this size; it grows step by step."""
     return max(1, min(MOST, 4 * count, count * GOOD_BYTES // max(1, size)))
 
 

@@ -62,9 +62,7 @@ class Remembered:
     def of_server(cls, engine: EngineSettings, membership: Membership) -> "Remembered":
         assert engine.url
         url = urlsplit(engine.url)
-        where = (
-            f"{url.hostname or ''}:{url.port or ''}{url.path}?{url.query}"  # not who asks, nor the password
-        )
+        where = f"{url.hostname or ''}:{url.port or ''}{url.path}?{url.query}"  # neither user nor password
         name = hashlib.sha256(f"{where} {membership.namespace}".encode()).hexdigest()[:24]
         folder = Path(engine.state).expanduser() if engine.state else default_state_folder(os.environ)
         return cls(folder / f"{name}.json", where.rstrip("?"), membership)

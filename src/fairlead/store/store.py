@@ -316,7 +316,7 @@ class Store:
         cursor: str = "",
         content: Content = msgspec.json.decode,
     ) -> TaskPage:
-        """A page of the tasks that are like this, up to 1 MiB, in no order; go on with its `next_cursor`."""
+        """A page of matching tasks, up to 1 MiB, in no order; continue with its `next_cursor`."""
         self.connection.membership.check()
         wanted = Wanted(status, priority, task_type, user_id, tenant)
         return await list_tasks(self.connection, wanted, limit, cursor, content)

@@ -66,7 +66,7 @@ class Wire(asyncio.Protocol):
                 wire.abort()
                 raise
         refused = next((answer for answer in answers if isinstance(answer, RedisError)), None)
-        if refused:  # a wrong password, say: whoever calls learns why there is no connection
+        if refused:  # a wrong password, say: callers learn why there is no connection
             wire.abort()
             raise RedisConnectionError(str(refused))
         wire.client_id = answers[0][b"id"]

@@ -3,7 +3,7 @@
 A worker whose event loop is held up cannot say anything. Its pulse then gives back to the queue what the
 worker holds and has not begun, and must know what that is without asking. A task must never be given back and
 begun as well, so each side writes before it reads: the worker notes the task, then looks whether the register
-is closed; the pulse closes the register, then reads what was noted. Whoever comes second sees the other.
+is closed; the pulse closes the register, then reads what was noted. The second to come sees the first.
 """
 
 import asyncio

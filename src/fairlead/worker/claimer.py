@@ -238,7 +238,7 @@ class Claimer:
 
     def _hear(self, run: Run, said: Said) -> None:
         """From any thread; in order, and before the end of the run that said it."""
-        # kept here and now: however much a handler says before it lets the loop go on, it is bounded
+        # kept here and now: however much a handler emits before it yields to the loop, it is bounded
         self._sayings.add(run, said)
         if not self._is_heard:
             self._is_heard = True
@@ -276,7 +276,7 @@ class Claimer:
                 log.warning("register_again", worker=self._worker)
                 await self.insist(self._register)
             except StoreLost as problem:
-                if not (lost or isinstance(self._door, Store)):  # beside a store there is who reports it
+                if not (lost or isinstance(self._door, Store)):  # with a store, its monitor reports it
                     log.error("store_lost", worker=self._worker, problem=str(problem))
                 lost = True
             except StoreUnavailable as problem:

@@ -137,7 +137,7 @@ class WorkerProcess:
             self._killing = asyncio.get_running_loop().call_later(grace + KILL_SECONDS, self._cut)
 
     def _cut(self) -> None:
-        # not process.kill: of one that has just ended it takes the exit code from whoever waits for it
+        # not process.kill: of one that has just ended it takes the exit code from the one that waits for it
         with contextlib.suppress(ProcessLookupError):
             if self.process.returncode is None:
                 log.error("worker_did_not_stop", pid=self.process.pid)
@@ -149,7 +149,7 @@ class WorkerProcess:
         heard, silent = 0.0, 0.0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            # counted in looks, not by the clock: who was stopped, alone or with us, gets its time to speak
+            # counted in looks, not by the clock: a stopped worker, alone or with us, gets its time to answer
             silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
             now, held, heard, lease = monotonic(), pulse.held, pulse.heard_at, pulse.lease_seconds
             overdue = pulse.worker is not None and (

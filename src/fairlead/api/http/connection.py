@@ -58,7 +58,7 @@ class HttpConnection(BoundedReads):
             self._discard(len(data))
             return
         if self._exchange is None:
-            self._unconfirmed.clear()  # who asks for more has read the answer
+            self._unconfirmed.clear()  # a client that sends another request has read the answer
             if not self._reader.has_begun:
                 self._wait(self._bounds.read_seconds)
         self._unread = self._unread[self._at :] + data if self._unread else data
@@ -226,7 +226,7 @@ class HttpConnection(BoundedReads):
         if self._transport.is_closing() or self._discarded is not None:
             self._transport.abort()
         elif exchange and not exchange.started:
-            self._refuse(BodyTooSlow())  # who has sent a head and waits for an answer gets one
+            self._refuse(BodyTooSlow())  # a client that has sent a head and waits gets an answer
         else:
             self.close()
 

@@ -41,7 +41,7 @@ class Outlet:
         self._writable.set()
 
     def lose(self) -> None:
-        """Whoever waits to write waits no more; `paused` still says whether something was left unread."""
+        """Pending writes are released; `paused` still says whether something was left unread."""
         self.lost = True
         self._due = math.inf
         self._writable.set()

@@ -61,7 +61,7 @@ class WebSocketConnection(BoundedReads):
         self._is_reading = True
         self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._budget = FrameBudget(at=manager.now())
-        self._again: asyncio.Handle | None = None  # when reading goes on
+        self._again: asyncio.Handle | None = None  # when reading continues
         self._received = deque[Message]()
         self._news = asyncio.Event()
         self._farewell: Message | None = None  # what the application receives from the end on
@@ -299,7 +299,7 @@ class WebSocketConnection(BoundedReads):
         self._advance()
 
     def _give_up(self) -> None:
-        """It finds out why if it reads after all; whoever waits to send learns of it at once."""
+        """The client learns why if it reads after all; pending sends fail at once."""
         if self._frames.state is State.OPEN:  # else its goodbye was answered
             self._frames.send_close(TOO_SLOW, "reads too slowly")
             self._flush()

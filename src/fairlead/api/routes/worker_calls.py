@@ -43,7 +43,7 @@ async def say(call: Call) -> View:
 
 
 def _next_few(reports: Sequence[TaskProgressBody], start: int) -> list[TaskProgressBody]:
-    """Those from here on that are read and told together; one with much output alone."""
+    """Those from here on that are read and reported together; one with much output alone."""
     sizes = accumulate(sum(map(size_of, one.output)) for one in islice(reports, start, None))
     count = sum(1 for _ in takewhile(lambda size: size <= AT_ONCE, sizes))
     return list(reports[start : start + max(1, count)])
@@ -55,12 +55,12 @@ Answers = list[errors.FairleadError | None]
 async def _tell(call: Call, some: Sequence[TaskProgressBody]) -> Answers:
     read = [_progress(one) for one in some]
     good = [one for one in read if isinstance(one, Progress)]
-    told = iter(await call.gateway.store.progress(worker_id(call), *good))
-    return [next(told) if isinstance(one, Progress) else one for one in read]
+    answers = iter(await call.gateway.store.progress(worker_id(call), *good))
+    return [next(answers) if isinstance(one, Progress) else one for one in read]
 
 
 async def _tell_in_pieces(call: Call, report: TaskProgressBody) -> Answers:
-    """A few chunks at a time. All are read before the first is told: one that is refused spoils them all."""
+    """A few chunks at a time. All are read before the first is reported: if one is refused, all are."""
     pieces = list(_pieces(report))
     if len(pieces) > 1:
         async for read in taking_turns(map(_progress, pieces)):

@@ -1,4 +1,4 @@
--- Bring a namespace of an older schema to schema 4, step by step; whoever opens it may do any of them. No other act runs meanwhile.
+-- Bring a namespace of an older schema to schema 4, step by step; any process that opens it may do any of them. No other act runs meanwhile.
 --
 --   begin    set the indexes of schema 1 and 2 aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number

@@ -1,7 +1,7 @@
 -- Which data an act may work on: what its caller knows, and nothing older.
 --
 -- A namespace has an epoch, written when it is opened for the first time and when an operator accepts what a loss has left. Its beat
--- rises with every act that writes. A caller names the epoch that it has joined and the highest beat that it was told: when the data
+-- rises with every act that writes. A caller names the epoch that it has joined and the highest beat that it has received: when the data
 -- is gone, replaced or older than that, no act writes anything before the operator has decided.
 
 local get, number, put = hashes.get, hashes.number, hashes.put
@@ -57,7 +57,7 @@ function epochs.begin(opening, token)
   put(act.meta, "opening", opening)
 end
 
--- Fences go on above all that were given before the loss.
+-- Fences continue above all that were given before the loss.
 function epochs.raise_fence()
   put(act.meta, "fence", math.max(number(act.meta, "fence") or 0, micros_now() + AHEAD))
 end

@@ -1,4 +1,4 @@
--- Where the tasks of each tenant are, so that a tenant can be told its own numbers. Tasks without a tenant are not listed: what is
+-- Where the tasks of each tenant are, so that stats can show a tenant its own numbers. Tasks without a tenant are not listed: what is
 -- counted for all of them is enough.
 
 local ordered, remove, add = sets.ordered, sets.remove, sets.add
