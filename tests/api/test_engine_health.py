@@ -1,5 +1,6 @@
 """An embedded server whose disk is full, or whose data was cut off: log and readiness say what to do."""
 
+import os
 import resource
 import signal
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[
     """A server whose files end where the disk would be full; `blocks` says where."""
     program = binary(request.param)
     if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("no redis-server: `scripts/test-servers` installs it")
         pytest.skip("no redis-server on this machine")
     (tmp_path / "blocks").write_text(str(BLOCKS))
     script = tmp_path / "server"

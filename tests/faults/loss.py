@@ -2,39 +2,22 @@
 
 import contextlib
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import redis
 
-from fairlead.store.server_process import find_server
-from tests.waiting import wait_until
+from tests.faults.killable import KillableServer
 
 
-class Forgetful:
+class Forgetful(KillableServer):
     """A server without an append-only file: its data is in its memory, and in a snapshot if one was taken."""
 
     def __init__(self, folder: Path) -> None:
-        self.url = f"unix://{folder}/s"
+        super().__init__(folder)
         self._snapshot = folder / "dump.rdb"
         self._kept = folder / "kept.rdb"
-        self._command = [
-            *(str(find_server({})), "--port", "0", "--unixsocket", f"{folder}/s", "--save", ""),
-            *("--dir", str(folder), "--logfile", str(folder / "log")),
-        ]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def start(self) -> None:
-        """Until it answers."""
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        await wait_until(self._answers, 40, "the server answers")
-
-    def kill(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
 
     def flush(self) -> None:
         with redis.Redis.from_url(self.url) as client:
@@ -53,11 +36,6 @@ class Forgetful:
         self.kill()
         shutil.copy(self._kept, self._snapshot)
         await self.start()
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(redis.RedisError, OSError), redis.Redis.from_url(self.url) as client:
-            return bool(client.ping())
-        return False
 
 
 @contextlib.contextmanager

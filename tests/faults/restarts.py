@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,46 +12,24 @@ from typing import Any
 
 import redis
 
-from fairlead.store.server_process import find_server
 from fairlead.store.store import Store
 from tests.faults.fleet import LEASE, Fleet
 from tests.faults.history import History, Verdict
+from tests.faults.killable import KillableServer
 from tests.faults.kills import CAPACITY, spread
 from tests.faults.load import Load
 from tests.waiting import wait_until
 
 
-class Durable:
-    """A server that syncs before it answers; `kill` and `start` as often as you like."""
+class Durable(KillableServer):
+    """A server that syncs before it answers."""
 
-    def __init__(self, folder: Path) -> None:
-        self.url = f"unix://{folder}/s"
-        self._command = [
-            *(str(find_server({})), "--port", "0", "--unixsocket", f"{folder}/s", "--save", ""),
-            *("--appendonly", "yes", "--appendfsync", "always"),
-            *("--dir", str(folder), "--logfile", str(folder / "log")),
-        ]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def start(self) -> None:
-        """Until it answers."""
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        await wait_until(self._answers, 40, "the server answers")
-
-    def kill(self) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
+    options = ("--appendonly", "yes", "--appendfsync", "always")
 
     def now_ms(self) -> int:
         with redis.Redis.from_url(self.url) as client:
             seconds, microseconds = client.time()
         return int(seconds * 1000 + microseconds // 1000)
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(redis.RedisError, OSError), redis.Redis.from_url(self.url) as client:
-            return bool(client.ping())
-        return False
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """What the connections of a process share: the application, the bounds, and a look at each now and then."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ class Bounds:
         return min(LOOK_SECONDS, self.read_seconds / 4, self.write_seconds / 4, self.idle_seconds / 4)
 
 
-class BoundedReads(asyncio.BufferedProtocol):
+class BoundedReads(ABC, asyncio.BufferedProtocol):
     """Reads no more at once than a connection should keep while it cannot deal with it.
 
     The buffer is shared: the loop calls `buffer_updated` right after it has read into what `get_buffer` gave.
@@ -38,8 +39,8 @@ class BoundedReads(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self.data_received(bytes(self._buffer[:nbytes]))
 
-    def data_received(self, data: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def data_received(self, data: bytes) -> None: ...
 
 
 class Connection(Protocol):
