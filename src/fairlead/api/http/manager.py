@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp
 
+from fairlead.api.http.handshake_queue import HandshakeQueue
+
 READ_BYTES = 64 * 1024  # at once, from one connection
 LOOK_SECONDS = 1.0  # at most, between two looks at all connections
 
@@ -60,6 +62,7 @@ class ConnectionManager:
         self.state = state  # what the application wants each of its requests to know
         self.bounds = bounds
         self.is_stopping = False
+        self.handshakes = HandshakeQueue()
         self.buffer = memoryview(bytearray(READ_BYTES))
         self._connections: set[Connection] = set()
         self._arriving: set[Connection] = set()  # accepted, and not yet in the hands of the loop

@@ -87,7 +87,13 @@ class WebSocketConnection(BoundedReads):
         del self._scope["method"]
         self._tell({"type": "websocket.connect"})
         self._advance()
-        self._manager.start(self._run())
+        self._manager.handshakes.join(self)
+
+    # What the queue of handshakes calls
+
+    def start(self) -> None:
+        if self._phase is Phase.CONNECTING:  # else the client left, or the server stopped, just before
+            self._manager.start(self._run())
 
     # What the transport calls
 
@@ -164,7 +170,8 @@ class WebSocketConnection(BoundedReads):
             return
         if self._at >= len(self._unread):
             self._unread, self._at = b"", 0
-        self._set_reading(not self._unread and self._may_read())
+        # during the handshake too, or nobody would notice that the client has gone
+        self._set_reading(not self._unread and (self._phase is Phase.CONNECTING or self._may_read()))
 
     def _may_read(self) -> bool:
         if self._again or self._outlet.paused or self._discarded is not None:
@@ -273,6 +280,7 @@ class WebSocketConnection(BoundedReads):
     def _accept(self, message: Message) -> None:
         self._outlet.write(b"".join(acceptance(self._agreed, message)))
         self._phase = Phase.OPEN
+        self._manager.handshakes.leave(self)
         self._ping_at = self._manager.now() + PING_SECONDS
         self._advance()
 
@@ -287,6 +295,7 @@ class WebSocketConnection(BoundedReads):
         if self._farewell is None:
             self._farewell = {"type": "websocket.disconnect", "code": code, "reason": reason}
             self._news.set()
+            self._manager.handshakes.leave(self)
         self._phase = Phase.CLOSING
 
     def _close(self, code: int, reason: str, seconds: float) -> None:

@@ -1,0 +1,38 @@
+"""Few handshakes at a time, so that a flood of them delays only its own kind."""
+
+import asyncio
+from collections import OrderedDict
+from typing import Protocol
+
+MOST_UNDER_WAY = 8  # in a process; each costs as much as several plain requests
+
+
+class Handshake(Protocol):
+    def start(self) -> None: ...
+
+
+class HandshakeQueue:
+    """First in, first out. Plain requests do not wait here: they pass those that do."""
+
+    def __init__(self) -> None:
+        self._under_way: set[Handshake] = set()
+        self._waiting: OrderedDict[Handshake, None] = OrderedDict()
+
+    def join(self, handshake: Handshake) -> None:
+        if len(self._under_way) < MOST_UNDER_WAY:
+            self._under_way.add(handshake)
+            handshake.start()
+        else:
+            self._waiting[handshake] = None
+
+    def leave(self, handshake: Handshake) -> None:
+        """It was answered, or its client has gone, perhaps before its turn."""
+        self._waiting.pop(handshake, None)
+        if handshake not in self._under_way:
+            return
+        self._under_way.discard(handshake)
+        if self._waiting:
+            following, _ = self._waiting.popitem(last=False)
+            self._under_way.add(following)
+            # not at once: a row of clients that have gone would end in one long turn of the loop
+            asyncio.get_running_loop().call_soon(following.start)
