@@ -21,11 +21,13 @@ from fairlead.store.doctor import examine
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
+from fairlead.store.tickets import Holder
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.faults.breaking import failing_at, plant
 
 BEGAN = Clock().now
+ANN = Holder(None, "ann", ("read",))
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Scene:
     dead: str
     new: list[NewTask]
     key: str
+    ticket: str
     job: tuple[str, list[Task]] | None = None
 
 
@@ -79,7 +82,8 @@ async def busy(store: Store, clock: Clock) -> Scene:
         NewTask(task_type="new", concurrency_group="fresh", concurrency_limit=2),
         NewTask(task_type="later", delay_seconds=9, max_wait_seconds=100, user_id="bob"),
     ]
-    return Scene(store, clock, running, waiting.task_id, dead.task_id, new, key)
+    ticket = await store.tickets.make(ANN)
+    return Scene(store, clock, running, waiting.task_id, dead.task_id, new, key, ticket)
 
 
 def by_type(scene: Scene, kind: str) -> Task:
@@ -288,6 +292,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "rotate_key": lambda s: s.store.api_keys.rotate(s.key, 60),
     "revoke_key": lambda s: s.store.api_keys.revoke(s.key),
     "use_key": lambda s: s.store.api_keys.note_use(s.key),
+    "make_ticket": lambda s: s.store.tickets.make(ANN),
+    "take_ticket": lambda s: s.store.tickets.take(s.ticket),
     "spend_key": lambda s: s.store.api_keys.spend(s.key, 1, Rate(count=9, period_seconds=1, burst=9)),
 }
 

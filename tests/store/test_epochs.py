@@ -1,6 +1,7 @@
 """An act works on the data that its caller knows, or on nothing: the store itself sees to it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -9,12 +10,14 @@ from fairlead.settings import Slots
 from fairlead.store.monitor import Monitor
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
+from fairlead.store.tickets import Holder
 from tests.connections import connected
 from tests.servers import Server
 from tests.store.looking import claim_one, everything, key_names, new, raw
 from tests.waiting import wait_until
 
 HOLD = 20  # ms
+ANN = Holder("abcd1234", "ann", ("read",))
 
 
 @pytest.fixture
@@ -78,6 +81,30 @@ async def test_an_act_of_somebody_who_knew_more_is_refused_and_changes_nothing(s
     with pytest.raises(errors.StoreLost, match="fairlead open --restored"):
         await store.submit_one(new())
     assert await everything(store) == before
+
+
+@pytest.mark.parametrize("by_whom", ["one that knew more", "one that knows nothing"])
+async def test_a_socket_ticket_is_neither_made_nor_used_up_after_a_loss(
+    store: Store, others: Callable[[Store], Store], by_whom: str
+) -> None:
+    ticket = await store.tickets.make(ANN)
+    await go_back(store)
+    caller = store
+    if by_whom == "one that knows nothing":
+        await Monitor(store).check()  # seals it
+        caller = others(store)
+    before = await everything(store)
+    for act_of in (partial(caller.tickets.make, ANN), partial(caller.tickets.take, ticket)):
+        with pytest.raises(errors.StoreLost, match="fairlead open --restored"):
+            await act_of()
+    assert await everything(store) == before
+
+
+async def test_an_empty_store_keeps_no_socket_ticket(store: Store) -> None:
+    await lose(store)
+    with pytest.raises(errors.StoreLost, match="fairlead open --new"):
+        await store.tickets.make(ANN)
+    assert await key_names(store) == []
 
 
 async def test_several_acts_of_one_trip_are_refused_each(store: Store) -> None:

@@ -75,7 +75,7 @@ class Store:
         self.jobs = Jobs(self)
         self.live = Live(connection)
         self.api_keys = ApiKeys(self)
-        self.tickets = Tickets(connection)
+        self.tickets = Tickets(self)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)
 

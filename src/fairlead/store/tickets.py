@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from fairlead.store.api_keys import digest_of
-from fairlead.store.connection import Connection
+from fairlead.store.api_keys import Connected, digest_of
+from fairlead.store.reports import expect_ok
 
 SECONDS = 30
 MOST_LETTERS = 100
@@ -25,22 +25,21 @@ class Holder:
 
 
 class Tickets:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, store: Connected) -> None:
+        self._store = store
 
     async def make(self, holder: Holder) -> str:
         """A ticket for 30 seconds; the store knows only its digest."""
         ticket = "flt_" + secrets.token_urlsafe(32)
         content = msgspec.json.encode(asdict(holder))
-        await self._connection.call("SET", self._key(ticket), content, "EX", SECONDS)
+        words = (digest_of(ticket), content, SECONDS * 1000)
+        expect_ok(await self._store.connection.run("make_ticket", *words))
         return ticket
 
     async def take(self, ticket: str) -> Holder | None:
         """For whom it was made, once: of two who bring the same one, one is too late."""
         if len(ticket) > MOST_LETTERS:
             return None
-        content = await self._connection.call("GETDEL", self._key(ticket))
+        answer = expect_ok(await self._store.connection.run("take_ticket", digest_of(ticket)))
+        content = answer.get("holder")
         return msgspec.json.decode(content, type=Holder) if content else None
-
-    def _key(self, ticket: str) -> str:
-        return self._connection.keys.key("ticket", digest_of(ticket))

@@ -1,0 +1,15 @@
+-- Use up a socket ticket: of several callers with the same one, the first learns its holder.
+--
+-- ARGV     digest
+-- RETURNS  ok holder? | uninitialised
+-- FLAGS    allow-oom
+
+local write, commit = unit.write, acts.commit
+local begin = acts.begin
+
+if not begin("") then return {answer = "uninitialised"} end
+local holder = call("GET", keys.ticket(digest))
+if not holder then return {answer = "ok"} end
+write({"UNLINK", keys.ticket(digest)})
+commit()
+return {answer = "ok", holder = holder}
