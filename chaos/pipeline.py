@@ -7,7 +7,7 @@ from typing import Any
 
 from chaos.options import Options
 from chaos.results import keep
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.doctor import examine
 from fairlead.store.store import Store
 from tests.servers import running

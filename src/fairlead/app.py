@@ -21,9 +21,9 @@ from fairlead.job_handle import JobHandle
 from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.place import Place
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
-from fairlead.settings_file import DEFAULT_FILE
-from fairlead.settings_pipelines import Stages
-from fairlead.settings_values import parse_rate
+from fairlead.settings.loading import DEFAULT_FILE
+from fairlead.settings.pipelines import Stages
+from fairlead.settings.values import parse_rate
 from fairlead.store.monitor import Monitor
 from fairlead.store.reports import Submitted
 from fairlead.store.store import MOST_PER_CALL, Store

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from fairlead.errors import FairleadError
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.states import State
 from fairlead.store.declaring import Origin
 from fairlead.store.limits import Lease, Limit

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from fairlead.job import Job
 from fairlead.settings import ServiceSettings
-from fairlead.settings_pipelines import SERVICE, Stages
+from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.store.limits import Limit
 from fairlead.views import View, time_view
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from fairlead.settings import Settings
-from fairlead.settings_file import load_client_settings
+from fairlead.settings.loading import load_client_settings
 
 
 @dataclass(frozen=True, slots=True)

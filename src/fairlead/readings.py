@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairlead.job import Job, JobError, JobStatus, JobStep
-from fairlead.settings_values import PERIODS
+from fairlead.settings.values import PERIODS
 from fairlead.states import State
 from fairlead.store.limits import Lease, Limit, Slot
 from fairlead.store.observe import Blocker, Depth, Explanation, Stats, WorkerStats

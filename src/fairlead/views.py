@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fairlead.errors import InvalidInput
-from fairlead.settings_values import PERIODS
+from fairlead.settings.values import PERIODS
 from fairlead.store.api_keys import ApiKey
 from fairlead.store.limits import Limit, Slot
 from fairlead.store.live import Event

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from tests.commands import FAIRLEAD
 from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until

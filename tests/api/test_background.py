@@ -13,7 +13,7 @@ from fairlead import background
 from fairlead.api.live.connections import Connections
 from fairlead.api.server_watch import ServerWatch
 from fairlead.api.serving import address_of, listen, serve
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.states import State
 from fairlead.store import listening
 from fairlead.store.reports import Grant

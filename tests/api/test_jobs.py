@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from fairlead.settings import Slots, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.task import Task

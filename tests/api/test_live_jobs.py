@@ -10,7 +10,7 @@ import pytest
 from fairlead.job import NewJob
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings import Slots, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
 from fairlead.task import Task

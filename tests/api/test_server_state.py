@@ -12,7 +12,7 @@ import redis
 
 from fairlead import errors
 from fairlead.settings import Retention, Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.states import State
 from fairlead.store.doctor import examine
 from fairlead.store.reports import Completed

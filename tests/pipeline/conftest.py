@@ -7,7 +7,7 @@ import pytest
 import uuid_utils
 
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.pipeline.servers import GOOD, RawService, raw_service, says
 from tests.servers import Server

@@ -12,7 +12,7 @@ import pytest
 from fairlead.job import ENDED, JobStatus, NewJob
 from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.servers import Server
 from tests.town import COMPOSE, ENDPOINTS, EXAMPLE, OURS, Town, answers, endpoints, get, make_town

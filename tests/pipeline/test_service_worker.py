@@ -13,7 +13,7 @@ from fairlead.cli import run
 from fairlead.errors import InvalidInput
 from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.states import State
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task

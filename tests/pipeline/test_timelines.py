@@ -13,7 +13,7 @@ from fairlead.api.live.job_feed import JobFeed
 from fairlead.job import JobStatus, NewJob
 from fairlead.pipeline.submitting import planned
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import Task

@@ -4,7 +4,15 @@ from collections import Counter
 
 import pytest
 
-from fairlead.settings import LeaseSettings, Promotion, Rate, Scheduling, Settings, Slots, TaskSettings
+from fairlead.settings import (
+    LeaseSettings,
+    Promotion,
+    Rate,
+    Scheduling,
+    Settings,
+    Slots,
+    TaskSettings,
+)
 from fairlead.states import TERMINAL, State
 from fairlead.store.keys import FIXED, PASSING
 from fairlead.store.store import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.servers import Server
 from tests.system.ai_gateway import play, replay

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.job import Job, JobStatus
 from fairlead.settings import TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
 from fairlead.task import Task

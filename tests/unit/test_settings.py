@@ -13,8 +13,8 @@ from fairlead.settings import (
     Settings,
     Slots,
 )
-from fairlead.settings_file import load_settings, read_settings
-from fairlead.settings_values import parse_rate
+from fairlead.settings.loading import load_settings, read_settings
+from fairlead.settings.values import parse_rate
 
 EXAMPLE = """
 [priorities.high]

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import InvalidSettings
 from fairlead.settings import Rate
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 
 
 def rate_of(text: str) -> Rate | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead.errors import InvalidInput
 from fairlead.priority import Priority
 from fairlead.settings import Rate
-from fairlead.settings_values import PERIODS, parse_rate
+from fairlead.settings.values import PERIODS, parse_rate
 from fairlead.states import State
 from fairlead.store.limits import Limit, Slot
 from fairlead.store.observe import Blocker, Depth, Explanation, Stats, WorkerStats

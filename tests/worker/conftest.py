@@ -7,7 +7,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.settings import Settings
-from fairlead.settings_file import load_settings
+from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.servers import Server
 from tests.workers import Yard

@@ -34,7 +34,7 @@ from fairlead.readings import (
     read_worker,
 )
 from fairlead.settings import LimitSettings, Settings, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.states import State
 from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.listing import TaskPage

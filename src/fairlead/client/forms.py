@@ -12,7 +12,7 @@ from fairlead.errors import FairleadError, InvalidInput
 from fairlead.job import NewJob
 from fairlead.log.tracebacks import readable
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.states import State
 from fairlead.store.limits import limit_arguments
 from fairlead.store.reports import Completed, Failed, Grant, Progress

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from fairlead.errors import InvalidInput
 from fairlead.job import NewStep
-from fairlead.settings_pipelines import SERVICE, Stages, name_problem, read_stages
+from fairlead.settings.pipelines import SERVICE, Stages, name_problem, read_stages
 
 
 @runtime_checkable

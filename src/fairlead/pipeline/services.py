@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead.settings import Settings
-from fairlead.settings_pipelines import SERVICE
+from fairlead.settings.pipelines import SERVICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from fairlead.errors import UnknownPipeline
 from fairlead.job import NewJob, SubmittedJob
 from fairlead.pipeline.pipelines import Pipeline
-from fairlead.settings_pipelines import SERVICE
+from fairlead.settings.pipelines import SERVICE
 from fairlead.store.jobs import Known
 
 

@@ -25,7 +25,7 @@ from fairlead.errors import (
     WrongNode,
 )
 from fairlead.log.events import EventLog
-from fairlead.settings_urls import engine_url_problem
+from fairlead.settings.urls import engine_url_problem
 from fairlead.store.blocking import BlockingPops
 from fairlead.store.keys import Keys
 from fairlead.store.listening import Subscriber

@@ -11,7 +11,7 @@ from fairlead.checks import check_name, check_short, to_json
 from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
 from fairlead.priority import Priority
 from fairlead.settings import Settings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.store.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits

@@ -13,7 +13,7 @@ import msgspec
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_task_id, to_json
 from fairlead.settings import LimitSettings, Settings, TaskSettings
-from fairlead.settings_pipelines import Stages
+from fairlead.settings.pipelines import Stages
 from fairlead.states import State
 from fairlead.store.api_keys import ApiKeys
 from fairlead.store.audit import Audit

@@ -11,7 +11,7 @@ from fairlead.api.routes.limits import wanted_limit
 from fairlead.api.routes.tasks import REFUSED, accepted, new_task
 from fairlead.api.table import Route
 from fairlead.settings import LimitSettings, TaskSettings
-from fairlead.settings_pipelines import Stages, read_stages
+from fairlead.settings.pipelines import Stages, read_stages
 from fairlead.views import View, read_time, time_view
 
 

@@ -11,7 +11,7 @@ from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.table import Route
 from fairlead.settings import Rate, Slots
-from fairlead.settings_values import parse_rate
+from fairlead.settings.values import parse_rate
 from fairlead.store.limits import Lease, Limit
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InvalidSettings
-from fairlead.settings import Settings
-from fairlead.settings_values import Key, Sources, build_settings
+from fairlead.settings.sections import Settings
+from fairlead.settings.values import Key, Sources, build_settings
 
 DEFAULT_FILE = "fairlead.toml"
 PREFIX = "FAIRLEAD_"

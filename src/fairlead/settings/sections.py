@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from fairlead.checks import LEAST_WEIGHT, MOST_WEIGHT
-from fairlead.settings_pipelines import SERVICE, Stages, url_problem
-from fairlead.settings_urls import engine_url_problem
+from fairlead.settings.pipelines import SERVICE, Stages, url_problem
+from fairlead.settings.urls import engine_url_problem
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]

@@ -15,7 +15,8 @@ import msgspec
 
 from fairlead.checks import check_name
 from fairlead.errors import InvalidInput, InvalidSettings
-from fairlead.settings import (
+from fairlead.settings.pipelines import Stages, name_problem, read_stages
+from fairlead.settings.sections import (
     LimitSettings,
     Positive,
     Rate,
@@ -25,7 +26,6 @@ from fairlead.settings import (
     Slots,
     TaskSettings,
 )
-from fairlead.settings_pipelines import Stages, name_problem, read_stages
 
 Key = tuple[str, ...]
 S = TypeVar("S", bound=Section)
