@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairlead import errors
 from fairlead.states import State
 from fairlead.store.reports import Failed
 from fairlead.store.store import Store
@@ -9,6 +10,13 @@ from fairlead.task import NewTask
 from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
 from fairlead.upkeep.report import BATCH, Report
 from tests.conftest import Clock
+
+#: How a script calls the server: the first sweep of a namespace fails in its second act.
+FAILS_ONCE_SOME_ARE_NAMED = (
+    "function(command, ...) "
+    'if command == "HGETALL" and redis.call("HEXISTS", KEYS[1], "buried") == 1 then error("planted") end '
+    "return redis.call(command, ...) end"
+)
 
 
 def new(**wishes: object) -> NewTask:
@@ -38,7 +46,8 @@ async def test_what_is_due_is_queued(store: Store, clock: Clock) -> None:
 
 
 def lost_workers(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "worker_lost" in record.getMessage()]
+    lines = [record.getMessage() for record in caplog.records]
+    return [line for line in lines if line.startswith(("worker_lost ", "workers_lost "))]
 
 
 async def test_a_worker_that_falls_silent_is_named_once_and_keeps_what_it_holds(
@@ -78,6 +87,52 @@ async def test_a_worker_that_comes_back_and_falls_silent_again_is_named_again(
     assert await dead_workers.run_once(store) == Report(1)
     named = [line.split()[1] for line in lost_workers(caplog)]
     assert sorted(named) == ["worker=a", "worker=b", "worker=c", "worker=w", "worker=w"]
+
+
+async def test_many_workers_that_fall_silent_together_leave_a_few_lines_and_their_count(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.workers.register("first", capacity=3)
+    await store.submit(new(), new())
+    await store.claim("first", 2)
+    for n in range(2 * BATCH):  # more than two acts name
+        if n % 3 == 0:
+            clock.pass_ms(1)
+        await store.workers.register(f"w{n}")
+    clock.pass_ms(store.settings.worker_ttl_ms + 1)
+    assert await dead_workers.run_once(store) == Report(2 * BATCH + 1)
+    *named, total = lost_workers(caplog)
+    assert [line.split()[0] for line in named] == ["worker_lost"] * 5
+    assert total == f"workers_lost count={2 * BATCH + 1} named=5 running=2"
+    assert await dead_workers.run_once(store) == Report(0)
+    assert len(lost_workers(caplog)) == 6
+
+
+@pytest.mark.parametrize("count", [5, 6])
+async def test_a_handful_of_lost_workers_is_named_without_a_count(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    for n in range(count):
+        await store.workers.register(f"w{n}")
+    clock.pass_ms(store.settings.worker_ttl_ms + 1)
+    await dead_workers.run_once(store)
+    counted = [line for line in lost_workers(caplog) if line.startswith("workers_lost ")]
+    assert counted == (["workers_lost count=6 named=5 running=0"] if count == 6 else [])
+
+
+async def test_workers_named_before_the_store_went_away_are_logged(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(2 * BATCH):
+        clock.pass_ms(1)
+        await store.workers.register(f"w{n}")
+    clock.pass_ms(store.settings.worker_ttl_ms + 1)
+    healthy = store.connection
+    store.connection = healthy.with_call(FAILS_ONCE_SOME_ARE_NAMED)
+    with pytest.raises(errors.StoreFault):
+        await dead_workers.run_once(store)
+    store.connection = healthy
+    assert lost_workers(caplog)[-1] == f"workers_lost count={BATCH} named=5 running=0"
 
 
 async def test_a_worker_that_left_is_not_lost(store: Store, clock: Clock) -> None:

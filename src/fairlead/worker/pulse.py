@@ -170,7 +170,7 @@ class Pulse:
     async def _keep_house(self, store: Store) -> None:
         """There is no gateway that would notice that other workers are dead, or that memory is full."""
         try:
-            while (await dead_workers.run_once(store)).done:
+            while (await dead_workers.run_once(store)).more:
                 pass
             await store.upkeep.inspect()
             while (await dead_letters.run_once(store)).more:
