@@ -7,7 +7,7 @@ from typing import Any
 
 from chaos.options import Options
 from chaos.results import keep
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.faults.gateways import Servers, play
 from tests.servers import running

@@ -8,7 +8,7 @@ from typing import Any
 from chaos.options import Options
 from chaos.results import keep
 from fairlead.settings.loading import load_settings
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.servers import running
 from tests.system.ai_gateway import TIGHTEST, play

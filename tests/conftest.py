@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from fairlead.settings import Settings
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server, binary, running

@@ -28,8 +28,8 @@ from fairlead.place import Place
 from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.states import State
-from fairlead.store.breach import Breach
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.doctor import examine
 from fairlead.task import NewTask, Task
 from fairlead.worker.context import Context, Said
 

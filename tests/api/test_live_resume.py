@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Progress
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask

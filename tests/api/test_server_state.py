@@ -14,7 +14,7 @@ from fairlead import errors
 from fairlead.settings import Retention, Settings
 from fairlead.settings.loading import load_settings
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import NewTask

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from fairlead.errors import StoreUnavailable
 from fairlead.store.connection import make_client
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.asking import TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving

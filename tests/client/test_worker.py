@@ -14,7 +14,7 @@ import pytest
 from fairlead import Context, Fairlead
 from fairlead.handle import TaskHandle
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
 from fairlead.task import NewTask

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.settings import Settings
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.faults.fleet import HASTE, Fleet
 from tests.faults.history import History

@@ -5,7 +5,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Settings, Slots
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Grant, Progress
 from fairlead.store.store import Store
 from tests.connections import connected

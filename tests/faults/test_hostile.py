@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
 from tests.faults.gateways import Server

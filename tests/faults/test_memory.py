@@ -5,7 +5,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Retention, Settings, Slots, TaskSettings
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store

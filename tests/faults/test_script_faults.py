@@ -17,7 +17,7 @@ from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.states import State
 from fairlead.store.connection import pack
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead.settings import EngineSettings
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.opening import opened_store
 from tests.faults.fleet import HASTE, LEASE, Fleet
 from tests.faults.history import History

@@ -21,7 +21,7 @@ from fairlead.settings import (
     TaskSettings,
 )
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from tests.connections import connected

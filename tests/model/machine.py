@@ -26,7 +26,7 @@ from fairlead.settings import (
     Slots,
 )
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.limits import Lease
 from fairlead.store.records import read_record
 from fairlead.store.reports import Completed, Failed, Grant, handed_by

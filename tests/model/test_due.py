@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead.rules import NewTask, Policy, Twin, Worker
 from fairlead.settings import Settings, Slots
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from fairlead.task import NewTask as Asked
 from tests.connections import connected

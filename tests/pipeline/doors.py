@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import uuid_utils
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.serving import Gateway, serving
 from tests.waiting import wait_until

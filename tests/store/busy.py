@@ -4,9 +4,9 @@ import hashlib
 import json
 from typing import Any
 
-from fairlead.store import snapshot
 from fairlead.store.connection import Connection, pack
-from fairlead.store.doctor import Breach, examine
+from fairlead.store.doctor import snapshot
+from fairlead.store.doctor.doctor import Breach, examine
 
 START = 1_000_000_000
 NOW = START + 700_000

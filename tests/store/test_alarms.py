@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.settings import LeaseSettings, Promotion, Rate, Settings, Slots
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.conftest import Clock

@@ -10,7 +10,7 @@ import pytest
 from fairlead import errors
 from fairlead.store import audit
 from fairlead.store.audit import AuditEntry
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import everything, raw, wipe

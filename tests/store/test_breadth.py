@@ -9,7 +9,7 @@ import pytest
 from fairlead import errors
 from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSettings
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from fairlead.task import Task

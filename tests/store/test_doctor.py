@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.store import doctor, snapshot
 from fairlead.store.connection import Connection, pack
-from fairlead.store.doctor import examine
+from fairlead.store.doctor import doctor, snapshot
+from fairlead.store.doctor.doctor import examine
+from fairlead.store.doctor.snapshot import Snapshot
 from fairlead.store.keys import LIVE
-from fairlead.store.snapshot import Snapshot
 from tests.connections import connected
 from tests.servers import Server
 from tests.store.busy import BOTH, NOW, claim, keys_of, look, tamper, task

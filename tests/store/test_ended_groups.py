@@ -9,7 +9,7 @@ from fairlead import errors
 from fairlead.job import JobStatus
 from fairlead.settings import Slots, TaskSettings
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.task import NewTask

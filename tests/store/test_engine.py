@@ -17,7 +17,7 @@ from fairlead.errors import EngineFailed
 from fairlead.settings import EngineSettings, Settings
 from fairlead.store import engine as engine_module
 from fairlead.store.connection import make_client
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.engine import Engine, open_engine, url_of
 from fairlead.store.engine_folder import EngineFolder, default_data_folder, make_private_folder
 from fairlead.store.opening import connected_store

@@ -8,7 +8,7 @@ from redis.exceptions import ResponseError
 from fairlead import errors
 from fairlead.states import State
 from fairlead.store.connection import pack
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed
 from fairlead.store.scripts import LIBRARIES, edition, function_of
 from fairlead.store.store import Store

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.settings import Admission, Settings, Slots
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from fairlead.task import Task

@@ -9,7 +9,7 @@ import pytest
 from fairlead import errors
 from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
 from fairlead.store.reports import Completed, Grant, Handed
 from fairlead.store.store import Store

@@ -10,7 +10,7 @@ import pytest
 from fairlead.job import JobStatus
 from fairlead.settings import EngineSettings, RetrySettings, Settings, Slots
 from fairlead.states import TERMINAL, State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.opening import opened_store
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store

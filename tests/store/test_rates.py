@@ -1,7 +1,7 @@
 """A rate that is changed takes effect at once, and a clock that is set back blocks nobody."""
 
 from fairlead.settings import Rate
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import new, raw, woken

@@ -9,7 +9,7 @@ from fairlead import errors
 from fairlead.job import JobStatus, NewStep
 from fairlead.settings import Retention, Settings
 from fairlead.states import State
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Failed, Grant, Progress, Submitted
 from fairlead.store.store import Store
 from fairlead.task import Task

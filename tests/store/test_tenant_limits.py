@@ -4,7 +4,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Rate, Slots, TaskSettings
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from fairlead.task import NewTask
 from tests.store.looking import raw

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
 from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store

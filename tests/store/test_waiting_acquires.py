@@ -13,7 +13,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Rate, Slots
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.limits import Lease
 from fairlead.store.reports import Completed
 from fairlead.store.store import Store

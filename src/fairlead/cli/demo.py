@@ -6,7 +6,7 @@ import random
 import uuid_utils
 
 from fairlead.settings import Slots
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.reports import Completed, Submitted
 from fairlead.store.store import Store
 from fairlead.task import NewTask, Task

@@ -9,8 +9,8 @@ from fairlead.cli.options import DoorOptions, Output
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen, StoreFault, StoreLost
 from fairlead.settings import Settings
-from fairlead.store.breach import Breach
-from fairlead.store.doctor import examine
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.opening import connected_store, engine_folder, first_act, visit
 from fairlead.store.store import Store
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from fairlead.job import JobStatus
 from fairlead.states import State
-from fairlead.store.breach import Breach
-from fairlead.store.snapshot import Snapshot, number
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.snapshot import Snapshot, number
 
 ENTRY = re.compile(r"(\d+):((?:task|job):.+)")  # bytes, kind and id
 FINISHED = frozenset({State.COMPLETED, State.CANCELLED})

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from fairlead.store import names
-from fairlead.store.breach import Breach, Standing, differences, standing
-from fairlead.store.doctor_workers import CALL_MS, room_for
-from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach, Standing, differences, standing
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.workers import CALL_MS, room_for
 
 OF_CLASS = 2**50  # greater than every tag
 MOST_SEARCHED = 128  # of a line, for one that fits

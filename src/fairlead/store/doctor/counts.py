@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from fairlead.store import names
-from fairlead.store.breach import Breach
-from fairlead.store.snapshot import Fields, Scores, Snapshot, number
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
 
 PLACES = ("0n", "0p", "1n", "1p", "2n")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fairlead.checks import LATEST
 from fairlead.store.audit import problems
-from fairlead.store.breach import Breach
-from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number
 
 
 def keys_are_listed(s: Snapshot) -> Iterator[Breach]:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fairlead.store import names
-from fairlead.store.breach import Breach
-from fairlead.store.doctor_limits import room
-from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.limits import room
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number
 
 CALL_MS = 5_000  # a worker that was called has answered by then, or another one looks by itself
 

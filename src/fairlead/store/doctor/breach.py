@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fairlead.store.snapshot import Snapshot
+from fairlead.store.doctor.snapshot import Snapshot
 
 #: (key, member) -> score
 Standing = dict[tuple[str, str], float]

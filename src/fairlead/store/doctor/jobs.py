@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from fairlead.job import ENDED, JobStatus
 from fairlead.states import TERMINAL
-from fairlead.store.breach import Breach
-from fairlead.store.snapshot import Snapshot, number
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.snapshot import Snapshot, number
 
 
 def jobs_go_on(s: Snapshot) -> Iterator[Breach]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from fairlead.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
-from fairlead.store.breach import Breach, Standing, differences, standing
-from fairlead.store.snapshot import Event, Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach, Standing, differences, standing
+from fairlead.store.doctor.snapshot import Event, Fields, Snapshot, number
 
 ALLOWED = {(before or "", act, to) for (before, act), ends in TRANSITIONS.items() for to in ends}
 REMEMBERED = re.compile(r"\S+ \S+( \w+ [0-2] [0-2])?")  # digest, task id, how that ended

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from fairlead.store import names
-from fairlead.store.breach import Breach, Standing, differences, standing
-from fairlead.store.doctor_limits import refilled_at, room
+from fairlead.store.doctor.breach import Breach, Standing, differences, standing
+from fairlead.store.doctor.limits import refilled_at, room
+from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
 from fairlead.store.names import Lot, needs_of
-from fairlead.store.snapshot import Fields, Scores, Snapshot, number
 
 THRESHOLDS = {"2n": "low_to_medium", "1n": "medium_to_high", "1p": "low_to_high"}
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead.store.breach import Breach, differences
-from fairlead.store.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach, differences
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number
 from fairlead.tenants import cut_name
 
 NEED = re.compile(r"([^=,]+)=(\d+)")
