@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import machine, versions
-from fairlead.store.server_process import find_server
+from fairlead.store.engine.process import find_server
 
 FOLDER = Path(__file__).parent / "results"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import redis
 
-from fairlead.store import server_process
-from fairlead.store.engine import open_engine
+from fairlead.store.engine import process as server_process
+from fairlead.store.engine.engine import open_engine
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from fairlead.store.server_process import find_server
+from fairlead.store.engine.process import find_server
 
 KINDS = ("valkey", "redis", "cluster")
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from fairlead.settings import Slots
-from fairlead.store import exec_tied
+from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
 from tests.api.asking import HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import Fairlead
-from fairlead.store.engine import Engine, open_engine
+from fairlead.store.engine.engine import Engine, open_engine
 
 ADOPTED = Path("adopted")  # where it runs; then its owner is to leave
 

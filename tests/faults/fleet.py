@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
-from fairlead.store import exec_tied
+from fairlead.store.engine import exec_tied
 from tests.commands import FAIRLEAD
 from tests.waiting import wait_until
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from fairlead.store import exec_tied
+from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
 from tests.openers import is_running

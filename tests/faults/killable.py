@@ -6,7 +6,7 @@ from pathlib import Path
 
 import redis
 
-from fairlead.store.server_process import find_server
+from fairlead.store.engine.process import find_server
 from tests.waiting import wait_until
 
 

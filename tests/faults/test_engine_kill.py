@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.store.connection import make_client
-from fairlead.store.engine import open_engine
-from fairlead.store.engine_folder import EngineFolder
+from fairlead.store.engine.engine import open_engine
+from fairlead.store.engine.folder import EngineFolder
 from tests.openers import is_running, kill, launch, opened, server_pid
 from tests.waiting import wait_until
 

@@ -73,7 +73,10 @@ def test_the_checker_catches(path: str, source: str, complaint: str) -> None:
             "store/store.py",
             "from redis.asyncio import Redis\nfrom . import keys\nfrom fairlead import errors",
         ),
-        ("cli/up.py", "from fairlead import __version__\nfrom fairlead.store.engine import open_engine"),
+        (
+            "cli/up.py",
+            "from fairlead import __version__\nfrom fairlead.store.engine.engine import open_engine",
+        ),
         ("clock.py", "import time\ndef now_ms(): return time.time_ns()"),
         ("store/store.py", "client.eval('return 1', 0)\nimport time\ntime.monotonic()"),
     ],

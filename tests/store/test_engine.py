@@ -15,13 +15,13 @@ from redis.asyncio import Redis
 
 from fairlead.errors import EngineFailed
 from fairlead.settings import EngineSettings, Settings
-from fairlead.store import engine as engine_module
 from fairlead.store.connection import make_client
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.engine import Engine, open_engine, url_of
-from fairlead.store.engine_folder import EngineFolder, default_data_folder, make_private_folder
+from fairlead.store.engine import engine as engine_module
+from fairlead.store.engine.engine import Engine, open_engine, url_of
+from fairlead.store.engine.folder import EngineFolder, default_data_folder, make_private_folder
+from fairlead.store.engine.process import find_server
 from fairlead.store.opening import connected_store
-from fairlead.store.server_process import find_server
 from tests.openers import is_running, launch, opened, server_pid
 from tests.servers import binary
 from tests.waiting import wait_until

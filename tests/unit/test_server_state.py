@@ -4,8 +4,8 @@ import pytest
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from fairlead.errors import StoreUnavailable
-from fairlead.store.engine_log import disk_failure, was_truncated
-from fairlead.store.server_state import DISK, EVICTS, REPLICA, parse_info, problem_behind, problems_of
+from fairlead.store.engine.log import disk_failure, was_truncated
+from fairlead.store.engine.state import DISK, EVICTS, REPLICA, parse_info, problem_behind, problems_of
 
 WELL = {
     "maxmemory_policy": "noeviction",

@@ -6,8 +6,8 @@ import contextlib
 from fairlead.api.readiness import Readiness
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
-from fairlead.store.engine_health import FAILED, TRUNCATED
-from fairlead.store.server_state import DISK, EVICTS, REPLICA, look, problem_behind
+from fairlead.store.engine.health import FAILED, TRUNCATED
+from fairlead.store.engine.state import DISK, EVICTS, REPLICA, look, problem_behind
 from fairlead.store.store import Store
 
 EVERY_SECONDS = 2.0

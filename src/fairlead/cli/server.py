@@ -16,7 +16,7 @@ from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
-from fairlead.store.exec_tied import die_with
+from fairlead.store.engine.exec_tied import die_with
 from fairlead.store.opening import gateway_store
 from fairlead.worker.signals import Stop
 from fairlead.worker.worker import GRACE_SECONDS

@@ -11,9 +11,9 @@ from typing import TypeVar
 from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import make_client
-from fairlead.store.engine import Engine, open_engine
-from fairlead.store.engine_folder import EngineFolder, default_data_folder
-from fairlead.store.engine_health import EngineHealth
+from fairlead.store.engine.engine import Engine, open_engine
+from fairlead.store.engine.folder import EngineFolder, default_data_folder
+from fairlead.store.engine.health import EngineHealth
 from fairlead.store.remembered import Remembered
 from fairlead.store.store import Store
 from fairlead.store.wire import Line

@@ -21,6 +21,7 @@ from fairlead.store.batches import Batch, run_parts, submit_parts
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.declaring import Origin, declared_limits, declared_types
+from fairlead.store.engine.check import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
@@ -44,7 +45,6 @@ from fairlead.store.reports import (
     submitted_or_error,
     tasks_of,
 )
-from fairlead.store.server_check import check
 from fairlead.store.specs import spec_of
 from fairlead.store.tickets import Tickets
 from fairlead.store.upkeep import Upkeep

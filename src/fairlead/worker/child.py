@@ -19,7 +19,7 @@ from fairlead.log.tracebacks import traceback_of
 from fairlead.pipeline.services import services_of
 from fairlead.place import Place
 from fairlead.settings import Settings
-from fairlead.store.exec_tied import die_with
+from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
 from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app

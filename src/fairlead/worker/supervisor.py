@@ -14,7 +14,7 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
 from fairlead.settings import Settings
-from fairlead.store.durability import warn_if_not_durable
+from fairlead.store.engine.durability import warn_if_not_durable
 from fairlead.store.store import Store
 from fairlead.worker.signals import on_stop
 from fairlead.worker.worker import DRAINED, NOT_REACHABLE, Plan

@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 
 from fairlead.errors import UnsuitableServer
 from fairlead.store.connection import Connection, fields_of, text
-from fairlead.store.server_state import parse_info
+from fairlead.store.engine.state import parse_info
 
 OLDEST_REDIS = (7, 0)
 OLDEST_VALKEY = (7, 2)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairlead.errors import EngineFailed
-from fairlead.store.engine_folder import EngineFolder
+from fairlead.store.engine.folder import EngineFolder
 
 STOP_SECONDS = 10.0
 

@@ -18,9 +18,9 @@ from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
 from fairlead.store.connection import ANSWER_WITHIN, make_client
-from fairlead.store.engine_folder import EngineFolder
-from fairlead.store.engine_log import was_truncated
-from fairlead.store.server_process import ServerProcess, find_server, server_arguments
+from fairlead.store.engine.folder import EngineFolder
+from fairlead.store.engine.log import was_truncated
+from fairlead.store.engine.process import ServerProcess, find_server, server_arguments
 
 log = EventLog("fairlead.store")
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
-from fairlead.store.engine_folder import EngineFolder
-from fairlead.store.engine_log import disk_failure
-from fairlead.store.server_state import DISK
+from fairlead.store.engine.folder import EngineFolder
+from fairlead.store.engine.log import disk_failure
+from fairlead.store.engine.state import DISK
 
 FAILED, TRUNCATED = "engine_failed", "engine_data_truncated"
 CUT_OFF = (
