@@ -5,7 +5,7 @@ from typing import Any
 
 from fairlead.errors import InvalidInput
 from fairlead.settings.values import PERIODS
-from fairlead.store.api_keys import ApiKey
+from fairlead.store.access.api_keys import ApiKey
 from fairlead.store.limits import Limit, Slot
 from fairlead.store.live import Event
 from fairlead.store.observe import Blocker, Explanation, Stats, WorkerStats

@@ -11,7 +11,7 @@ from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.problems import Unauthorized
-from fairlead.store.key_ring import KeyRing
+from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.store.looking import raw
 

@@ -16,7 +16,7 @@ from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.routes.workers import ROUTES, poll
 from fairlead.states import State
-from fairlead.store.key_ring import KeyRing
+from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.faults.wire import Wire
 from tests.store.looking import new

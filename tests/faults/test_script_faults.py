@@ -16,12 +16,12 @@ from fairlead import errors
 from fairlead.job import JobStatus, NewJob, NewStep
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.states import State
+from fairlead.store.access.tickets import Holder
 from fairlead.store.connection import pack
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.store.tickets import Holder
 from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.faults.breaking import failing_at, plant

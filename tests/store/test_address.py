@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from fairlead import errors
-from fairlead.store.key_ring import KeyRing
+from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import binary, free_port, running

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.store import audit
-from fairlead.store.audit import AuditEntry
+from fairlead.store.access import audit
+from fairlead.store.access.audit import AuditEntry
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock

@@ -7,10 +7,10 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Slots
+from fairlead.store.access.tickets import Holder
 from fairlead.store.monitor import Monitor
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
-from fairlead.store.tickets import Holder
 from tests.connections import connected
 from tests.servers import Server
 from tests.store.looking import claim_one, everything, key_names, new, raw

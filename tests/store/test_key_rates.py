@@ -7,7 +7,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Rate
-from fairlead.store.api_keys import ApiKey
+from fairlead.store.access.api_keys import ApiKey
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import everything

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fairlead.job import NewJob, NewStep
+from fairlead.store.access.tickets import Holder
 from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
 from fairlead.store.store import Store
-from fairlead.store.tickets import Holder
 from tests.connections import connected
 from tests.servers import Server
 from tests.store.looking import new, raw

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from fairlead.store.access.tickets import SECONDS, Holder
 from fairlead.store.store import Store
-from fairlead.store.tickets import SECONDS, Holder
 from tests.store.looking import everything, raw
 
 ANN = Holder("abcd1234", "ann", ("read", "submit"), "acme", True)

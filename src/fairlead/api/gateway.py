@@ -19,8 +19,8 @@ from fairlead.job import Job
 from fairlead.log.events import EventLog
 from fairlead.priority_service import PriorityService
 from fairlead.settings import Rate
-from fairlead.store.api_keys import ApiKey
-from fairlead.store.key_ring import KeyRing
+from fairlead.store.access.api_keys import ApiKey
+from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from fairlead.task import Task
 from fairlead.tenants import ids_meant

@@ -25,8 +25,8 @@ from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
 from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
+from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.engine.durability import warn_if_not_durable
-from fairlead.store.key_ring import KeyRing
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker

@@ -11,7 +11,7 @@ from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
 from fairlead.settings import Rate
 from fairlead.settings.values import PERIODS, parse_rate
-from fairlead.store.api_keys import ApiKey, NewKey, id_of
+from fairlead.store.access.api_keys import ApiKey, NewKey, id_of
 from fairlead.views import key_view, rate_text, time_view
 
 app = App(name="key", help="Make, list, rotate and revoke API keys.")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlead import errors
-from fairlead.store.api_keys import Connected
+from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, pack
 from fairlead.store.reports import Submitted, expect_ok, submitted_or_error
 

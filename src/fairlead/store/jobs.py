@@ -12,7 +12,7 @@ from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, che
 from fairlead.priority import Priority
 from fairlead.settings import Settings
 from fairlead.settings.pipelines import Stages
-from fairlead.store.api_keys import Connected
+from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
 from fairlead.store.reports import expect_ok, submitted_or_error

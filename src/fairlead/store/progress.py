@@ -7,7 +7,7 @@ import msgspec
 
 from fairlead.checks import MOST_UNITS, check_task_id, check_whole
 from fairlead.errors import FairleadError
-from fairlead.store.api_keys import Connected
+from fairlead.store.access.api_keys import Connected
 from fairlead.store.batches import MOST_BYTES, Batch, run_parts
 from fairlead.store.reports import MOST_CHUNKS, Output, Progress, error_or_none
 

@@ -15,8 +15,9 @@ from fairlead.checks import check_ms, check_name, check_task_id, to_json
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.states import State
-from fairlead.store.api_keys import ApiKeys
-from fairlead.store.audit import Audit
+from fairlead.store.access.api_keys import ApiKeys
+from fairlead.store.access.audit import Audit
+from fairlead.store.access.tickets import Tickets
 from fairlead.store.batches import Batch, run_parts, submit_parts
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
@@ -46,7 +47,6 @@ from fairlead.store.reports import (
     tasks_of,
 )
 from fairlead.store.specs import spec_of
-from fairlead.store.tickets import Tickets
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
 from fairlead.task import Content, NewTask, Task

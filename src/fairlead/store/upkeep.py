@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
-from fairlead.store.api_keys import Connected
+from fairlead.store.access.api_keys import Connected
 from fairlead.store.reports import expect_ok
 
 

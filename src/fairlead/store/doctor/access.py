@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead.checks import LATEST
-from fairlead.store.audit import problems
+from fairlead.store.access.audit import problems
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.snapshot import Fields, Snapshot, number
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from fairlead import errors
 from fairlead.clock import monotonic
-from fairlead.store.api_keys import ApiKey, ApiKeys, Seen, digest_of
+from fairlead.store.access.api_keys import ApiKey, ApiKeys, Seen, digest_of
 
 MOST_REMEMBERED = 10_000
 LONGEST_MEMORY = 1.0  # seconds

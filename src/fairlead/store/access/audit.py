@@ -13,7 +13,7 @@ import msgspec
 from fairlead.checks import check_units, to_json
 from fairlead.errors import StoreFault
 from fairlead.log.tracebacks import readable
-from fairlead.store.api_keys import Connected
+from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, text
 from fairlead.store.reports import expect_ok
 

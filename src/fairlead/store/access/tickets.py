@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from fairlead.store.api_keys import Connected, digest_of
+from fairlead.store.access.api_keys import Connected, digest_of
 from fairlead.store.reports import expect_ok
 
 SECONDS = 30
