@@ -9,10 +9,10 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from fairlead.model.task import MOST_PER_CALL, NewTask
 from fairlead.settings import Admission, Settings
 from fairlead.store.connection import make_client
-from fairlead.store.store import MOST_PER_CALL, Store
-from fairlead.task import NewTask
+from fairlead.store.store import Store
 from tests.servers import running
 
 WORKER = "bench"

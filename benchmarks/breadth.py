@@ -13,8 +13,8 @@ from benchmarks.bench import NO_AOF, Bench, describe
 from benchmarks.breadth_scenes import BASE, BATCH, CALM, QUICK, Scene, Sizes, accepted, cases
 from benchmarks.figures import Figure, Outcome
 from fairlead.errors import FairleadError
-from fairlead.store.reports import Completed
-from fairlead.task import Task
+from fairlead.model.reports import Completed
+from fairlead.model.task import Task
 
 ACTS = ("submit", "claim", "complete")
 TARGET = "<= 2"

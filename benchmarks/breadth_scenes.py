@@ -12,9 +12,9 @@ from functools import partial
 from benchmarks.bench import HOUR, WORKER, drop_events, small_task
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Promotion, Scheduling, Settings, Slots, WorkerSettings
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 
 BASE = "1 type"
 BATCH = 100

@@ -22,8 +22,8 @@ from benchmarks.bench import (
     small_task,
 )
 from benchmarks.figures import Figure, Outcome, percentile
+from fairlead.model.reports import Completed
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 
 BLOCK = 50  # claims between two looks at the server's counters

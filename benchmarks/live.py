@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks.bench import HOUR, NO_AOF, WORKER, Bench, describe, fill, register
 from benchmarks.figures import Figure, Outcome, percentile
 from benchmarks.http import served
-from fairlead.store.reports import Progress
+from fairlead.model.reports import Progress
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.commands import FAIRLEAD
 
 PAUSE = 0.01  # seconds between two updates

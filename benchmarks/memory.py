@@ -7,7 +7,8 @@ from redis.asyncio import Redis
 
 from benchmarks.bench import EMBEDDED, Bench, describe, drop_events, small_task
 from benchmarks.figures import Figure, Outcome
-from fairlead.store.store import MOST_PER_CALL, Store
+from fairlead.model.task import MOST_PER_CALL
+from fairlead.store.store import Store
 
 CONSISTS = (
     "a queued task is its record (a hash) and a member of three sorted sets: its sub-queue, the order of its "

@@ -13,10 +13,10 @@ from benchmarks.figures import Check, Figure
 from fairlead import Fairlead
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 
 BATCH = 100  # tasks in a call, where a storm does not say otherwise
 MOST_BARREN = 10_000  # claims in a row that start nothing

@@ -28,8 +28,8 @@ from benchmarks.bench import (
     small_task,
 )
 from benchmarks.figures import Figure, Outcome
+from fairlead.model.reports import Completed
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 
 Sizes = tuple[tuple[int, int, int], ...]

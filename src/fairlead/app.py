@@ -18,6 +18,7 @@ from fairlead.handle import TaskHandle
 from fairlead.holding import Holding, Wish
 from fairlead.job_door import jobs_of
 from fairlead.job_handle import JobHandle
+from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.place import Place
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
@@ -25,9 +26,7 @@ from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
 from fairlead.settings.values import parse_rate
 from fairlead.store.monitor import Monitor
-from fairlead.store.reports import Submitted
-from fairlead.store.store import MOST_PER_CALL, Store
-from fairlead.task import NewTask
+from fairlead.store.store import Store
 from fairlead.worker.handler import Handler, RunIn, place_for
 from fairlead.worker.running import running_worker
 from fairlead.worker.worker import Worker, WorkerOptions

@@ -14,6 +14,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 MOST_BYTES = 256 * 1024  # of parameters or of a result, as JSON
 MOST_DEPTH = 32
 MOST_CAPABILITIES = 16
+MOST_STEPS = 32
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1000.0  # of a share

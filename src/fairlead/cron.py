@@ -12,7 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from fairlead.checks import check_name, check_short, to_json
 from fairlead.errors import InvalidInput
-from fairlead.task import NewTask, check
+from fairlead.model.task import NewTask, check
 
 Missed = Literal["skip", "last", "all"]
 MOST_MISSED = 1000

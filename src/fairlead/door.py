@@ -5,17 +5,16 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from fairlead.errors import FairleadError
+from fairlead.model.declarations import Origin
+from fairlead.model.event import Event
+from fairlead.model.limit import Lease, Limit
+from fairlead.model.reports import Claimed, Completed, Failed, Grant, Handed, Output, Progress
+from fairlead.model.states import State
+from fairlead.model.stats import Explanation, Stats
+from fairlead.model.task import NewTask, Submitted, Task, TaskPage
+from fairlead.model.worker import Beat
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.states import State
-from fairlead.store.declaring import Origin
-from fairlead.store.limits import Lease, Limit
-from fairlead.store.listing import TaskPage
-from fairlead.store.live import Event
-from fairlead.store.observe import Explanation, Stats
-from fairlead.store.reports import Claimed, Completed, Failed, Grant, Handed, Output, Progress, Submitted
-from fairlead.store.workers import Beat
-from fairlead.task import NewTask, Task
 
 
 class Reopens(Protocol):

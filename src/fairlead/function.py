@@ -18,8 +18,8 @@ from typing import (
 )
 
 from fairlead.errors import InvalidInput
-from fairlead.job import NewJob
-from fairlead.task import NewTask
+from fairlead.model.job import NewJob
+from fairlead.model.task import NewTask
 from fairlead.worker.handler import Handler
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import Any, Generic, TypeVar, cast
 
 from fairlead.door import Door, Reopens
 from fairlead.errors import FairleadError, StoreUnavailable, TaskCancelled, TaskFailed
-from fairlead.states import TERMINAL, State
-from fairlead.store.live import Event
-from fairlead.store.observe import Explanation
-from fairlead.store.reports import Submitted
-from fairlead.task import Task
+from fairlead.model.event import Event
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.stats import Explanation
+from fairlead.model.task import Submitted, Task
 
 R = TypeVar("R")
 T = TypeVar("T")

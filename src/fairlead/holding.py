@@ -9,7 +9,7 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, LeaseLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
-from fairlead.store.limits import Lease
+from fairlead.model.limit import Lease
 
 log = EventLog("fairlead.acquire")
 

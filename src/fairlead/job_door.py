@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from fairlead.api.live.job_feed import JobFeed
 from fairlead.door import Door, Reopens
-from fairlead.job import Job, NewJob, SubmittedJob
+from fairlead.model.job import Job, NewJob, SubmittedJob
 from fairlead.pipeline.submitting import submit_job
 from fairlead.store.store import Store
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from fairlead.errors import JobCancelled, JobFailed
 from fairlead.handle import insist
-from fairlead.job import ENDED, Job, JobStatus, SubmittedJob
 from fairlead.job_door import JobsDoor, Message
+from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 
 LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look yourself at least so often
 

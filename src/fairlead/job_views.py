@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from fairlead.job import Job
+from fairlead.model.job import Job
+from fairlead.model.limit import Limit
 from fairlead.settings import ServiceSettings
 from fairlead.settings.pipelines import SERVICE, Stages
-from fairlead.store.limits import Limit
 from fairlead.views import View, time_view
 
 

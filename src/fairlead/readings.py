@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fairlead.job import Job, JobError, JobStatus, JobStep
+from fairlead.model.job import Job, JobError, JobStatus, JobStep
+from fairlead.model.limit import Lease, Limit, Slot
+from fairlead.model.priority import NAMED_PRIORITIES
+from fairlead.model.reports import Claimed, Output
+from fairlead.model.states import State
+from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.task import Submitted, Task, TaskError, TaskProgress
+from fairlead.model.worker import Beat, WorkerStats
 from fairlead.settings.values import PERIODS
-from fairlead.states import State
-from fairlead.store.limits import Lease, Limit, Slot
-from fairlead.store.observe import Blocker, Depth, Explanation, Stats, WorkerStats
-from fairlead.store.reports import Claimed, Output, Submitted
-from fairlead.store.workers import Beat
-from fairlead.task import NAMED_PRIORITIES, Task, TaskError, TaskProgress
 from fairlead.views import View, read_time
 
 RATE = re.compile(r"([0-9]+)/([a-z]+)|1 per ([0-9.e+-]+) s")

@@ -24,13 +24,13 @@ from msgspec.structs import replace
 from fairlead.app import Fairlead
 from fairlead.checks import to_json
 from fairlead.function import TaskFunction
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.place import Place
-from fairlead.priority import Priority
 from fairlead.settings import Settings
-from fairlead.states import State
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.doctor import examine
-from fairlead.task import NewTask, Task
 from fairlead.worker.context import Context, Said
 
 R = TypeVar("R")

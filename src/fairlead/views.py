@@ -4,13 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fairlead.errors import InvalidInput
+from fairlead.model.event import Event
+from fairlead.model.key import ApiKey
+from fairlead.model.limit import Limit, Slot
+from fairlead.model.reports import Output
+from fairlead.model.stats import Blocker, Explanation, Stats
+from fairlead.model.task import Submitted, Task
+from fairlead.model.worker import WorkerStats
 from fairlead.settings.values import PERIODS
-from fairlead.store.access.api_keys import ApiKey
-from fairlead.store.limits import Limit, Slot
-from fairlead.store.live import Event
-from fairlead.store.observe import Blocker, Explanation, Stats, WorkerStats
-from fairlead.store.reports import Output, Submitted
-from fairlead.task import Task
 
 View = dict[str, Any]
 

@@ -9,8 +9,8 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.api.serving import Gateway
 
 Message = dict[str, Any]

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.api.test_abuse import memory_of, rest
 from tests.servers import Server

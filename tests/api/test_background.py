@@ -13,12 +13,12 @@ from fairlead import background
 from fairlead.api.live.connections import Connections
 from fairlead.api.server_watch import ServerWatch
 from fairlead.api.serving import address_of, listen, serve
+from fairlead.model.reports import Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings.loading import load_settings
-from fairlead.states import State
 from fairlead.store import listening
-from fairlead.store.reports import Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.signals import Stop

@@ -11,9 +11,9 @@ import pytest
 from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import BODIES, NO_TASK, TASKS
 from tests.api.listening import hear_one, refused_socket, socket
 from tests.api.serving import Gateway

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.api.asking import HttpWorker, good, ids, stands_in_line
 from tests.api.serving import Gateway

@@ -10,9 +10,9 @@ import pytest
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
 from fairlead.checks import NAME
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import BODIES, NO_TASK
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of

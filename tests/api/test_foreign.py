@@ -11,12 +11,12 @@ import pytest
 
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
-from fairlead.job import NewJob
+from fairlead.model.job import NewJob
+from fairlead.model.reports import Failed, Progress
+from fairlead.model.task import NewTask
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings import Slots, TaskSettings
-from fairlead.store.reports import Failed, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import BODIES, NO_TASK
 from tests.api.key_holders import Keys, bearer
 

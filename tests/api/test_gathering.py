@@ -6,9 +6,8 @@ import pytest
 
 from fairlead import errors
 from fairlead.api.gathering import MOST_AT_ONCE, Gatherer
-from fairlead.store.reports import Submitted
+from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.store.looking import new, raw
 from tests.waiting import wait_until
 

@@ -5,11 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.task import Task
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.api.asking import NO_TASK, TASKS, good, refused, wait_in_vain
 from tests.store.looking import claim_one, raw
 

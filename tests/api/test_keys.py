@@ -9,9 +9,9 @@ from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
-from fairlead.store.reports import Failed
+from fairlead.model.reports import Failed
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import BODIES, NO_TASK, TASKS, good, ids, refused, submit, task
 from tests.api.key_holders import Keys, bearer
 from tests.api.serving import Gateway

@@ -10,8 +10,8 @@ import pytest
 from fairlead.api.gateway import SCOPES
 from fairlead.api.server import SOCKETS
 from fairlead.api.table import SocketRoute
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import NO_TASK, good, refused
 from tests.api.key_holders import Keys, bearer
 from tests.api.listening import hear_all, hear_one, refused_socket, say, socket, stream

@@ -14,9 +14,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
-from fairlead.store.reports import Completed, Progress
+from fairlead.model.reports import Completed, Progress
+from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.api.asking import TASKS, good, refused
 from tests.api.listening import claim, hear_all, hear_one, refused_socket, socket, stream
 from tests.api.serving import Gateway, serving

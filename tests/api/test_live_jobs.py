@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.job import NewJob
+from fairlead.model.job import NewJob
+from fairlead.model.reports import Completed, Failed, Progress
+from fairlead.model.task import Task
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.api.asking import wait_in_vain
 from tests.api.listening import Message, hear, hear_all, numbers, socket, stream, types
 from tests.api.serving import Gateway

@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import NO_TASK, TASKS
 from tests.api.listening import (
     claim,

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fairlead.model.reports import Completed, Progress
+from fairlead.model.task import NewTask, Task
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.api.listening import Message, claim, hear, hear_all, hear_one, numbers, socket, stream, types
 from tests.api.serving import Gateway, serving
 from tests.faults.restarts import Durable, durable

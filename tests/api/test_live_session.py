@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection
 
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.listening import Message, claim, hear, hear_all, hear_one, say, socket, types
 from tests.api.serving import Gateway, serving

@@ -9,10 +9,10 @@ import pytest
 
 from fairlead.client.client import Client
 from fairlead.errors import NotAllowed
-from fairlead.job import NewJob
+from fairlead.model.job import NewJob
+from fairlead.model.task import NewTask
 from fairlead.settings import EngineSettings, Settings, Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import TASKS, good, refused
 from tests.api.key_holders import Keys, bearer
 from tests.api.listening import hear_one, socket

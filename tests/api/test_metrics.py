@@ -6,8 +6,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead import __version__
 from fairlead.api.routes.metrics import Picture
+from fairlead.model.limit import Limit
 from fairlead.settings import Rate, Slots
-from fairlead.store.limits import Limit
 from fairlead.store.store import Store
 from tests.api.asking import HttpWorker, good, submit
 

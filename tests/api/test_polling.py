@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from fairlead.clock import now_ms
+from fairlead.model.states import State
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.store.store import Store
 from tests.api.asking import (
     HttpWorker,

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import TASKS, HttpWorker, good, stands_in_line, submit, task
 from tests.api.serving import Gateway, serving
 from tests.openers import is_running, kill

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import TASKS
 from tests.api.listening import refused_socket
 from tests.api.serving import Gateway, serving

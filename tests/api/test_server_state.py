@@ -11,13 +11,13 @@ import pytest
 import redis
 
 from fairlead import errors
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Retention, Settings
 from fairlead.settings.loading import load_settings
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import TASKS, refused, submit
 from tests.api.serving import Gateway, serving
 from tests.commands import Shell

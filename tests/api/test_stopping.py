@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.pipeline.servers import RawService, Request, raw_service
 from tests.servers import Server

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.model.reports import Completed, Failed
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, good, refused, submit, task
 from tests.store.looking import claim_one

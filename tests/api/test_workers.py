@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, WORKERS, HttpWorker, good, ids, refused, submit, task
 from tests.waiting import wait_until

@@ -21,7 +21,7 @@ from fairlead import (
 )
 from fairlead.client.forms import task_form
 from fairlead.errors import InvalidSettings
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
+from fairlead.model.reports import Failed
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
-from fairlead.store.reports import Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story, tour

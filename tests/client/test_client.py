@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from fairlead import errors
 from fairlead.client.client import Client
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.api.asking import NO_TASK
 from tests.waiting import wait_until
 

@@ -20,7 +20,7 @@ from fairlead import (
 )
 from fairlead.client.client import Client
 from fairlead.client.live import NothingNew, messages_of
-from fairlead.job import JobStatus, NewJob
+from fairlead.model.job import JobStatus, NewJob
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK

@@ -7,9 +7,9 @@ import pytest
 
 from fairlead import errors
 from fairlead.client.client import Client
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.serving import Gateway
 from tests.client.conftest import client_of
 from tests.commands import Shell

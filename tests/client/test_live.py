@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from fairlead.client.client import Client
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 
 
 async def test_who_gave_up_waiting_hears_what_comes_next(client: Client, store: Store) -> None:

@@ -12,11 +12,11 @@ from fairlead.client.calling import checked_key, checked_url
 from fairlead.client.client import Client
 from fairlead.client.forms import job_form, task_form
 from fairlead.client.problems import error_of
-from fairlead.job import NewJob
+from fairlead.model.job import NewJob
+from fairlead.model.reports import Failed
+from fairlead.model.task import NewTask
 from fairlead.settings import EngineSettings, Settings, Slots
-from fairlead.store.reports import Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.asking import NO_TASK
 from tests.api.serving import Gateway
 from tests.client.answering import always, answering, losing_answers, nobody_there, read_request

@@ -13,11 +13,10 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.handle import TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Submitted
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.apps import draining
 from tests.client.answering import kept_port, losing_answers, nobody_there

@@ -1,8 +1,8 @@
 """A handler that lets nothing else in its process run, for as long as one likes."""
 
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.history import History
 from tests.waiting import wait_until
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import RedisError
 
 from fairlead.errors import FairleadError
-from fairlead.states import TERMINAL, State
+from fairlead.model.states import TERMINAL, State
 from fairlead.store.store import Store
 from tests.reading import events_in
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from fairlead.job import Job, JobStatus
+from fairlead.model.job import Job, JobStatus
 from fairlead.store.store import Store
 from tests.faults.fleet import LEASE, Fleet
 from tests.faults.gateways import Servers

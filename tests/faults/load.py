@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from fairlead.errors import StoreUnavailable
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.history import History, Judge, Verdict
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.fleet import LEASE, Crew, Fleet
 from tests.faults.history import History
 from tests.faults.sink import Sink, Written

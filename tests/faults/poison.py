@@ -4,9 +4,9 @@ import random
 import time
 from typing import Any
 
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.history import History
 from tests.waiting import wait_until
 

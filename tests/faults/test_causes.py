@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairlead.clock import now_ms
+from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.causes import LONGEST_LEASE_MS, Cause, Coroner, Kill
 from tests.faults.fleet import HASTE, Fleet
 from tests.faults.history import History, Judge, Loss

@@ -3,10 +3,10 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Grant, Progress
+from fairlead.model.states import State
 from fairlead.settings import Settings, Slots
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Grant, Progress
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.faults.replicas import is_linked, primary_and_replica, promote

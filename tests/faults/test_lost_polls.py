@@ -15,7 +15,7 @@ from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.routes.workers import ROUTES, poll
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.faults.wire import Wire

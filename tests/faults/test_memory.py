@@ -3,13 +3,13 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Retention, Settings, Slots, TaskSettings
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.servers import Server, running
 from tests.store.looking import key_names, raw
 from tests.waiting import wait_until

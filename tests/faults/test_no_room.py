@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from fairlead import Fairlead
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.worker.threads import Threads
 from tests.api.serving import serving

@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Settings
-from fairlead.states import State
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.fleet import HASTE, Fleet
 from tests.faults.history import History
 from tests.faults.sink import Sink

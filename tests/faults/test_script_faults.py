@@ -13,16 +13,16 @@ import msgspec
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus, NewJob, NewStep
+from fairlead.model.job import JobStatus, NewJob, NewStep
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
-from fairlead.states import State
 from fairlead.store.access.tickets import Holder
 from fairlead.store.connection import pack
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA, stored_policy
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.faults.breaking import failing_at, plant
 

@@ -12,15 +12,15 @@ import pytest
 import redis
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.store import listening
 from fairlead.store.access.tickets import Holder
 from fairlead.store.connection import READS_AT_ONCE
 from fairlead.store.pieces import read_in_pieces
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.replicas import is_linked, primary_and_replica, promote
 from tests.faults.wire import Wire, wire
 from tests.reading import events_of

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import fairlead.worker
+from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.fleet import ROOT, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.load import Load

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.fleet import HASTE, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.partitions import Afar, crews_afar, cut_off

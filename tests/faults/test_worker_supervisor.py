@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.faults.fleet import HASTE, LEASE, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.sink import Sink

@@ -30,20 +30,16 @@ LAYERS = (
     ("store", "history"),
     ("simulate",),
     ("rules",),
+    ("cron",),
+    ("model",),
     (
         "checks",
-        "cron",
-        "job",
-        "task",
-        "states",
-        "priority",
         "errors",
         "settings",
         "background",
         "clock",
         "log",
         "open_files",
-        "tenants",
     ),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -98,7 +94,7 @@ def imported(tree: ast.AST, path: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            # `from fairlead import errors` names a module, `from fairlead.task import Task` does not.
+            # `from fairlead import errors` names a module, `from fairlead.model.task import Task` does not.
             yield from (
                 (f"{module}.{alias.name}" for alias in node.names) if module == "fairlead" else [module]
             )

@@ -40,7 +40,7 @@ def test_nothing_in_the_tree_unpickles_evaluates_or_runs_a_shell() -> None:
         ),
         ("rules/choice.py", "from fairlead import simulate", "rules imports simulate, which stands above it"),
         ("rules/choice.py", "def f():\n    import msgspec", "standard library only, but imports msgspec"),
-        ("task.py", "from .store import keys", "task imports store, which stands above it"),
+        ("model/task.py", "from ..store import keys", "model imports store, which stands above it"),
         ("store/limits.py", "from ..api.problems import X", "store imports api, which stands above it"),
         ("store/limits.py", "import fairlead.worker.runner", "store imports worker, which stands above it"),
         ("worker/runner.py", "from fairlead import Fenced", "imports Fenced from fairlead itself"),
@@ -67,7 +67,7 @@ def test_the_checker_catches(path: str, source: str, complaint: str) -> None:
     [
         (
             "rules/choice.py",
-            "import heapq\nfrom fairlead.task import Task\nfrom fairlead.rules.values import X",
+            "import heapq\nfrom fairlead.model.task import Task\nfrom fairlead.rules.values import X",
         ),
         (
             "store/store.py",

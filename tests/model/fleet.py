@@ -6,7 +6,7 @@ import uuid_utils
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from fairlead.job import NewJob, NewStep
+from fairlead.model.job import NewJob, NewStep
 from fairlead.rules import NewTask
 from tests.model.machine import Machine
 from tests.model.wishes import CAPABILITIES, TYPES, UNSERVED, WEIGHTS, WORDS, account

@@ -9,7 +9,9 @@ from collections import Counter
 from typing import Self
 
 from fairlead import errors
-from fairlead.job import ENDED, JobStatus, NewJob, NewStep
+from fairlead.model.job import ENDED, JobStatus, NewJob, NewStep
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
 from fairlead.settings import (
     LeaseSettings,
     Priorities,
@@ -20,9 +22,7 @@ from fairlead.settings import (
     Slots,
     TaskSettings,
 )
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.model.job_rules import LEASE_MS, RETRIES, RETRY_MS, Book, Step

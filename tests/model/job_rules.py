@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.job import JobStatus
-from fairlead.states import TERMINAL, State
+from fairlead.model.job import JobStatus
+from fairlead.model.states import TERMINAL, State
 
 RETRIES, CRASHES, LOSSES = 1, 3, 12
 LEASE_MS, RETRY_MS = 21_000, 5_000  # with its grace; what every failure asks for

@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fairlead import errors
+from fairlead.model.limit import Lease
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask as Asked
+from fairlead.model.task import Task
 from fairlead.rules import NewTask, Policy, Twin, Worker
 from fairlead.settings import (
     Fairness,
@@ -25,15 +30,11 @@ from fairlead.settings import (
     Settings,
     Slots,
 )
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.limits import Lease
 from fairlead.store.records import read_record
-from fairlead.store.reports import Completed, Failed, Grant, handed_by
+from fairlead.store.reports import handed_by
 from fairlead.store.store import Store
 from fairlead.store.workers import TAKE
-from fairlead.task import NewTask as Asked
-from fairlead.task import Task
 from tests.connections import connected
 from tests.model.wishes import CUSTOMERS, LIMITS, TYPES, WEIGHTS, Wish, wish
 from tests.reading import events_of

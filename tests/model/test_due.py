@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlead.model.task import NewTask as Asked
 from fairlead.rules import NewTask, Policy, Twin, Worker
 from fairlead.settings import Settings, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from fairlead.task import NewTask as Asked
 from tests.connections import connected
 from tests.servers import running
 

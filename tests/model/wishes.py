@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from fairlead.model.task import NewTask as Asked
 from fairlead.rules import NewTask
-from fairlead.task import NewTask as Asked
 
 LIMITS = ("one", "two", "gpu", "api")
 CUSTOMERS = tuple(f"customer{number}" for number in range(9))  # each a limit of one slot

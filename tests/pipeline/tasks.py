@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.clock import monotonic
-from fairlead.priority import Priority
-from fairlead.states import State
-from fairlead.task import Task
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.job import ENDED, JobStatus, NewJob
+from fairlead.model.job import ENDED, JobStatus, NewJob
 from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings

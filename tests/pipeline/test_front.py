@@ -20,8 +20,8 @@ from fairlead import (
     UnknownJob,
     UnknownPipeline,
 )
-from fairlead.job import JobStatus
-from fairlead.priority import Priority
+from fairlead.model.job import JobStatus
+from fairlead.model.priority import Priority
 from fairlead.settings import Settings, Slots
 from fairlead.store.store import Store
 from fairlead.worker.services import running_services

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead import Context, Fairlead
-from fairlead.job import ENDED, Job, JobStatus, NewJob
+from fairlead.model.job import ENDED, Job, JobStatus, NewJob
 from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings import Settings, Slots
 from fairlead.store.store import Store

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.errors import InvalidInput
-from fairlead.job import NewStep
+from fairlead.model.job import NewStep
 from fairlead.pipeline.pipelines import Parallel, Pipeline
 
 fl = Fairlead()

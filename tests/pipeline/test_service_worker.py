@@ -11,12 +11,12 @@ import pytest
 
 from fairlead.cli import run
 from fairlead.errors import InvalidInput
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
-from fairlead.states import State
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from fairlead.worker.services import calls_at_once, running_services, service_handlers
 from tests.pipeline.servers import GOOD, RawService, Request, breaks_off, hangs, says
 from tests.pipeline.tasks import JOB, report_by, step, success

@@ -6,9 +6,9 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.errors import InvalidInput
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.task import Task
 from fairlead.pipeline.steps import StepInput, input_of, step_parameters
-from fairlead.store.reports import Completed, Failed
-from fairlead.task import Task
 from fairlead.worker.outcome import Report
 from tests.pipeline.tasks import JOB, claimed, report_by, step, success
 

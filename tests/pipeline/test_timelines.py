@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fairlead.api.live.job_feed import JobFeed
-from fairlead.job import JobStatus, NewJob
+from fairlead.model.job import JobStatus, NewJob
+from fairlead.model.reports import Completed
+from fairlead.model.task import Task
 from fairlead.pipeline.submitting import planned
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from fairlead.views import time_view
 from tests.conftest import Clock
 from tests.store.looking import claim_one

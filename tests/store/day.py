@@ -4,10 +4,10 @@ import random
 from typing import Any
 
 from fairlead import errors
-from fairlead.store.limits import Lease
-from fairlead.store.reports import Completed, Failed, Grant, Progress
+from fairlead.model.limit import Lease
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from fairlead.states import State
-from fairlead.store.reports import Handed
+from fairlead.model.reports import Handed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 
 
 async def waits(store: Store, *workers: str, lease_ms: int | None = None, **facts: Any) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask, Task
 from fairlead.store.membership import Membership
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.reading import events_of
 

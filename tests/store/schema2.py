@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from fairlead.job import Job
+from fairlead.model.job import Job
+from fairlead.model.limit import Limit
+from fairlead.model.states import State
+from fairlead.model.stats import Blocker
+from fairlead.model.task import Task
 from fairlead.settings import Fairness, Rate, ServiceSettings, Settings, Slots, TaskSettings
-from fairlead.states import State
-from fairlead.store.limits import Limit
-from fairlead.store.observe import Blocker
 from fairlead.store.store import Store
-from fairlead.task import Task
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from fairlead import errors
-from fairlead.job import NewJob, NewStep
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed
+from fairlead.model.job import NewJob, NewStep
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 
 ENHANCE, CHAT, IMAGE = NewStep("enhance", "enhance"), NewStep("chat", "chat"), NewStep("image", "image")

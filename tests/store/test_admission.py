@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import Admission, Settings
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, new
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fairlead.model.reports import Completed
 from fairlead.settings import LeaseSettings, Promotion, Rate, Settings, Slots
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new

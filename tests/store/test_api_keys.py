@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from fairlead import errors
+from fairlead.model.key import SCOPES
 from fairlead.store.access import api_keys
-from fairlead.store.access.api_keys import SCOPES, id_of
+from fairlead.store.access.api_keys import id_of
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import everything, key_names

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed
 from fairlead.settings import Rate, Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.store.looking import claim_one, new
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.settings import Rate, Settings, Slots, TaskSettings
-from fairlead.states import State
 from fairlead.store.keys import Keys
-from fairlead.store.reports import Completed, Failed, Submitted
-from fairlead.store.store import MOST_PER_CALL, Store
-from fairlead.task import NewTask
+from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything
 

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from fairlead import errors
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Submitted, Task
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.store.connection import Answer, unpack_answer
 from fairlead.store.progress import output_page
-from fairlead.store.reports import Completed, Failed, Grant, Progress, Submitted
 from fairlead.store.scripts import edition
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.servers import running
 from tests.store.looking import new, raw, woken

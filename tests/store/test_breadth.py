@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSettings
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.servers import Server
 from tests.store.looking import claim_one, key_names, new, raw, wipe, woken

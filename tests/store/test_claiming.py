@@ -2,9 +2,9 @@
 
 import pytest
 
+from fairlead.model.reports import Completed, Grant
+from fairlead.model.states import State
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw, woken

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairlead import errors
-from fairlead.store.reports import Completed, Failed, Grant, Progress
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new
 

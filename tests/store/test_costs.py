@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Settings, Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.servers import Server
 from tests.store.looking import new, raw

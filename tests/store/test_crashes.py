@@ -3,11 +3,11 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import Task, TaskError
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import Task, TaskError
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything, key_names, new, raw, run_for, woken
 

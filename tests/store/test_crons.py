@@ -8,9 +8,9 @@ import pytest
 
 from fairlead import errors
 from fairlead.cron import MINUTE, Cron, due, written
+from fairlead.model.states import State
+from fairlead.model.task import Submitted
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import events, everything, key_names, new, raw, wipe

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.upkeep.report import BATCH
 from tests.conftest import Clock

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus
+from fairlead.model.job import JobStatus
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots, TaskSettings
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, new, raw
 from tests.store.stories import CHAT, complete, job, later

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from fairlead import errors
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.stats import Blocker, Depth
+from fairlead.model.worker import WorkerStats
 from fairlead.settings import LeaseSettings, Rate, Settings, Slots, WorkerSettings
-from fairlead.states import State
-from fairlead.store.observe import Blocker, Depth, WorkerStats
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new

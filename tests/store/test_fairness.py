@@ -10,11 +10,11 @@ from itertools import groupby
 
 import pytest
 
-from fairlead.job import NewJob, NewStep
+from fairlead.model.job import NewJob, NewStep
+from fairlead.model.reports import Completed, Grant
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Fairness, Promotion, Scheduling, Settings
-from fairlead.store.reports import Completed, Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.servers import Server
 from tests.store.looking import claim_one, new

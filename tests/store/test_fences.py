@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, new, wipe
 

@@ -6,10 +6,10 @@ import pytest
 from redis.exceptions import ResponseError
 
 from fairlead import errors
-from fairlead.states import State
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
 from fairlead.store.connection import pack
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed
 from fairlead.store.scripts import LIBRARIES, edition, function_of
 from fairlead.store.store import Store
 from tests.servers import running

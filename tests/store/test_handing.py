@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import Submitted
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Submitted
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, handed, waits

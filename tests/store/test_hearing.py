@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits
 from tests.store.looking import new, raw, woken

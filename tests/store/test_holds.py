@@ -2,10 +2,10 @@
 
 import pytest
 
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Settings, Slots
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.looking import new
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from fairlead.model.states import TERMINAL, State
 from fairlead.settings import (
     LeaseSettings,
     Promotion,
@@ -13,7 +14,6 @@ from fairlead.settings import (
     Slots,
     TaskSettings,
 )
-from fairlead.states import TERMINAL, State
 from fairlead.store.keys import FIXED, PASSING
 from fairlead.store.store import Store
 from tests.conftest import Clock

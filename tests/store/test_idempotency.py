@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant, Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything
 

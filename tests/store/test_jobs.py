@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus, NewJob, NewStep
-from fairlead.priority import Priority
+from fairlead.model.job import JobStatus, NewJob, NewStep
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
 from fairlead.settings import Admission, Scheduling, Settings, Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything, new

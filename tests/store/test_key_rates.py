@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from fairlead import errors
+from fairlead.model.key import ApiKey
 from fairlead.settings import Rate
-from fairlead.store.access.api_keys import ApiKey
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import everything

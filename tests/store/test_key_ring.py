@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from fairlead import errors
+from fairlead.model.key import NewKey
 from fairlead.store.access import key_ring
-from fairlead.store.access.api_keys import ApiKeys, NewKey, Seen
+from fairlead.store.access.api_keys import ApiKeys, Seen
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.store.looking import raw

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.states import State
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import Task
+from fairlead.model.worker import WorkerStats
 from fairlead.store import listing
-from fairlead.store.observe import WorkerStats
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, new
 

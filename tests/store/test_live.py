@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from fairlead.states import State
+from fairlead.model.event import Event
+from fairlead.model.reports import Completed, Failed, Progress
+from fairlead.model.states import State
 from fairlead.store import live
-from fairlead.store.live import Event
-from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import events, new, raw

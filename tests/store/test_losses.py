@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, new
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.task import Task
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.servers import Server
 from tests.store.looking import claim_one, key_names, new, raw, wipe

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus, NewJob, NewStep
-from fairlead.states import State
+from fairlead.model.job import JobStatus, NewJob, NewStep
+from fairlead.model.reports import Completed, Grant, Handed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
-from fairlead.store.reports import Completed, Grant, Handed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.looking import new, raw
 from tests.store.schema2 import (

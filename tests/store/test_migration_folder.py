@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.job import JobStatus
+from fairlead.model.job import JobStatus
+from fairlead.model.reports import Completed
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.task import Task
 from fairlead.settings import EngineSettings, RetrySettings, Settings, Slots
-from fairlead.states import TERMINAL, State
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.opening import opened_store
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.store.schema2 import FIXTURES
 from tests.waiting import wait_until
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.job import NewJob, NewStep
+from fairlead.model.job import NewJob, NewStep
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import Promotion, Settings, Slots
-from fairlead.states import State
 from fairlead.store.policy import SCHEMA
-from fairlead.store.reports import Completed, Failed, Grant, Progress
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.servers import Server
 from tests.store.looking import claim_one, everything, key_names, new, raw, run_all, wipe

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.settings import Outbox, Settings
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.reading import entries_of, events_in

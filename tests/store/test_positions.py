@@ -1,7 +1,8 @@
 """Where a task stands when it is submitted: behind all of its effective priority and of better ones."""
 
-from fairlead.states import State
-from fairlead.store.reports import Completed, Submitted
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import Submitted
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new, raw

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant, Output, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Task, TaskProgress
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.store.progress import output_page
-from fairlead.store.reports import Completed, Failed, Grant, Output, Progress
 from fairlead.store.store import Store
-from fairlead.task import Task, TaskProgress
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything, key_names, new, raw
 

@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead import errors
-from fairlead.states import REPLAYABLE, State
-from fairlead.store.reports import Failed, Progress
+from fairlead.model.reports import Failed, Progress
+from fairlead.model.states import REPLAYABLE, State
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything, key_names, new, raw

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.job import NewJob, NewStep
+from fairlead.model.job import NewJob, NewStep
 from fairlead.store.access.tickets import Holder
 from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
 from fairlead.store.store import Store

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus
+from fairlead.model.job import JobStatus
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock

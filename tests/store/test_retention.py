@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.job import JobStatus, NewStep
+from fairlead.model.job import JobStatus, NewStep
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Submitted, Task
 from fairlead.settings import Retention, Settings
-from fairlead.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Failed, Grant, Progress, Submitted
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw
 from tests.store.stories import job

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import Fairness, Promotion, Rate, Settings, Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new, run_for
 

@@ -3,9 +3,9 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Grant
+from fairlead.model.states import State
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Grant
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, handed, status, waits

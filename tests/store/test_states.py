@@ -7,11 +7,11 @@ import pytest
 import uuid_utils
 
 from fairlead.errors import FairleadError, UnknownTask
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import Act, State, allowed
+from fairlead.model.task import NewTask
 from fairlead.settings import RetrySettings, Settings
-from fairlead.states import Act, State, allowed
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events
 

@@ -3,10 +3,10 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.store.looking import raw
 
 ODD = ("a/b", "a=1,b", "~echo", "!@|;", "Käse")

@@ -4,11 +4,11 @@ import random
 from collections import Counter
 from typing import Any
 
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.task import NewTask
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import raw
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.declarations import Origin
+from fairlead.model.reports import Completed
+from fairlead.model.states import State
+from fairlead.model.task import Submitted, Task
 from fairlead.settings import Priorities, PriorityDefaults, Rate, Settings, Slots, TaskSettings
-from fairlead.states import State
-from fairlead.store.declaring import Origin
-from fairlead.store.reports import Completed, Submitted
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, key_names, new, raw
 

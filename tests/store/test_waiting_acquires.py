@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.limit import Lease
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.limits import Lease
-from fairlead.store.reports import Completed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, waits
 from tests.store.looking import claim_one, new, raw

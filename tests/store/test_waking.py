@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw, woken
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from fairlead.job import Job, JobStatus
+from fairlead.model.job import Job, JobStatus
 from fairlead.store.store import Store
 from tests.reading import events_of
 from tests.town import ENDPOINTS, Town, answers, endpoints

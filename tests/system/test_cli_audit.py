@@ -1,7 +1,7 @@
 """Whatever is changed from the command line is left in the audit."""
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.commands import Shell
 
 

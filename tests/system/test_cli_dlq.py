@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.job import NewJob, NewStep
-from fairlead.states import State
-from fairlead.store.reports import Failed
+from fairlead.model.job import NewJob, NewStep
+from fairlead.model.reports import Failed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.commands import Shell
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.job import Job, JobStatus
+from fairlead.model.job import Job, JobStatus
+from fairlead.model.reports import Completed, Failed, Progress
+from fairlead.model.task import Task
 from fairlead.settings import TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.commands import Shell, ended
 from tests.servers import running
 from tests.store.looking import claim_one

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.commands import Shell
 
 

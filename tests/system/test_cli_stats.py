@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.store.reports import Completed
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.commands import Shell
 from tests.servers import Server
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import Task
 from tests.commands import Shell, ended
 from tests.waiting import wait_until
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.model.reports import Completed, Failed, Progress
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Progress
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.commands import Shell, ended
 from tests.servers import running
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli import COMMANDS
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.task import NewTask, Task
 from fairlead.settings import Slots
-from fairlead.store.reports import Completed, Failed
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 from tests.commands import Shell
 from tests.servers import Server
 from tests.waiting import wait_until

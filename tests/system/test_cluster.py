@@ -9,9 +9,9 @@ import pytest
 import redis
 
 from fairlead import errors
+from fairlead.model.task import NewTask
 from fairlead.store.keys import Keys
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.commands import Shell
 from tests.servers import Server, free_port, running
 from tests.waiting import wait_until

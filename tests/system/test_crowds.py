@@ -10,8 +10,8 @@ import httpx
 import pytest
 import redis
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.api.serving import Gateway, serving
 from tests.servers import running
 from tests.system.crowds import Poller, Reader, Watcher, connect, hang_up

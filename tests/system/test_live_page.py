@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from fairlead.store.reports import Completed
+from fairlead.model.reports import Completed
 from fairlead.store.store import Store
 from tests.api.serving import serving
 from tests.servers import Server

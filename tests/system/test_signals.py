@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from fairlead.worker.signals import AT_ONCE_SECONDS
 from tests.commands import FAIRLEAD
 from tests.pipeline.servers import Request, raw_service

@@ -7,7 +7,7 @@ in this process. In production it is `async with fl:` here and `fairlead worker 
 import pytest
 
 from fairlead import IdempotencyConflict, InvalidInput, PermanentError, TaskFailed, TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.testing import FakeClock, private, run_inline
 from tests.apps.tour import call_flaky_api, fl, greet, pay
 

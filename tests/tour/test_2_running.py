@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead import TaskCancelled, TaskFailed, TaskFunction
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.testing import Inline, private, run_inline
 from tests.apps.tour import fl, greet, render, wait_in_loop, wait_in_process, wait_in_thread
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from fairlead import Fairlead, LimitFull
+from fairlead.model.states import State
 from fairlead.settings import Slots
-from fairlead.states import State
 from fairlead.testing import private
 from tests.apps.tour import draw, fl
 from tests.workers import Yard

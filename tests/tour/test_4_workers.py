@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairlead import TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.testing import FakeClock, private
 from tests.apps import tour
 from tests.apps.tour import fl, greet, wait_in_loop

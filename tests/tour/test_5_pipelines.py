@@ -6,7 +6,7 @@ The steps are functions here, in `tests/apps/story.py`. A step can as well be a 
 import pytest
 
 from fairlead import JobCancelled, JobFailed, NotResumable, UnknownPipeline
-from fairlead.job import JobStatus
+from fairlead.model.job import JobStatus
 from fairlead.settings import Slots
 from fairlead.testing import FakeClock, private
 from tests.apps.story import fl

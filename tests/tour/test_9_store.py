@@ -3,11 +3,11 @@
 import pytest
 
 from fairlead import errors
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed, Grant
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.conftest import Clock
 
 

@@ -10,8 +10,8 @@ from fairlead.cli.output import printable
 from fairlead.cli.submit import given_limits, given_parameters
 from fairlead.cli.task import StateName
 from fairlead.errors import InvalidInput
+from fairlead.model.states import State
 from fairlead.settings import Rate, Slots
-from fairlead.states import State
 
 
 @pytest.mark.parametrize(

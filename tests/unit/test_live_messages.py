@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from fairlead.api.live.messages import FROM_STATE, event_message, output_message, state_messages
-from fairlead.priority import Priority
-from fairlead.states import TRANSITIONS, Act, State
-from fairlead.store.live import Event
-from fairlead.store.observe import Blocker, Explanation
-from fairlead.store.reports import Output
-from fairlead.task import Task, TaskError, TaskProgress
+from fairlead.model.event import Event
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Output
+from fairlead.model.states import TRANSITIONS, Act, State
+from fairlead.model.stats import Blocker, Explanation
+from fairlead.model.task import Task, TaskError, TaskProgress
 
 #: What an act says of itself, as the scripts write it.
 DETAILS: dict[tuple[Act, State], dict[str, Any]] = {

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from fairlead import Context, Fairlead
-from fairlead.task import NewTask
+from fairlead.model.task import NewTask
 
 fl = Fairlead()
 

@@ -10,10 +10,10 @@ import pytest
 
 from fairlead.checks import MOST_SECONDS
 from fairlead.errors import InvalidInput, PermanentError, RetriableError
-from fairlead.priority import Priority
-from fairlead.states import State
-from fairlead.store.reports import Completed, Failed
-from fairlead.task import Task
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Completed, Failed
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.worker.outcome import (
     FailedElsewhere,
     HandlerDied,

@@ -13,8 +13,8 @@ from fairlead.errors import (
     UnknownTask,
     UnknownWorker,
 )
+from fairlead.model.states import State
 from fairlead.rules import NewTask, Place, Policy, Priority, Twin, Worker
-from fairlead.states import State
 
 LEASE = 100
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.states import REPLAYABLE, TERMINAL, TRANSITIONS, Act, State, allowed
+from fairlead.model.states import REPLAYABLE, TERMINAL, TRANSITIONS, Act, State, allowed
 
 ROOT = Path(__file__).parents[2]
 

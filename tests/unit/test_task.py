@@ -23,9 +23,9 @@ from fairlead.checks import (
     to_json,
 )
 from fairlead.errors import InvalidInput
-from fairlead.priority import Priority
-from fairlead.states import State
-from fairlead.task import NewTask, Task, TaskError, check, priority_named, read_limits, write_limits
+from fairlead.model.priority import Priority, priority_named
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Task, TaskError, check, read_limits, write_limits
 
 names = st.from_regex(r"[A-Za-z0-9_.:-]{1,20}", fullmatch=True)
 plain = st.recursive(

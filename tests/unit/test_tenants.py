@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from fairlead.checks import NAME, UUID
-from fairlead.tenants import cut_name, id_of, ids_meant, plain_name, plain_needs, scope_of
+from fairlead.model.tenants import cut_name, id_of, ids_meant, plain_name, plain_needs, scope_of
 
 CHOSEN = "01890000-0000-7000-8000-000000000000"
 

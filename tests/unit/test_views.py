@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InvalidInput
-from fairlead.priority import Priority
+from fairlead.model.limit import Limit, Slot
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
+from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.task import Task, TaskError
+from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
 from fairlead.settings.values import PERIODS, parse_rate
-from fairlead.states import State
-from fairlead.store.limits import Limit, Slot
-from fairlead.store.observe import Blocker, Depth, Explanation, Stats, WorkerStats
-from fairlead.task import Task, TaskError
 from fairlead.views import (
     explanation_view,
     limit_and_slots_view,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from fairlead.upkeep import caretaker
 from fairlead.upkeep.caretaker import DUTIES, Caretaker
 from fairlead.upkeep.report import Report

@@ -3,10 +3,10 @@
 import pytest
 
 from fairlead import errors
-from fairlead.states import State
-from fairlead.store.reports import Failed
+from fairlead.model.reports import Failed
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
 from fairlead.upkeep.report import BATCH, Report
 from tests.conftest import Clock

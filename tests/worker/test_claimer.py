@@ -9,11 +9,10 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.handle import TaskHandle
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import Slots
-from fairlead.states import State
-from fairlead.store.reports import Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.waiting import wait_until
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead import Context, Fairlead, JobHandle, errors
 from fairlead.handle import TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.testing import check
 from tests.servers import Server, running
 from tests.waiting import wait_until

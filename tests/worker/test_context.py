@@ -10,7 +10,7 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.handle import TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.worker import processes
 from fairlead.worker.handler import RunIn
@@ -196,7 +196,7 @@ async def test_a_coroutine_is_cancelled_where_it_waits_and_knows(fl: Fairlead) -
 async def test_a_log_line_says_which_task_it_is_about(
     app: Fairlead, place: RunIn, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level(logging.INFO, "fairlead.task")
+    caplog.set_level(logging.INFO, "fairlead.model.task")
     async with app, app.worker():
         task = await app.submit("logs")
         await task.result(timeout=30)

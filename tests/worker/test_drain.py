@@ -12,8 +12,8 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.handle import TaskHandle
+from fairlead.model.states import State
 from fairlead.place import Place
-from fairlead.states import State
 from fairlead.store.store import Store
 from tests.apps import draining
 from tests.reading import events_of

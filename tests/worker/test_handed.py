@@ -10,8 +10,8 @@ import pytest
 from fairlead import Context, Fairlead
 from fairlead.function import TaskFunction
 from fairlead.handle import TaskHandle
-from fairlead.states import State
-from fairlead.store.reports import Handed
+from fairlead.model.reports import Handed
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.worker.worker import Worker
 from tests.reading import events_of

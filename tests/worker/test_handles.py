@@ -8,10 +8,10 @@ import pytest
 
 from fairlead import Context, Fairlead, errors
 from fairlead.handle import TaskHandle
-from fairlead.states import State
-from fairlead.store.live import Event
+from fairlead.model.event import Event
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.waiting import wait_until
 
 

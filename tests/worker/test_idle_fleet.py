@@ -9,8 +9,8 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.clock import monotonic
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.waiting import wait_until
 
 WORKERS = 40

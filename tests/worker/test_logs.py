@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.states import State
+from fairlead.model.states import State
 from tests.apps import failing
 from tests.logs import event_of, json_records, records
 from tests.waiting import wait_until

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from fairlead.worker.handler import RunIn
 from tests.apps import outcomes
 from tests.worker.places import PLACES, move

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairlead import Context, Fairlead, errors
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from fairlead.testing import check
 from fairlead.worker.context import Said
 from fairlead.worker.handler import Handler

@@ -12,9 +12,9 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.handle import TaskHandle
-from fairlead.states import State
+from fairlead.model.states import State
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 from tests.apps import draining
 from tests.reading import events_of
 from tests.waiting import wait_until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.testing import check
 from tests.apps import draining

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fairlead import Context, Fairlead, InvalidInput, PermanentError, errors
-from fairlead.states import State
+from fairlead.model.states import State
 from fairlead.testing import START, FakeClock, Inline, check, private, run_inline
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 
 from fairlead import Fairlead, errors
+from fairlead.model.states import State
 from fairlead.settings import Rate, Slots
-from fairlead.states import State
 from fairlead.store.store import Store
 
 

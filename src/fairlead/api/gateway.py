@@ -15,15 +15,15 @@ from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongH
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
 from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownJob, UnknownKey, UnknownTask
-from fairlead.job import Job
 from fairlead.log.events import EventLog
+from fairlead.model.job import Job
+from fairlead.model.key import ApiKey
+from fairlead.model.task import Task
+from fairlead.model.tenants import ids_meant
 from fairlead.priority_service import PriorityService
 from fairlead.settings import Rate
-from fairlead.store.access.api_keys import ApiKey
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
-from fairlead.task import Task
-from fairlead.tenants import ids_meant
 
 Scope = Literal["submit", "read", "cancel", "worker", "admin", "metrics"]
 SCOPES: tuple[Scope, ...] = ("submit", "read", "cancel", "worker", "admin", "metrics")

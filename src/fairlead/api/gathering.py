@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from fairlead.errors import StoreUnavailable
-from fairlead.store.reports import Submitted
+from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask
 
 MOST_AT_ONCE = 100  # so that one call to the store stays short
 CALLS = 2  # under way at once: this process works on some while the store works on the others

@@ -12,7 +12,7 @@ from fairlead.api.call import Call, ClientGone
 from fairlead.api.polls import grants_of, new_request
 from fairlead.clock import monotonic
 from fairlead.errors import StoreUnavailable
-from fairlead.store.reports import Claimed, Handed
+from fairlead.model.reports import Claimed, Handed
 
 NET_SECONDS = 5.0  # a call may be lost: claim at least this often
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import Claimed, Grant
+from fairlead.model.reports import Claimed, Grant
 from fairlead.store.store import Store
 
 PAUSES = (0.1, 0.5, 2.0)  # seconds between attempts to reach the store

@@ -3,9 +3,8 @@ what its key allows."""
 
 from fairlead.api.call import Call
 from fairlead.api.problems import PriorityNotAllowed
-from fairlead.priority import Priority
+from fairlead.model.priority import NAMED_PRIORITIES, Priority
 from fairlead.priority_service import Terms
-from fairlead.task import NAMED_PRIORITIES
 
 USUAL = Priority.MEDIUM
 

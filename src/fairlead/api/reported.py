@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
-from fairlead.states import State
-from fairlead.store.reports import Failed
+from fairlead.model.reports import Failed
+from fairlead.model.states import State
 
 log = EventLog("fairlead.api")
 

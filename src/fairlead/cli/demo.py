@@ -5,11 +5,11 @@ import random
 
 import uuid_utils
 
+from fairlead.model.reports import Completed
+from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import Slots
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.reports import Completed, Submitted
 from fairlead.store.store import Store
-from fairlead.task import NewTask, Task
 
 TASKS = (
     ("render", "low", "ann"),

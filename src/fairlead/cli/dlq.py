@@ -14,7 +14,7 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import agreed, each, print_json, print_table, say
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
-from fairlead.task import Task
+from fairlead.model.task import Task
 from fairlead.views import task_view, time_view
 
 app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")

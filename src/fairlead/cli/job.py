@@ -11,10 +11,10 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.submit import Repeated, given_parameters
 from fairlead.function import new_job
-from fairlead.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.job_door import jobs_of
 from fairlead.job_handle import JobHandle
 from fairlead.job_views import job_view
+from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.settings import PriorityName
 
 app = App(name="job", help="Submit, show, watch, resume and cancel jobs, which are runs of pipelines.")

@@ -10,9 +10,9 @@ from fairlead.cli.options import Output
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
 from fairlead.errors import JobFailed
-from fairlead.job import Job
 from fairlead.job_door import Message
 from fairlead.job_handle import JobHandle, context_of
+from fairlead.model.job import Job
 from fairlead.steady import Steady
 
 Show = Callable[[Message], None]

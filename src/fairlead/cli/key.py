@@ -9,9 +9,10 @@ from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_store
 from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
+from fairlead.model.key import ApiKey, NewKey
 from fairlead.settings import Rate
 from fairlead.settings.values import PERIODS, parse_rate
-from fairlead.store.access.api_keys import ApiKey, NewKey, id_of
+from fairlead.store.access.api_keys import id_of
 from fairlead.views import key_view, rate_text, time_view
 
 app = App(name="key", help="Make, list, rotate and revoke API keys.")

@@ -8,9 +8,9 @@ from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput
+from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
 from fairlead.settings.values import parse_rate
-from fairlead.store.limits import Limit
 from fairlead.views import limit_and_slots_view, limit_view, rate_text, time_view
 
 app = App(name="limit", help="Show, set and free limits.")

@@ -14,9 +14,8 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, say
 from fairlead.cli.watching import check_completed, follow, screen_for
 from fairlead.errors import InvalidInput
+from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import PriorityName
-from fairlead.store.reports import Submitted
-from fairlead.task import NewTask, Task
 from fairlead.views import read_time, submitted_view, task_view
 
 Repeated = Parameter(negative=(), show_default=False)

@@ -9,10 +9,10 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, printable, say, shown
 from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
 from fairlead.door import Door
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.settings import PriorityName
-from fairlead.states import State
 from fairlead.store.listing import Wanted
-from fairlead.task import Task
 from fairlead.views import explanation_view, task_view, time_view
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")

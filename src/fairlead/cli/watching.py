@@ -10,10 +10,10 @@ from typing import Protocol, TextIO
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.door import Door
 from fairlead.errors import TaskCancelled, TaskFailed
-from fairlead.states import TERMINAL, State
-from fairlead.store.live import Event
-from fairlead.store.reports import Output
-from fairlead.task import Task, TaskProgress
+from fairlead.model.event import Event
+from fairlead.model.reports import Output
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.task import Task, TaskProgress
 from fairlead.views import event_view, output_view, task_view, time_view
 
 LOOK_AGAIN = 5.0  # seconds of silence after which the state is read: nobody may be there to tell of it

@@ -8,7 +8,7 @@ from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, UnknownWorker
-from fairlead.store.observe import WorkerStats
+from fairlead.model.worker import WorkerStats
 from fairlead.views import time_view, worker_view
 
 app = App(name="workers", help="List workers, and drain them.")

@@ -25,6 +25,11 @@ from fairlead.client.live import Live
 from fairlead.client.parts import Crons, Limits, Workers, submitted_or_error
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
+from fairlead.model.declarations import Origin, declared_limits, declared_types
+from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Progress
+from fairlead.model.states import State
+from fairlead.model.stats import Explanation, Stats
+from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
 from fairlead.readings import (
     read_claimed,
     read_explanation,
@@ -35,13 +40,6 @@ from fairlead.readings import (
 )
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.states import State
-from fairlead.store.declaring import Origin, declared_limits, declared_types
-from fairlead.store.listing import TaskPage
-from fairlead.store.observe import Explanation, Stats
-from fairlead.store.reports import Claimed, Completed, Failed, Grant, Output, Progress, Submitted
-from fairlead.store.store import MOST_PER_CALL
-from fairlead.task import NewTask, Task
 from fairlead.views import View, read_time
 
 OF_A_TASK = 16 * 1024  # bytes besides its parameters

@@ -9,14 +9,14 @@ from fairlead.checks import to_json
 from fairlead.client.calling import encode
 from fairlead.client.problems import error_of
 from fairlead.errors import FairleadError, InvalidInput
-from fairlead.job import NewJob
 from fairlead.log.tracebacks import readable
+from fairlead.model.job import NewJob
+from fairlead.model.limit import limit_arguments
+from fairlead.model.reports import Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import NewTask, check
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.states import State
-from fairlead.store.limits import limit_arguments
-from fairlead.store.reports import Completed, Failed, Grant, Progress
-from fairlead.task import NewTask, check
 from fairlead.views import View, rate_text, time_view
 
 MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much

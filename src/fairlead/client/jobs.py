@@ -10,7 +10,7 @@ from fairlead.client.calling import Caller, path
 from fairlead.client.forms import job_form
 from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
 from fairlead.errors import StoreUnavailable
-from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id
+from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id
 from fairlead.readings import read_job
 from fairlead.views import View
 

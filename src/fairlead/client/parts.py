@@ -13,12 +13,12 @@ from fairlead.client.forms import limit_form, task_form
 from fairlead.client.problems import error_of
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, LimitFull
+from fairlead.model.limit import Lease, Limit, check_wish
+from fairlead.model.reports import Grant
+from fairlead.model.task import NewTask, Submitted
+from fairlead.model.worker import Beat
 from fairlead.readings import read_beat, read_lease, read_limit, read_submitted
 from fairlead.settings import Rate, Slots
-from fairlead.store.limits import Lease, Limit, check_wish
-from fairlead.store.reports import Grant, Submitted
-from fairlead.store.workers import Beat
-from fairlead.task import NewTask
 from fairlead.views import View, read_time, time_view
 
 MOST_WAIT = 30.0  # seconds that one call waits

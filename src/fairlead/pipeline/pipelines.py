@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from fairlead.errors import InvalidInput
-from fairlead.job import NewStep
+from fairlead.model.job import NewStep
 from fairlead.settings.pipelines import SERVICE, Stages, name_problem, read_stages
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.task import Task
+from fairlead.model.task import Task
 
 KEY = re.compile(r"step_([0-9]+)_")
 

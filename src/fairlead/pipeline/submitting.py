@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from fairlead.errors import UnknownPipeline
-from fairlead.job import NewJob, SubmittedJob
+from fairlead.model.job import NewJob, SubmittedJob
 from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings.pipelines import SERVICE
 from fairlead.store.jobs import Known

@@ -4,7 +4,7 @@ Start with `choice.py`, the rule itself. `limits`, `holds`, `fairness`, `ageing`
 `twin.py` plays a whole scheduler with them. The same rule in Lua decides; this one says what is right.
 """
 
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
 from fairlead.rules.twin import Twin
 from fairlead.rules.values import NewTask, Place, Policy, Task, Worker
 

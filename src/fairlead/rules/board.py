@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from fairlead.model.states import TERMINAL, State
 from fairlead.rules.choice import Turns, can_serve
 from fairlead.rules.fairness import Job, Reserved, Shares, stride_of
 from fairlead.rules.holds import heads
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.retry import RetryDecision, after_crash, after_failure, after_loss
 from fairlead.rules.values import Lease, Place, Policy, Task, Worker
-from fairlead.states import TERMINAL, State
 
 
 class Board:

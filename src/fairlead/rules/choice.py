@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
 from fairlead.rules.ledger import Ledger
 from fairlead.rules.values import Place, Task, Worker
 

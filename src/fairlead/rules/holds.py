@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
 from fairlead.rules.values import Policy, Task
 
 LEAST_PAUSE = 1_000  #: ms before a sub-queue that was looked at may ask again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fairlead.errors import InvalidInput
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
 from fairlead.rules.holds import Hold, Patience, heads
 from fairlead.rules.limits import Companions, Limit, Rate, Slots
 from fairlead.rules.values import Policy, Task

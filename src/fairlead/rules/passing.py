@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
 from fairlead.rules.ageing import STEPS, promotion
 from fairlead.rules.board import Board
 from fairlead.rules.limits import Rate
 from fairlead.rules.values import Lease, Place, Task
-from fairlead.states import State
 
 Thing = TypeVar("Thing", bound=Task | Lease)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from fairlead.model.states import State
 from fairlead.rules.values import Policy, Task
-from fairlead.states import State
 
 LOSSES_PER_CRASH = 4
 

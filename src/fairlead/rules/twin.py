@@ -19,7 +19,8 @@ from fairlead.errors import (
     UnknownTask,
     UnknownWorker,
 )
-from fairlead.priority import Priority
+from fairlead.model.priority import Priority
+from fairlead.model.states import REPLAYABLE, TERMINAL, State
 from fairlead.rules import passing
 from fairlead.rules.board import Board
 from fairlead.rules.choice import choose
@@ -27,7 +28,6 @@ from fairlead.rules.fairness import Job
 from fairlead.rules.holds import heads
 from fairlead.rules.limits import Limit, Rate, Slots
 from fairlead.rules.values import Lease, NewTask, Task, Worker
-from fairlead.states import REPLAYABLE, TERMINAL, State
 
 
 class Twin(Board):

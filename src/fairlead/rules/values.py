@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from fairlead.priority import Priority
-from fairlead.states import State
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
 
 
 class Place(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from fairlead.job import MOST_STEPS
+from fairlead.checks import MOST_STEPS
 
 #: Stages run one after the other; the steps of one stage run beside each other.
 Stages = tuple[tuple[str, ...], ...]

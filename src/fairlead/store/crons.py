@@ -4,12 +4,12 @@ from typing import Protocol
 
 from fairlead import errors
 from fairlead.checks import LATEST, check_name, check_whole
+from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import Settings
 from fairlead.store.connection import pack
 from fairlead.store.limits import Runs
-from fairlead.store.reports import Submitted, submitted_or_error
+from fairlead.store.reports import submitted_or_error
 from fairlead.store.specs import spec_of
-from fairlead.task import NewTask
 
 
 class Submits(Runs, Protocol):

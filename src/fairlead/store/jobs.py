@@ -8,8 +8,9 @@ import msgspec
 
 from fairlead import errors
 from fairlead.checks import check_name, check_short, to_json
-from fairlead.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
-from fairlead.priority import Priority
+from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
+from fairlead.model.priority import Priority, priority_named
+from fairlead.model.task import NewTask, write_key
 from fairlead.settings import Settings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.access.api_keys import Connected
@@ -17,7 +18,6 @@ from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
 from fairlead.store.reports import expect_ok, submitted_or_error
 from fairlead.store.specs import spec_of
-from fairlead.task import NewTask, priority_named, write_key
 
 as_stages = msgspec.json.Decoder(Stages).decode
 OPTIONAL = ("user_id", "tenant", "trace_id")

@@ -9,11 +9,12 @@ import msgspec
 
 from fairlead.checks import check_name, check_short, check_task_id
 from fairlead.errors import InvalidInput, UnknownTask
-from fairlead.states import State
+from fairlead.model.priority import priority_named
+from fairlead.model.states import State
+from fairlead.model.task import Content, Task, TaskPage
 from fairlead.store.connection import Connection, fields_of, text
 from fairlead.store.pieces import next_count, read_in_pieces, size_of
 from fairlead.store.records import TRACEBACK, read_facts, read_record
-from fairlead.task import Content, Task, priority_named
 
 MOST_PER_PAGE = 1_000
 PAGE_BYTES = 1024 * 1024  # of the records of a page, which ends early; the last one may go over it
@@ -22,14 +23,6 @@ ROUNDS = 20  # looks into the keyspace for one page
 KEYS_PER_ROUND = 500
 CURSOR = re.compile(r"([0-9]{1,20})(?:\.([0-9a-f-]{36}))?")
 FIELDS = ("state", "priority", "type", "user_id", "tenant")
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPage:
-    """`next_cursor` leads to the next page; empty: this was the last. An empty page need not be the last."""
-
-    tasks: list[Task]
-    next_cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,44 +4,17 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
 
-from fairlead.job import JobStatus
-from fairlead.priority import Priority
-from fairlead.states import State
+from fairlead.model.event import Event, StepOf
+from fairlead.model.job import JobStatus
+from fairlead.model.priority import Priority
+from fairlead.model.states import State
 from fairlead.store.connection import Connection
 from fairlead.store.listening import Listener
 from fairlead.store.outbox import Row, detail_of, rows_of
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
 MOST_BYTES = 1 << 20  # of their details
-
-
-@dataclass(frozen=True, slots=True)
-class StepOf:
-    """What an act on a step means to its job, as it stands then."""
-
-    job_id: str
-    seq: int  # counts what is told of the job, from 1
-    step: int
-    status: JobStatus
-    priority: Priority  # by age too
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One act on one task. `progress` and `output` leave the state as it is."""
-
-    task_id: str
-    act: str
-    before: State | None
-    after: State
-    at: int  # ms
-    fence: int
-    detail: dict[str, Any]
-    seq: int = 0  # counts what is told of the task, from 1
-    job: StepOf | None = None
 
 
 class Watcher:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead.log.events import EventLog
-from fairlead.states import TERMINAL
+from fairlead.model.states import TERMINAL
 
 FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairlead.job import ENDED
+from fairlead.model.job import ENDED
 from fairlead.store.connection import Connection, pack, text
 
 #: Indexes of schema 2 that are built again, or are gone.

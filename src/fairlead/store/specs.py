@@ -4,9 +4,10 @@ import hashlib
 from typing import Any
 
 from fairlead.checks import to_json
+from fairlead.model.priority import NAMED_PRIORITIES
+from fairlead.model.task import NewTask, check, write_key, write_limits
+from fairlead.model.tenants import scope_of
 from fairlead.settings import Settings
-from fairlead.task import NAMED_PRIORITIES, NewTask, check, write_key, write_limits
-from fairlead.tenants import scope_of
 
 #: What the client did not ask for: the same task may come with other ones from another process.
 NOT_ASKED = frozenset({"id", "facts", "weight", "scope", "default_timeout", "default_retries"})

@@ -12,46 +12,34 @@ import msgspec
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_task_id, to_json
+from fairlead.model.declarations import Origin, declared_limits, declared_types
+from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Progress
+from fairlead.model.states import State
+from fairlead.model.stats import Explanation, Stats
+from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted, Task, TaskPage
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.states import State
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.tickets import Tickets
 from fairlead.store.batches import Batch, run_parts, submit_parts
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
-from fairlead.store.declaring import Origin, declared_limits, declared_types
 from fairlead.store.engine.check import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
-from fairlead.store.listing import TaskPage, Wanted, dead_tasks, get_task, list_tasks
+from fairlead.store.listing import Wanted, dead_tasks, get_task, list_tasks
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
-from fairlead.store.observe import Explanation, Stats, of_tenant, read_explanation, read_stats
+from fairlead.store.observe import of_tenant, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.progress import all_outputs, tell
-from fairlead.store.reports import (
-    Claimed,
-    Completed,
-    Failed,
-    Grant,
-    Output,
-    Progress,
-    Submitted,
-    answer_or_error,
-    expect_ok,
-    submitted_or_error,
-    tasks_of,
-)
+from fairlead.store.reports import answer_or_error, expect_ok, packed_result, submitted_or_error, tasks_of
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
-from fairlead.task import Content, NewTask, Task
-
-MOST_PER_CALL = 1000
 
 
 class Store:
@@ -223,7 +211,7 @@ class Store:
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
         batches = {
-            "complete": Batch.of(completed, lambda report: report.packed(self.settings)),
+            "complete": Batch.of(completed, lambda report: packed_result(report, self.settings)),
             "fail": Batch.of(failed, lambda report: report.packed()),
         }
         calls: list[tuple[Any, ...]] = [

@@ -1,45 +1,19 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
+from fairlead.model.reports import Grant, Handed
+from fairlead.model.worker import Beat
 from fairlead.store.calls import Calls
 from fairlead.store.connection import Answer, Connection, pack, text
 from fairlead.store.limits import Runs
-from fairlead.store.reports import Grant, Handed, expect_ok, handed_by
+from fairlead.store.reports import expect_ok, handed_by
 
 TAKE = b"take:"  # so begins a call that brings a task
 MOST_HOLDERS = 256  # that one heartbeat names
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """What a worker learns from its heartbeat."""
-
-    state: str
-    now: int = 0  # ms of the store's clock
-    leases: dict[str, int] = field(default_factory=dict)  # task -> ms until which it is yours
-    deadlines: dict[str, int] = field(default_factory=dict)  # task -> ms by which it must end
-    stopping: dict[str, int] = field(default_factory=dict)  # cancelled task -> ms until which its units wait
-    lost: list[str] = field(default_factory=list)  # no longer yours: stop, drop the result
-    should_bury: bool = False  # dead workers were not looked for in a while: the caller should do it
-
-    def learn(self, row: Answer) -> None:
-        word, task = row["answer"], row["id"]
-        if word == "ok":
-            self.leases[task], self.deadlines[task] = row["ends"], row["deadline"]
-        elif word == "cancelled":
-            self.stopping[task] = row["ends"]
-        elif task not in self.lost:
-            self.lost.append(task)
-
-    @property
-    def cancelled(self) -> list[str]:
-        """Stop these, then release them."""
-        return list(self.stopping)
 
 
 class Workers:

@@ -22,9 +22,9 @@ from fairlead.errors import (
     UnknownWorker,
 )
 from fairlead.log.events import EventLog, Fact
-from fairlead.store.reports import Completed, Failed, Grant, Handed
+from fairlead.model.reports import Completed, Failed, Grant, Handed
+from fairlead.model.task import Task
 from fairlead.store.store import Store
-from fairlead.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Said
 from fairlead.worker.failures import facts_of, log_failure

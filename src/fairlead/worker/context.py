@@ -12,13 +12,13 @@ import msgspec
 
 from fairlead.checks import check_seconds, check_text, to_json
 from fairlead.errors import InvalidInput
+from fairlead.model.reports import MOST_CHUNK_BYTES
+from fairlead.model.task import Task
 from fairlead.pipeline.steps import input_of
-from fairlead.store.reports import MOST_CHUNK_BYTES
-from fairlead.task import Task
 
 ROOM_SECONDS = 0.01  # between two looks whether there is room for more output
 
-log = logging.getLogger("fairlead.task")
+log = logging.getLogger("fairlead.model.task")
 
 
 @dataclass(frozen=True, slots=True)

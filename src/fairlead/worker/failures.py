@@ -5,9 +5,9 @@ from typing import Any
 
 from fairlead.log.events import EventLog, Fact
 from fairlead.log.secrets import HIDDEN
+from fairlead.model.reports import Failed
+from fairlead.model.task import Task
 from fairlead.store.policy import CRASH_LIMIT
-from fairlead.store.reports import Failed
-from fairlead.task import Task
 
 log = EventLog("fairlead.worker")
 

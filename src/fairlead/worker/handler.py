@@ -12,9 +12,9 @@ import msgspec
 
 from fairlead.checks import check_name
 from fairlead.errors import InvalidInput
+from fairlead.model.task import Task
 from fairlead.pipeline.steps import input_of, step_parameters
 from fairlead.settings import TaskSettings
-from fairlead.task import Task
 from fairlead.worker.context import Context
 
 RunIn = Literal["loop", "thread", "process"]

@@ -9,9 +9,9 @@ from fairlead.checks import MOST_SECONDS
 from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
 from fairlead.log.events import Fact
 from fairlead.log.tracebacks import is_of_others, readable, traceback_of
+from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.task import Task
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
-from fairlead.store.reports import Completed, Failed, Grant
-from fairlead.task import Task
 
 MOST_WORDS = 4000  # characters of a message that are kept
 

@@ -15,8 +15,8 @@ import msgspec
 from fairlead.checks import to_json
 from fairlead.errors import FairleadError
 from fairlead.log.setup import inherited_settings, set_up_logging
+from fairlead.model.task import Task
 from fairlead.store.engine.exec_tied import die_with
-from fairlead.task import Task
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.loading import load_handler

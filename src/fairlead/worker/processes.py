@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fairlead.log.events import EventLog
-from fairlead.task import Task
+from fairlead.model.task import Task
 from fairlead.worker.context import Emitted, Said
 from fairlead.worker.handler import Handler
 from fairlead.worker.link import Link

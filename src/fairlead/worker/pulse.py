@@ -20,8 +20,8 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
+from fairlead.model.worker import Beat
 from fairlead.store.store import Store
-from fairlead.store.workers import Beat
 from fairlead.upkeep import dead_letters, dead_workers
 from fairlead.worker.begun import Begun
 from fairlead.worker.link import Link

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.clock import monotonic
 from fairlead.log.events import Fact
-from fairlead.task import Task
+from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Context, Said
 from fairlead.worker.handler import Handler, RunIn

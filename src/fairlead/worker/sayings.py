@@ -10,7 +10,7 @@ from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import MOST_CHUNK_BYTES, MOST_CHUNKS, Grant, Progress
+from fairlead.model.reports import MOST_CHUNK_BYTES, MOST_CHUNKS, Grant, Progress
 from fairlead.worker.context import Said
 from fairlead.worker.runner import Run
 

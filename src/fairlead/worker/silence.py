@@ -5,7 +5,7 @@ import asyncio
 from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFault, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import Grant
+from fairlead.model.reports import Grant
 from fairlead.worker.begun import Begun
 from fairlead.worker.link import Link
 

@@ -18,7 +18,7 @@ from fairlead.cron import Cron
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
 from fairlead.log.events import EventLog
-from fairlead.store.reports import Failed, Handed
+from fairlead.model.reports import Failed, Handed
 from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.failures import log_failure

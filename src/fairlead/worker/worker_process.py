@@ -17,8 +17,8 @@ from fairlead.clock import monotonic
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
+from fairlead.model.reports import Failed, Grant
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
-from fairlead.store.reports import Failed, Grant
 from fairlead.worker.begun import Begun, shared_file
 from fairlead.worker.link import Link
 from fairlead.worker.pulse import Pulse

@@ -17,9 +17,9 @@ from fairlead.api.live.messages import (
     waiting_messages,
 )
 from fairlead.errors import FairleadError, StoreUnavailable
-from fairlead.states import TERMINAL, State
-from fairlead.store.live import Event
-from fairlead.store.observe import Explanation
+from fairlead.model.event import Event
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.stats import Explanation
 from fairlead.store.progress import output_page
 from fairlead.store.store import Store
 

@@ -5,9 +5,9 @@ from functools import partial
 
 from fairlead.api.live.feed import Feed, insist
 from fairlead.api.live.messages import Message, event_message, state_messages, waiting_messages
-from fairlead.job import ENDED, Job, JobStatus, JobStep
-from fairlead.states import TERMINAL, State
-from fairlead.store.live import Event
+from fairlead.model.event import Event
+from fairlead.model.job import ENDED, Job, JobStatus, JobStep
+from fairlead.model.states import TERMINAL, State
 from fairlead.store.store import Store
 from fairlead.views import time_view
 

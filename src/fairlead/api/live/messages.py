@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from fairlead.priority import Priority
-from fairlead.states import State
-from fairlead.store.live import Event
-from fairlead.store.observe import Explanation
-from fairlead.store.reports import Output
-from fairlead.task import Task
+from fairlead.model.event import Event
+from fairlead.model.priority import Priority
+from fairlead.model.reports import Output
+from fairlead.model.states import State
+from fairlead.model.stats import Explanation
+from fairlead.model.task import Task
 from fairlead.views import explanation_view, time_view
 
 Message = dict[str, Any]

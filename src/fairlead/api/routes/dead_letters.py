@@ -7,8 +7,8 @@ from fairlead.api.answers import PurgeAnswer, ReplayAnswer, ReplaysAnswer, Tasks
 from fairlead.api.bodies import PageQuery, ReplayBody
 from fairlead.api.call import Call
 from fairlead.api.table import Route
+from fairlead.model.task import Task
 from fairlead.store.listing import DeadPage, dead_page
-from fairlead.task import Task
 from fairlead.views import View, task_view
 
 PAGE, PAGES = 200, 20

@@ -23,10 +23,10 @@ from fairlead.api.problems import TooManyConnections
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
-from fairlead.job import ENDED, NewJob
 from fairlead.job_views import job_view, pipelines_view, services_view
+from fairlead.model.job import ENDED, NewJob
+from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job
-from fairlead.tenants import id_of
 from fairlead.views import View
 
 

@@ -10,9 +10,9 @@ from fairlead.api.polling import Caller
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.table import Route
+from fairlead.model.limit import Lease, Limit
 from fairlead.settings import Rate, Slots
 from fairlead.settings.values import parse_rate
-from fairlead.store.limits import Lease, Limit
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away

@@ -16,7 +16,7 @@ from fairlead.api.live.socket import Socket
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.table import Route, SocketRoute
-from fairlead.states import TERMINAL
+from fairlead.model.states import TERMINAL
 from fairlead.store.access.tickets import SECONDS, Holder
 from fairlead.views import View
 

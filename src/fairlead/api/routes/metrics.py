@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 from fairlead import __version__
 from fairlead.api.call import Call
 from fairlead.api.table import Route
-from fairlead.store.limits import Limit
-from fairlead.store.observe import Stats
+from fairlead.model.limit import Limit
+from fairlead.model.stats import Stats
 
 WORKER_STATES = ("active", "draining", "dead")
 ENDS = ("completed", "failed", "dead_letter", "cancelled")

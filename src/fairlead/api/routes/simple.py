@@ -7,7 +7,7 @@ from fairlead.api.call import Call
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
 from fairlead.api.table import Route
-from fairlead.task import NewTask, Task
+from fairlead.model.task import NewTask, Task
 from fairlead.views import View
 
 TASK_TYPE = "task"  # what `GET /task` submits

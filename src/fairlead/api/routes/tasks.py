@@ -24,11 +24,10 @@ from fairlead.api.large_bodies import in_groups, read_item, taking_turns
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
+from fairlead.model.task import NewTask, Submitted
+from fairlead.model.tenants import id_of
 from fairlead.priority_service import Terms
 from fairlead.store.progress import output_page
-from fairlead.store.reports import Submitted
-from fairlead.task import NewTask
-from fairlead.tenants import id_of
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C

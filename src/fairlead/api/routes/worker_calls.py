@@ -21,7 +21,7 @@ from fairlead.api.polling import wait_for_call
 from fairlead.api.problems import HttpProblem
 from fairlead.api.routes.workers import ANYTHING, UNKNOWN, WORKER, accepted, worker_id
 from fairlead.api.table import Route
-from fairlead.store.reports import Grant, Progress
+from fairlead.model.reports import Grant, Progress
 from fairlead.views import View, time_view
 
 

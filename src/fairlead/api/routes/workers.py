@@ -33,9 +33,9 @@ from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.reported import log_reported
 from fairlead.api.table import Route
 from fairlead.checks import NAME
-from fairlead.states import State
-from fairlead.store.reports import Claimed, Completed, Failed, Grant, Progress
-from fairlead.task import Task
+from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
+from fairlead.model.states import State
+from fairlead.model.task import Task
 from fairlead.views import View, time_view, worker_view
 
 ONE_RESULT = msgspec.json.Decoder(OneResult)

@@ -6,25 +6,24 @@ import re
 import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from fairlead import errors
 from fairlead.checks import check_seconds, check_short
+from fairlead.model.key import SCOPES, ApiKey, NewKey
+from fairlead.model.limit import limit_arguments
+from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.settings import Rate
 from fairlead.store.connection import Connection, pack
-from fairlead.store.limits import Runs, limit_arguments
+from fairlead.store.limits import Runs
 from fairlead.store.listening import Listener
 from fairlead.store.reports import expect_ok
-from fairlead.task import NAMED_PRIORITIES
 
-SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
 LETTERS = string.ascii_lowercase + string.digits
 ID = re.compile(r"[a-z0-9]{8}")
 KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})")
 NOBODY = "0" * 64  # the digest of no secret, compared with where there is no key
-
-KeyState = Literal["active", "expired", "revoked"]
 
 
 class Connected(Runs, Protocol):
@@ -32,33 +31,6 @@ class Connected(Runs, Protocol):
 
     connection: Connection
     clock: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """A key without its secret. Times are ms of the store's clock; `state` is that of when it was read."""
-
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    tenant: str | None
-    created_at: int
-    expires_at: int | None = None
-    revoked_at: int | None = None
-    last_used_at: int | None = None
-    replaces: str | None = None
-    interval_us: int | None = None  # in which it may submit one task; None: as the settings say
-    burst: int | None = None  # tasks at once
-    max_priority: str | None = None  # of its tasks; None: any
-    state: KeyState = "active"
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """The only place where the whole key ever stands: show it once, then forget it."""
-
-    key_text: str = field(repr=False)
-    api_key: ApiKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Self
 
 from fairlead import errors
 from fairlead.clock import monotonic
-from fairlead.store.access.api_keys import ApiKey, ApiKeys, Seen, digest_of
+from fairlead.model.key import ApiKey
+from fairlead.store.access.api_keys import ApiKeys, Seen, digest_of
 
 MOST_REMEMBERED = 10_000
 LONGEST_MEMORY = 1.0  # seconds

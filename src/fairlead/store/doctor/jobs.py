@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from fairlead.job import ENDED, JobStatus
-from fairlead.states import TERMINAL
+from fairlead.model.job import ENDED, JobStatus
+from fairlead.model.states import TERMINAL
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.snapshot import Snapshot, number
 

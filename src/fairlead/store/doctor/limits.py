@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from fairlead.model.tenants import cut_name
 from fairlead.store.doctor.breach import Breach, differences
 from fairlead.store.doctor.snapshot import Fields, Snapshot, number
-from fairlead.tenants import cut_name
 
 NEED = re.compile(r"([^=,]+)=(\d+)")
 

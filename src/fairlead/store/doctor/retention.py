@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from fairlead.job import JobStatus
-from fairlead.states import State
+from fairlead.model.job import JobStatus
+from fairlead.model.states import State
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.snapshot import Snapshot, number
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from fairlead.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
+from fairlead.model.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
 from fairlead.store.doctor.breach import Breach, Standing, differences, standing
 from fairlead.store.doctor.snapshot import Event, Fields, Snapshot, number
 

@@ -1,5 +1,5 @@
 -- What a tenant means by the name of a limit: one that its task type needs anyway, one of its own, or one that the operator shares
--- with all tenants. Others are not there for it. `scope` is what the names of a tenant begin with (fairlead.tenants makes it); "" is
+-- with all tenants. Others are not there for it. `scope` is what the names of a tenant begin with (fairlead.model.tenants makes it); "" is
 -- the operator, who means what is written.
 
 local get, put = hashes.get, hashes.put

@@ -20,21 +20,14 @@ from fairlead.checks import (
     check_whole,
 )
 from fairlead.errors import InvalidInput
-from fairlead.priority import Priority
-from fairlead.states import State
-from fairlead.tenants import plain_needs
+from fairlead.model.priority import PRIORITIES, Priority, priority_named
+from fairlead.model.states import State
+from fairlead.model.tenants import plain_needs
 
+MOST_PER_CALL = 1000
 MOST_LIMITS = 8
 STATES = {state.value: state for state in State}
-PRIORITIES = {str(int(priority)): priority for priority in Priority}
 Content = Callable[[str], Any]  # how parameters and results are read
-NAMED_PRIORITIES = {priority.word: priority for priority in Priority}
-
-
-def priority_named(name: object) -> Priority:
-    if not isinstance(name, str) or name not in NAMED_PRIORITIES:
-        raise InvalidInput("priority", f"{name!r} is not one of high, medium, low")
-    return NAMED_PRIORITIES[name]
 
 
 class NewTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,3 +253,25 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "key": ("idempotency_key", read_key),
     "told": ("seq", int),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`queue_position`: 1 + all that were queued in its priority or a better one; None: it is not queued."""
+
+    task_id: str
+    status: State
+    repeated: bool = False  # the same id or idempotency key was accepted before
+    queue_position: int | None = None
+    blocked_by: tuple[str, ...] = ()  # limits that had no room for it when it was queued
+    #: of a task that was accepted before, has ended, and is remembered by its idempotency key alone
+    priority: Priority | None = None
+    effective_priority: Priority | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """`next_cursor` leads to the next page; empty: this was the last. An empty page need not be the last."""
+
+    tasks: list[Task]
+    next_cursor: str = ""

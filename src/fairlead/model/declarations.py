@@ -7,9 +7,9 @@ import msgspec
 
 from fairlead.checks import check_capabilities, check_name, check_seconds, check_units, check_whole
 from fairlead.errors import InvalidInput
+from fairlead.model.limit import limit_arguments
+from fairlead.model.task import MOST_LIMITS, write_limits
 from fairlead.settings import LimitSettings, TaskSettings
-from fairlead.store.limits import limit_arguments
-from fairlead.task import MOST_LIMITS, write_limits
 
 Origin = Literal["code", "file"]
 

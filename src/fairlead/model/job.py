@@ -8,12 +8,9 @@ from typing import Any
 import msgspec
 import uuid_utils
 
-from fairlead.checks import UUID
+from fairlead.checks import MOST_STEPS, UUID
 from fairlead.errors import InvalidInput, UnknownJob
-from fairlead.priority import Priority
-from fairlead.task import PRIORITIES
-
-MOST_STEPS = 32
+from fairlead.model.priority import PRIORITIES, Priority
 
 
 class JobStatus(StrEnum):
