@@ -9,7 +9,7 @@ STAMP := $(VENV)/.stamp-installed
 export UV_SYSTEM_CERTS ?= 1
 
 # Of the store every test, on one of the three servers it supports.
-QUICK := tests/house tests/unit tests/tour tests/store -k "valkey or not (redis or cluster)"
+QUICK := tests/house tests/unit tests/tour tests/store -m "not other_server"
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test quick check format bench chaos test-servers

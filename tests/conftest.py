@@ -12,7 +12,7 @@ from fairlead.settings import Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.connections import connected
-from tests.servers import Server, binary, running
+from tests.servers import KINDS, Server, binary, running
 
 # How long an example takes says something about the machine, nothing about the code.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -63,9 +63,16 @@ def start_server() -> Iterator[Callable[[str], Server]]:
         yield start
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The *server set* runs on every kind of server that is supported, all other tests on the first one."""
+    if metafunc.definition.get_closest_marker("every_server"):
+        others = [pytest.param(kind, marks=pytest.mark.other_server) for kind in KINDS[1:]]
+        metafunc.parametrize("server", [KINDS[0], *others], indirect=True)
+
+
 @pytest.fixture
-def server(start_server: Callable[[str], Server]) -> Server:
-    return start_server("valkey")
+def server(request: pytest.FixtureRequest, start_server: Callable[[str], Server]) -> Server:
+    return start_server(getattr(request, "param", KINDS[0]))
 
 
 @pytest.fixture

@@ -43,7 +43,9 @@ ONE_SERVER = ' -m "not other_server"'
 TARGETS = {
     "lua": Target("store/lua/**/*.lua", "tests/store" + ONE_SERVER, 60),
     "rules": Target("rules/*.py", "tests/unit/test_rules_*", 20),
-    "states": Target("states.py", "tests/unit/test_states.py tests/store/test_states.py" + ONE_SERVER, 6),
+    "states": Target(
+        "model/states.py", "tests/unit/test_states.py tests/store/test_states.py" + ONE_SERVER, 6
+    ),
     "outcome": Target("worker/outcome.py", "tests/unit/test_outcome.py", 14),
     "doctor": Target(
         "store/doctor*.py", "tests/store/test_planted* tests/store/test_doctor.py" + ONE_SERVER, 30

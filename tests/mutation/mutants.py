@@ -100,7 +100,7 @@ def sample(source: Path, files: list[str], seed: int, count: int) -> list[Mutant
 
 def lua_sites(lines: list[str]) -> Iterator[Site]:
     for row, line in enumerate(lines):
-        call = LUA_CALL.fullmatch(line.strip())
+        call = LUA_CALL.fullmatch(line.partition(" --")[0].strip())
         if call and call[1].count("(") == call[1].count(")"):
             yield Site("drop", row, line.index(call[1]), call[1], "")
         for token in LUA_TOKEN.finditer(line):

@@ -1,23 +1,18 @@
-"""The store's tests run on every kind of server it supports."""
+"""Namespaces for the tests of the store, which run on every kind of server where they are marked so."""
 
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from fairlead.store import blocking
 from fairlead.store.connection import Connection, pack
 from tests.connections import PATIENCE, connected
-from tests.servers import KINDS, Server
+from tests.servers import Server
 from tests.store.busy import POLICY, fill
 
 namespaces = itertools.count()
-
-
-@pytest.fixture(params=KINDS)
-def server(request: pytest.FixtureRequest, start_server: Callable[[str], Server]) -> Server:
-    return start_server(request.param)
 
 
 @pytest.fixture(autouse=True)

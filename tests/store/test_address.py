@@ -123,6 +123,7 @@ async def test_an_unknown_word_for_checking_certificates_is_named(tls_port: int)
     await store.close()
 
 
+@pytest.mark.every_server
 async def test_events_and_changes_of_keys_come_over_one_connection(store: Store, clock: Clock) -> None:
     before = await subscriptions(store)
     async with KeyRing(store.api_keys), store.live.watch() as one, store.live.watch("other") as other:
@@ -140,6 +141,7 @@ async def none_left(store: Store, before: int) -> bool:
     return await subscriptions(store) == before
 
 
+@pytest.mark.every_server
 async def test_a_channel_is_left_when_its_last_listener_has_gone(store: Store) -> None:
     channels = store.connection.keys.channel, store.connection.keys.key_channel
 

@@ -39,6 +39,7 @@ async def test_each_entry_names_the_one_before_it(store: Store) -> None:
     assert await store.audit.verify() == []
 
 
+@pytest.mark.every_server
 async def test_those_who_write_at_once_make_one_chain(
     live_store: Store, open_store: Callable[..., Store]
 ) -> None:

@@ -15,6 +15,8 @@ from tests.servers import Server
 from tests.store.looking import raw
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.every_server
+
 CROWD = 300
 
 

@@ -14,13 +14,7 @@ from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSe
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.servers import Server
 from tests.store.looking import claim_one, key_names, new, raw, wipe, woken
-
-
-@pytest.fixture
-def server(start_server: Callable[[str], Server]) -> Server:
-    return start_server("valkey")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.servers import Server
 from tests.store.looking import new, raw
 
 TYPES, LIMITED_TYPES, CUSTOMERS = 300, 87, 1_000
@@ -29,12 +28,6 @@ COUNTING = f"""
   redis.call("INCRBY", "{WORDS}", select("#", ...) + (type(reply) == "table" and #reply or 1))
   return reply
 end)"""
-
-
-@pytest.fixture
-def server(start_server: Callable[[str], Server]) -> Server:
-    """That all servers carry out the same commands is shown elsewhere."""
-    return start_server("valkey")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.servers import binary
 from tests.waiting import wait_until
 
 
-@pytest.fixture(params=["valkey", "redis"])
+@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.other_server)])
 def server_bin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     program = binary(request.param)
     if program is None:

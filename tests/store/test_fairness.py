@@ -16,17 +16,10 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Fairness, Promotion, Scheduling, Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.servers import Server
 from tests.store.looking import claim_one, new
 
 STARTS = 2_000
 MANY = Admission(max_queued_per_user=10_000)
-
-
-@pytest.fixture
-def server(start_server: Callable[[str], Server]) -> Server:
-    """These count thousands of starts; that all servers do the same is shown elsewhere."""
-    return start_server("valkey")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ OF_ANOTHER_VERSION = f"{LIBRARIES}0123456789abcdef"
 SOMEBODY_ELSES = "fair_play"
 
 
-@pytest.fixture(params=["valkey", "redis"])
+@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.other_server)])
 async def alone(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     """A store on a server of its own."""
     with running(request.param) as server:

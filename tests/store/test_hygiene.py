@@ -62,6 +62,7 @@ async def test_the_day_left_output_and_declarations(day: Day) -> None:
     assert {"output", "types"} <= kinds
 
 
+@pytest.mark.every_server
 async def test_only_what_is_meant_to_stay_is_left(day: Day) -> None:
     fixed, passing = {key.name for key in FIXED}, {key.name for key in PASSING}
     left = {name: runs_out for name, (_, runs_out) in (await everything(day.store)).items()}

@@ -14,6 +14,8 @@ from tests.conftest import Clock
 from tests.store.looking import events, new, raw
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.every_server
+
 
 async def heard(watch: AsyncIterator[Event | None], count: int) -> list[Event | None]:
     async with asyncio.timeout(20):

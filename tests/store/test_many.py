@@ -1,6 +1,5 @@
 """Many holders, limits, routes or dead letters: no act reads them all, and none is lost among the others."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +10,7 @@ from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.servers import Server
 from tests.store.looking import claim_one, key_names, new, raw, wipe
-
-
-@pytest.fixture
-def server(start_server: Callable[[str], Server]) -> Server:
-    return start_server("valkey")
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ async def store(unopened: Store, kept: Kept) -> Store:
 # What is read
 
 
+@pytest.mark.every_server
 async def test_the_doctor_finds_nothing_also_when_it_is_opened_again(store: Store, clock: Clock) -> None:
     assert await examine(store.connection, clock.now) == []
     assert await raw(store).hget(store.connection.keys.meta, "schema") == str(SCHEMA).encode()
@@ -64,6 +65,7 @@ async def test_the_doctor_finds_nothing_also_when_it_is_opened_again(store: Stor
     assert await examine(store.connection, clock.now) == []
 
 
+@pytest.mark.every_server
 async def test_every_task_is_as_it_was(store: Store, kept: Kept) -> None:
     assert {task.task_id for task in (await store.list_tasks(limit=1000)).tasks} == set(kept.tasks)
     for task_id, expected in kept.tasks.items():
@@ -221,6 +223,7 @@ async def run_all(store: Store, clock: Clock) -> None:
         clock.now = max(clock.now + 10_000, alarm)
 
 
+@pytest.mark.every_server
 async def test_everything_that_waits_is_started_in_time_and_every_job_ends(
     store: Store, kept: Kept, clock: Clock
 ) -> None:

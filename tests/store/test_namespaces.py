@@ -41,6 +41,7 @@ async def do_some_of_everything(store: Store, task_id: str) -> None:
     await store.claim("w", idle=True)
 
 
+@pytest.mark.every_server
 async def test_two_namespaces_on_one_server_never_touch_each_other(
     open_store: Callable[..., Store], clock: Clock
 ) -> None:
@@ -55,6 +56,7 @@ async def test_two_namespaces_on_one_server_never_touch_each_other(
     assert seen[0] == seen[1]
 
 
+@pytest.mark.every_server
 async def test_a_name_that_begins_like_another_is_another(
     open_store: Callable[..., Store], store: Store, clock: Clock
 ) -> None:
@@ -80,6 +82,7 @@ class TestOnACluster:
 # Schema and policy
 
 
+@pytest.mark.every_server
 async def test_opening_writes_the_schema_and_may_be_repeated(store: Store) -> None:
     await store.submit_one(new())
     before = await everything(store)
@@ -88,6 +91,7 @@ async def test_opening_writes_the_schema_and_may_be_repeated(store: Store) -> No
     assert await everything(store) == before | {"meta": (before["meta"][0] | {b"alarm": b"0"}, False)}
 
 
+@pytest.mark.every_server
 async def test_a_namespace_of_a_newer_fairlead_is_refused_and_left_alone(store: Store) -> None:
     await store.submit_one(new())
     meta = store.connection.keys.meta
@@ -142,6 +146,7 @@ async def test_a_new_budget_holds_for_those_who_wait_already(
 # Flushed functions
 
 
+@pytest.mark.every_server
 async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> None:
     async def flushed(act: Awaitable[Any]) -> Any:
         await raw(store).function_flush()
@@ -213,6 +218,7 @@ def every_act(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
     }
 
 
+@pytest.mark.every_server
 async def test_after_a_loss_of_data_every_act_says_what_to_do_and_writes_nothing(store: Store) -> None:
     await store.submit_one(new())
     await wipe(store)
@@ -232,6 +238,7 @@ async def test_after_a_loss_of_data_the_recorder_is_told_too(store: Store) -> No
         await store.recorded("1-0")
 
 
+@pytest.mark.every_server
 async def test_after_a_loss_of_data_opening_makes_the_namespace_usable_again(store: Store) -> None:
     await store.submit_one(new())
     await wipe(store)
@@ -241,6 +248,7 @@ async def test_after_a_loss_of_data_opening_makes_the_namespace_usable_again(sto
     assert await run_all(store) == [submitted.task_id]
 
 
+@pytest.mark.every_server
 async def test_settings_define_their_limits_when_the_namespace_is_opened(
     open_store: Callable[..., Store], clock: Clock
 ) -> None:

@@ -61,6 +61,7 @@ async def live_a_life(store: Store, clock: Clock) -> str:
     return submitted.task_id
 
 
+@pytest.mark.every_server
 async def test_every_transition_gives_one_event_with_all_its_facts(store: Store, clock: Clock) -> None:
     start = clock.now
     task_id = await live_a_life(store, clock)
@@ -126,6 +127,7 @@ async def test_a_cancelled_run_tells_of_its_new_fence(store: Store) -> None:
     assert (await store.get(task.task_id)).fence == last["fence"]
 
 
+@pytest.mark.every_server
 async def test_who_listens_hears_the_same_events_in_the_same_order(
     store: Store, clock: Clock, told: Any
 ) -> None:
@@ -170,6 +172,7 @@ async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any
     assert await heard(told, 1) == await events(store)
 
 
+@pytest.mark.every_server
 async def test_the_events_of_an_act_are_one_entry_and_all_events_are_numbered(store: Store) -> None:
     await store.workers.register("w", capacity=9)
     await store.submit(*[new() for _ in range(3)])

@@ -52,6 +52,7 @@ async def test_the_header_lists_every_name_of_a_reply(busy: Connection, name: st
     assert rows or name in WITHOUT_ROWS
 
 
+@pytest.mark.every_server
 async def test_numbers_arrive_as_numbers_however_large_they_are(busy: Connection) -> None:
     reply = await busy.run("acquire", "", "disk", 1, LEASE, "late", "me", 0, 1, "", 1, "")
     stored: Any = await busy.client.hgetall(busy.keys.key("lease", "late"))
@@ -60,11 +61,13 @@ async def test_numbers_arrive_as_numbers_however_large_they_are(busy: Connection
     assert reply["fence"] > 1 << 50
 
 
+@pytest.mark.every_server
 async def test_nothing_is_an_empty_list_also_where_a_map_would_be(fresh: Connection) -> None:
     reply = await fresh.run("stats", "", NOW)
     assert (reply["workers"], reply["ended"]) == ([], [])
 
 
+@pytest.mark.every_server
 async def test_an_act_that_is_sent_as_a_script_replies_the_same(busy: Connection) -> None:
     other = busy.with_call("(redis.call)")
     for name in ("stats", "explain", "show_limits", "show_keys"):

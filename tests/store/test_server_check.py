@@ -16,7 +16,7 @@ REDIS: dict[str, Any] = {"redis_version": "7.0.15", "role": "master"}
 VALKEY = {"redis_version": "7.2.4", "valkey_version": "8.1.8", "server_name": "valkey", "role": "master"}
 
 
-@pytest.fixture(params=["valkey", "redis"])
+@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.other_server)])
 def kind(request: pytest.FixtureRequest) -> str:
     if binary(request.param) is None:
         pytest.skip("no redis-server on this machine")

@@ -15,6 +15,8 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events
 
+pytestmark = pytest.mark.every_server
+
 LEASE_SECONDS, TIMEOUT_SECONDS, MANY_SECONDS = 31, 900, 1_000_000
 
 

@@ -42,6 +42,6 @@ def test_a_fault_is_planted_in_its_own_line_wherever_that_is_by_now() -> None:
 
 
 def test_the_same_source_and_seed_give_the_same_faults() -> None:
-    files = ["fairlead/states.py", "fairlead/store/lua/claim.lua"]
+    files = ["fairlead/model/states.py", "fairlead/store/lua/claim.lua"]
     assert sample(SOURCE, files, 1, 12) == sample(SOURCE, files, 1, 12)
     assert sample(SOURCE, files, 1, 12) != sample(SOURCE, files, 2, 12)
