@@ -43,10 +43,10 @@ from fairlead.errors import (
 )
 
 if TYPE_CHECKING:
-    from fairlead.app import Fairlead
-    from fairlead.function import TaskFunction
-    from fairlead.handle import TaskHandle
-    from fairlead.job_handle import JobHandle
+    from fairlead.app.app import Fairlead
+    from fairlead.app.function import TaskFunction
+    from fairlead.app.handle import TaskHandle
+    from fairlead.app.job_handle import JobHandle
     from fairlead.pipeline.pipelines import Parallel
     from fairlead.worker.context import Context
 
@@ -101,11 +101,11 @@ __all__ = [
 # What needs the store and its client is imported when it is asked for: `fairlead --help` needs neither.
 _LATER = {
     "Context": "fairlead.worker.context",
-    "Fairlead": "fairlead.app",
-    "JobHandle": "fairlead.job_handle",
+    "Fairlead": "fairlead.app.app",
+    "JobHandle": "fairlead.app.job_handle",
     "Parallel": "fairlead.pipeline.pipelines",
-    "TaskFunction": "fairlead.function",
-    "TaskHandle": "fairlead.handle",
+    "TaskFunction": "fairlead.app.function",
+    "TaskHandle": "fairlead.app.handle",
 }
 
 

@@ -21,9 +21,9 @@ from mypy.types import (
     get_proper_type,
 )
 
-METHODS = ("fairlead.function.TaskFunction.submit", "fairlead.function.TaskFunction.new")
+METHODS = ("fairlead.app.function.TaskFunction.submit", "fairlead.app.function.TaskFunction.new")
 CONTEXT = "fairlead.worker.context.Context"
-OPTIONS = "fairlead.function.Options"
+OPTIONS = "fairlead.app.function.Options"
 
 
 class FairleadPlugin(Plugin):

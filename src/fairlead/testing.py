@@ -21,13 +21,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from fairlead.app import Fairlead
+from fairlead.app.app import Fairlead
+from fairlead.app.function import TaskFunction
+from fairlead.app.place import Place
 from fairlead.checks import to_json
-from fairlead.function import TaskFunction
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
-from fairlead.place import Place
 from fairlead.settings import Settings
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.doctor import examine

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead import Context, Fairlead
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Submitted
 from fairlead.store.doctor.doctor import examine

@@ -10,13 +10,8 @@ LAYERS = (
     ("cli", "testing"),
     (
         "app",
-        "function",
-        "handle",
-        "holding",
         "job_door",
-        "job_handle",
         "mypy_plugin",
-        "place",
         "steady",
         "client",
         "priority_service",

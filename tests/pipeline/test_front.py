@@ -182,7 +182,7 @@ async def test_who_waits_gives_up_but_the_job_goes_on(running: Fairlead) -> None
 async def test_a_lost_word_of_the_end_is_looked_for(
     fl: Fairlead, live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.job_handle.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("fairlead.app.job_handle.LOOK_SECONDS", 0.05)
     async with fl:
         job = await fl.submit_job("plain", {"text": "a"})
         monkeypatch.setattr(fl.store.live, "_deliver", lambda _: None)  # nobody hears anything

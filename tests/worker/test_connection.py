@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead import Context, Fairlead, JobHandle, errors
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.model.states import State
 from fairlead.testing import check
 from tests.servers import Server, running

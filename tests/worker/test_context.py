@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead import Context, Fairlead
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.worker import processes

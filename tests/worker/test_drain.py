@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
+from fairlead.app.place import Place
 from fairlead.model.states import State
-from fairlead.place import Place
 from fairlead.store.store import Store
 from tests.apps import draining
 from tests.reading import events_of

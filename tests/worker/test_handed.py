@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlead import Context, Fairlead
-from fairlead.function import TaskFunction
-from fairlead.handle import TaskHandle
+from fairlead.app.function import TaskFunction
+from fairlead.app.handle import TaskHandle
 from fairlead.model.reports import Handed
 from fairlead.model.states import State
 from fairlead.store.store import Store

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fairlead import Context, Fairlead, errors
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.model.event import Event
 from fairlead.model.states import State
 from fairlead.model.task import NewTask

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store

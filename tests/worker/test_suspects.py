@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.handle import TaskHandle
+from fairlead.app.handle import TaskHandle
 from fairlead.store.store import Store
 from fairlead.worker import runner
 from tests.apps import suspects

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.app.function import new_job
+from fairlead.app.job_handle import JobHandle
 from fairlead.cli.job_screen import checked_context, follow_job
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.submit import Repeated, given_parameters
-from fairlead.function import new_job
 from fairlead.job_door import jobs_of
-from fairlead.job_handle import JobHandle
 from fairlead.job_views import job_view
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.settings import PriorityName

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
+from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.options import Output
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
 from fairlead.errors import JobFailed
 from fairlead.job_door import Message
-from fairlead.job_handle import JobHandle, context_of
 from fairlead.model.job import Job
 from fairlead.steady import Steady
 

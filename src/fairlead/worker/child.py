@@ -11,13 +11,13 @@ from functools import partial
 
 import msgspec
 
-from fairlead.app import Fairlead
+from fairlead.app.app import Fairlead
+from fairlead.app.place import Place
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.log.tracebacks import traceback_of
 from fairlead.pipeline.services import services_of
-from fairlead.place import Place
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun

@@ -12,12 +12,12 @@ from fairlead.errors import InvalidInput
 from fairlead.worker.handler import Handler, defined_in
 
 if TYPE_CHECKING:
-    from fairlead.app import Fairlead
+    from fairlead.app.app import Fairlead
 
 
 def load_app(target: str) -> "Fairlead":
     """What `module:attr` names; modules are looked for in the working folder too."""
-    from fairlead.app import Fairlead
+    from fairlead.app.app import Fairlead
 
     name, _, attribute = target.partition(":")
     if not name or not attribute:

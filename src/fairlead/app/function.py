@@ -23,8 +23,8 @@ from fairlead.model.task import NewTask
 from fairlead.worker.handler import Handler
 
 if TYPE_CHECKING:
-    from fairlead.app import Fairlead
-    from fairlead.handle import TaskHandle
+    from fairlead.app.app import Fairlead
+    from fairlead.app.handle import TaskHandle
 
 P = ParamSpec("P")
 C = TypeVar("C")

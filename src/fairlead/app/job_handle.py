@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from fairlead.app.handle import insist
 from fairlead.errors import JobCancelled, JobFailed
-from fairlead.handle import insist
 from fairlead.job_door import JobsDoor, Message
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 

@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from fairlead.app.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
+from fairlead.app.handle import TaskHandle
+from fairlead.app.holding import Holding, Wish
+from fairlead.app.job_handle import JobHandle
+from fairlead.app.place import Place
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.opening import connected_door
 from fairlead.cron import Cron, Missed
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
-from fairlead.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
-from fairlead.handle import TaskHandle
-from fairlead.holding import Holding, Wish
 from fairlead.job_door import jobs_of
-from fairlead.job_handle import JobHandle
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.pipeline.pipelines import Pipeline, Step
-from fairlead.place import Place
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
