@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.priority_service import AT_ONCE
+from fairlead.api.priority_service import AT_ONCE
 from tests.api.asking import TASKS, good, submit, task
 
 ANSWER_SECONDS = 0.5

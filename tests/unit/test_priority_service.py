@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fairlead import priority_service
-from fairlead.priority_service import MOST_FAILURES, PriorityService, Terms, read_answer
+from fairlead.api import priority_service
+from fairlead.api.priority_service import MOST_FAILURES, PriorityService, Terms, read_answer
 from fairlead.settings import PriorityServiceSettings
 from tests.waiting import wait_until
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from fairlead.steady import Steady
+from fairlead.client.steady import Steady
 
 
 class Source:

@@ -11,6 +11,7 @@ from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
+from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
@@ -20,7 +21,6 @@ from fairlead.model.job import Job
 from fairlead.model.key import ApiKey
 from fairlead.model.task import Task
 from fairlead.model.tenants import ids_meant
-from fairlead.priority_service import PriorityService
 from fairlead.settings import Rate
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store

@@ -2,9 +2,9 @@
 what its key allows."""
 
 from fairlead.api.call import Call
+from fairlead.api.priority_service import Terms
 from fairlead.api.problems import PriorityNotAllowed
 from fairlead.model.priority import NAMED_PRIORITIES, Priority
-from fairlead.priority_service import Terms
 
 USUAL = Priority.MEDIUM
 

@@ -16,6 +16,7 @@ from fairlead.api.http.manager import Bounds
 from fairlead.api.http.server import HttpServer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
+from fairlead.api.priority_service import PriorityService
 from fairlead.api.server import make_app
 from fairlead.api.server_watch import ServerWatch
 from fairlead.api.service_calls import ServiceCalls
@@ -23,7 +24,6 @@ from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
-from fairlead.priority_service import PriorityService
 from fairlead.settings import ServerSettings, Settings
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.engine.durability import warn_if_not_durable

@@ -10,10 +10,10 @@ from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.options import Output
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
+from fairlead.client.steady import Steady
 from fairlead.errors import JobFailed
 from fairlead.job_door import Message
 from fairlead.model.job import Job
-from fairlead.steady import Steady
 
 Show = Callable[[Message], None]
 

@@ -9,11 +9,11 @@ import msgspec
 
 from fairlead.checks import check_task_id
 from fairlead.client.calling import ANSWER_WITHIN, Caller, decode, path
+from fairlead.client.steady import Steady
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.event import Event
 from fairlead.model.states import State
 from fairlead.readings import read_task
-from fairlead.steady import Steady
 from fairlead.views import View, read_time
 
 SILENT_SECONDS = 45.0  # after which nobody is there: the gateway gives a sign of life every 15

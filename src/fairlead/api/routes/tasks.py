@@ -22,11 +22,11 @@ from fairlead.api.bodies import BatchBody, EventsQuery, ItsUser, SubmitBody, Tas
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, read_item, taking_turns
 from fairlead.api.priorities import priority_of
+from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
-from fairlead.priority_service import Terms
 from fairlead.store.progress import output_page
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 
