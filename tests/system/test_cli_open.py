@@ -92,6 +92,21 @@ async def test_the_doctor_names_a_meta_record_that_cannot_be_read(shell: Shell, 
     await wipe(live_store)
 
 
+async def test_the_doctor_names_a_beat_that_is_no_number_and_accepting_the_data_mends_it(
+    shell: Shell, live_store: Store
+) -> None:
+    await raw(live_store).hset(live_store.connection.keys.meta, "beat", "soon")
+    for form in ("table", "json"):
+        examined = await shell.run("doctor", "--output", form)
+        assert (examined.code, examined.err) == (1, ""), examined
+        assert "K6" in examined.out and "field beat is 'soon'" in examined.out
+        assert "`fairlead open --restored`" in examined.out
+    assert (await shell.run("open", "--restored")).code == 0
+    healthy = await shell.run("doctor")
+    assert healthy.code == 0, healthy
+    await live_store.open()
+
+
 async def test_commands_work_where_an_operator_elsewhere_has_accepted_the_loss(
     shell: Shell, live_store: Store, tmp_path: Path
 ) -> None:

@@ -3,9 +3,9 @@
 import secrets
 from typing import Literal
 
-from fairlead.errors import InvalidInput
-from fairlead.store.connection import Connection, text
-from fairlead.store.membership import Found
+from fairlead.errors import InvalidInput, StoreFault
+from fairlead.store.connection import Connection
+from fairlead.store.membership import Found, unreadable
 
 FIELDS = ("schema", "epoch", "opening", "beat", "sealed", "opens_at")
 SEALED_WHEN = ("gone", "rolled_back")  # not when it is another namespace: that may be healthy, and not ours
@@ -63,7 +63,15 @@ class Epochs:
         # on the line that scripts use: it may be lost while the client makes a new one for itself
         connection = self._connection
         values = await connection.call("HMGET", connection.keys.meta, *FIELDS)
-        facts = {field: text(value) for field, value in zip(FIELDS, values, strict=True) if value is not None}
+        found = zip(FIELDS, values, strict=True)
+        facts = {
+            field: value.decode(errors="backslashreplace") for field, value in found if value is not None
+        }
+        for field, value in unreadable(facts).items():
+            raise StoreFault(
+                f"Namespace {connection.keys.namespace!r} was edited: field {field} of its record is "
+                f"{value!r}, which is not a whole number. Run `fairlead doctor`."
+            )
         if "opens_at" not in facts:
             return Found.of(facts)
         seconds, micros = await connection.call("TIME")

@@ -5,6 +5,7 @@ loss has left, and a beat that rises with every act that writes. A process remem
 and the highest beat it has seen. Every act names both, and the store refuses to work on anything older.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,6 +35,15 @@ MESSAGES: dict[Standing, str] = {
     ),
     "reopened": "Namespace {namespace!r} was opened again, and this process is about to join it: try again.",
 }
+
+
+WHOLE = re.compile(r"[0-9]{1,18}")
+
+
+def unreadable(facts: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a namespace's record, edited by hand, that do not say which data this is."""
+    fields = ((field, facts.get(field)) for field in ("beat", "opens_at"))
+    return {field: value for field, value in fields if value is not None and not WHOLE.fullmatch(value)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ import re
 from typing import NamedTuple
 
 SEQ_DIGITS = 13
+NEED = re.compile(r"([^=,]+)=([0-9]{1,15})(?=,|$)")
 LOT = re.compile(r"((?:[^=,]+=\d+,)*[^=,]+=\d+)(!?)@([0-2][np]:.*)")
+WAITER = re.compile(r"([0-2][np])([0-9]{1,15}):(.*)", re.DOTALL)  # after its seq
 
 
 class Lot(NamedTuple):
@@ -38,10 +40,10 @@ def waiter(seq: int, place: str, units: int, lease: str) -> str:
     return member(seq, f"{place}{units}:{lease}")
 
 
-def cut_waiter(text: str) -> tuple[str, int, str]:
-    """Its place, units and lease."""
-    units, _, lease = text[SEQ_DIGITS + 2 :].partition(":")
-    return text[SEQ_DIGITS : SEQ_DIGITS + 2], int(units), lease
+def cut_waiter(text: str) -> tuple[str, int, str] | None:
+    """Its place, units and lease; None when it is no waiter."""
+    parts = WAITER.fullmatch(text, SEQ_DIGITS)
+    return (parts[1], int(parts[2]), parts[3]) if parts else None
 
 
 def route(task_type: str, capabilities: str) -> str:
@@ -63,8 +65,8 @@ def needs_of(sub: str) -> dict[str, int]:
 
 
 def needs(text: str) -> dict[str, int]:
-    pairs = (need.partition("=") for need in text.split(",") if need)
-    return {name: int(units) for name, _, units in pairs}
+    """`a=1,b=24` -> units by limit."""
+    return {name: int(units) for name, units in NEED.findall(text)}
 
 
 def place_of(text: str) -> str:

@@ -1,7 +1,7 @@
 """What the doctor reports, and how it compares what is there with what should be."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead.store.doctor.snapshot import Snapshot
 
@@ -18,6 +18,12 @@ class Breach:
     about: str = field(
         default="", repr=False
     )  # what is wrong; the same when the numbers in the sentence change
+
+    def printable(self) -> "Breach":
+        """Bytes of a key that are no text are shown by their numbers."""
+        if self.sentence.isascii():
+            return self
+        return replace(self, sentence=self.sentence.encode(errors="backslashreplace").decode())
 
     def same_as(self, other: "Breach") -> bool:
         return (self.invariant, self.about or self.sentence) == (

@@ -3,8 +3,9 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
-K5: a limit that is not listed as it is shared. C1: a wrong count of what waits. R1: what has ended is not
-listed or counted rightly. J1 and J2: a job and its steps do not agree. A1: the audit was edited.
+K5: a limit that is not listed as it is shared. K6: a value that cannot be read. C1: a wrong count of what
+waits. R1: what has ended is not listed or counted rightly. J1 and J2: a job and its steps do not agree. A1:
+the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from fairlead.store.doctor import (
     places,
     retention,
     tasks,
+    values,
     waiters,
     workers,
 )
@@ -50,16 +52,15 @@ async def examine(
 
 def diagnose(snapshot: Snapshot) -> list[Breach]:
     """Every breach in one picture, in the order of the invariants."""
+    breaches = list(values.readable(snapshot))
     if (left := snapshot.unfinished) is not None:
-        return [
-            Breach(
-                "W1", f"an act broke half-way; its remaining {left} writes are made by the next act", "act"
-            )
-        ]
-    breaches = list(known_keys(snapshot))
-    if "schema" in snapshot.meta:
-        breaches += [breach for check in CHECKS for breach in check(snapshot)]
-    return breaches
+        sentence = f"an act broke half-way; its remaining {left} writes are made by the next act"
+        breaches.append(Breach("W1", sentence, "act"))
+    else:
+        breaches += known_keys(snapshot)
+        if "schema" in snapshot.meta:
+            breaches += [breach for check in CHECKS for breach in check(snapshot)]
+    return [breach.printable() for breach in breaches]
 
 
 def known_keys(s: Snapshot) -> Iterator[Breach]:

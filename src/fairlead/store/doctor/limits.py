@@ -1,6 +1,5 @@
 """What must hold of limits and workers: what is used is held by leases, whole, and never too much."""
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -8,13 +7,7 @@ import msgspec
 from fairlead.model.tenants import cut_name
 from fairlead.store.doctor.breach import Breach, differences
 from fairlead.store.doctor.snapshot import Fields, Snapshot, number
-
-NEED = re.compile(r"([^=,]+)=(\d+)")
-
-
-def needs(text: str) -> dict[str, int]:
-    """`a=1,b=24` -> units by limit."""
-    return {name: int(units) for name, units in NEED.findall(text)}
+from fairlead.store.names import needs
 
 
 def room(limit: Fields, priority: int, is_owner: bool) -> int:
@@ -95,7 +88,7 @@ def refills_are_near(s: Snapshot) -> Iterator[Breach]:
     if number(s.meta, "rated") > s.now:  # the clock was set back, and nobody has claimed since
         return
     for lot in s.zset("refills").keys() & s.sets.get("parked", {}).keys():
-        refill, needed = s.zset("refills")[lot], needs(lot.partition("@")[0])
+        refill, needed = s.zset("refills")[lot], needs(lot.partition("@")[0].removesuffix("!"))
         rates = [s.limits[name] for name in needed if s.limits.get(name, {}).get("kind") == "rate"]
         grown = [-(-number(rate, "burst") * number(rate, "interval") // 1000) for rate in rates]
         latest = s.now + max(grown, default=0)

@@ -8,7 +8,7 @@ from fairlead.model.states import State
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.snapshot import Snapshot, number
 
-ENTRY = re.compile(r"(\d+):((?:task|job):.+)")  # bytes, kind and id
+ENTRY = re.compile(r"([0-9]{1,18}):((?:task|job):.+)")  # bytes, kind and id
 FINISHED = frozenset({State.COMPLETED, State.CANCELLED})
 FINISHED_JOBS = frozenset({JobStatus.COMPLETED, JobStatus.CANCELLED})
 

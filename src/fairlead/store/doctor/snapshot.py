@@ -94,6 +94,7 @@ class Snapshot:
     events: list[Event] = field(default_factory=list)
     audit: list[tuple[str, str]] = field(default_factory=list)  # entries with their hashes
     strange: dict[str, str] = field(default_factory=dict)  # key -> what is wrong with it
+    unreadable: dict[str, str] = field(default_factory=dict)  # key -> what of its content cannot be decoded
     present: list[str] = field(default_factory=list)  # keys, without the prefix
     unfinished: int | None = None  # writes a broken act left for the next one
     torn: bool = False  # not read in one step
@@ -249,7 +250,7 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         return
     snapshot.ttls[name, of] = ttl
     if name == "task":
-        facts = {field: str(value) for field, value in read_facts(content[0] or None).items()}
+        facts = {field: str(value) for field, value in _facts(snapshot, key, content[0]).items()}
         values = zip(TASK_FIELDS[1:], content[1:], strict=True)
         record = facts | {field: _text(value) for field, value in values if value is not None}
         snapshot.hashes.setdefault(name, {})[of] = record
@@ -267,20 +268,41 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         snapshot.strings.setdefault(name, {})[of] = _text(content)
 
 
+def _facts(snapshot: Snapshot, key: str, packed: bytes | None) -> dict[str, Any]:
+    try:
+        return read_facts(packed or None)
+    except msgspec.MsgspecError:
+        snapshot.unreadable[key] = "field facts cannot be decoded"
+        return {}
+
+
 def _open_meta(snapshot: Snapshot, fields: Fields) -> None:
     """Some of its fields are packed: the policy is laid beside the others."""
-    if (left := fields.pop("unfinished", None)) is not None:
-        snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
-    if (policy := fields.pop("policy", None)) is not None:
-        fields |= {name: str(value) for name, value in msgspec.msgpack.decode(_bytes(policy)).items()}
+    left, policy = fields.pop("unfinished", None), fields.pop("policy", None)
+    try:
+        if left is not None:
+            snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
+    except msgspec.MsgspecError:
+        snapshot.unreadable["meta"] = "field unfinished cannot be decoded"
+    try:
+        if policy is not None:
+            numbers = msgspec.msgpack.decode(_bytes(policy), type=dict[str, int | float])
+            fields |= {name: str(value) for name, value in numbers.items()}
+    except msgspec.MsgspecError:
+        snapshot.unreadable["meta"] = "field policy cannot be decoded"
 
 
 def _keep_stream(snapshot: Snapshot, name: str, entries: list[Fields]) -> None:
     if name == "audit":
         snapshot.audit = [(entry.get("entry", ""), entry.get("hash", "")) for entry in entries]
     else:
-        packed = [_bytes(entry["events"]) for entry in entries if "events" in entry]
-        snapshot.events = [Event(*row[:6]) for events in packed for row in rows_of(events)]
+        for entry in entries:
+            try:
+                rows = rows_of(_bytes(entry.get("events", "")))
+            except msgspec.MsgspecError:
+                snapshot.unreadable[name] = "an entry cannot be decoded"
+                continue
+            snapshot.events += [Event(*row[:6]) for row in rows]
 
 
 def _text(value: bytes) -> str:

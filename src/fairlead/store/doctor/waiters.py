@@ -52,10 +52,12 @@ def turns(s: Snapshot) -> Iterator[Breach]:
     for name, line in s.sets.get("waiters", {}).items():
         limit = s.limits.get(name, {})
         since = limit.get("deferred", "").partition(" ")[0]
-        if since and s.now - int(since) <= CALL_MS:
+        if since and s.now - number({"since": since}, "since") <= CALL_MS:
             continue
         for member in islice(line, MOST_SEARCHED):
-            place, units, lease = names.cut_waiter(member)
+            if not (parts := names.cut_waiter(member)):  # `lines` reports it
+                continue
+            place, units, lease = parts
             if limit and units <= room_for(s, limit, place):
                 yield Breach("S4", f"lease {lease} waits for {units} units of {name}, which are free", lease)
 

@@ -53,7 +53,7 @@ def profiles(s: Snapshot) -> Iterator[Breach]:
 
 
 def _serves(profile: str, route: str) -> bool:
-    types, offered = profile.split(";")
+    types, _, offered = profile.partition(";")
     task_type, required = names.cut_route(route)
     return (types == "*" or task_type in types.split(",")) and required <= set(offered.split(","))
 
@@ -95,8 +95,8 @@ def _can_start(s: Snapshot, sub: str) -> bool:
 def room_for(s: Snapshot, limit: Fields, sub: str) -> int:
     """What a limit has now for a sub-queue, or for an acquire of a place."""
     if limit.get("kind") != "rate":
-        return room(limit, int(sub[0]), limit.get("hold") == sub)
+        return room(limit, number({"class": sub[0]}, "class"), limit.get("hold") == sub)
     if limit.get("paused"):
         return 0
-    burst, interval = number(limit, "burst"), number(limit, "interval")
+    burst, interval = number(limit, "burst"), number(limit, "interval") or 1
     return burst - -(-max(0, number(limit, "tat") - s.now * 1000) // interval)

@@ -1,0 +1,110 @@
+"""What must hold of single values: text is UTF-8, and what acts count with is a number."""
+
+import math
+from collections.abc import Iterator
+
+from fairlead.store.doctor.breach import Breach
+from fairlead.store.doctor.snapshot import Snapshot
+from fairlead.store.membership import unreadable
+
+#: Fields that acts read as numbers, by key; one that ends with `*` is the beginning of several.
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "meta": (
+        *("schema", "seq", "fence", "alarm", "audited", "rated", "sealed_at", "events", "events_gone"),
+        *("finished_count", "finished_bytes", "delayed", "wide_sub_queues", "idle_workers", "jobs_open"),
+        *("missing_records", "overlap_changes", "buried", "buried_at", "queued_*", "waiters_*", "virtual_*"),
+        *("declared_seq", "audience", "audience_changes", "pace"),
+    ),
+    "task": (
+        *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),
+        *("started", "lease_until", "stopping", "reported"),
+    ),
+    "limit": (
+        *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
+        *("hold_units", "redefined", "held:*"),
+    ),
+    "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
+    "worker": ("capacity", "reserve", "seen", "registered", "called"),
+    "job": ("open", "step", "total", "created", "finished"),
+    "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),
+    "profiles": ("n:*",),
+    **{name: ("*",) for name in ("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof")},
+}
+#: Fields that are packed, or are the content of users.
+NOT_TEXT: dict[str, tuple[str, ...]] = {
+    "profiles": ("j:*",),
+    "job": ("*",),
+    "pipelines": ("*",),
+}
+REMEDY = "correct it, or restore the data from a backup"
+ACCEPT = "restore the data from a backup, or accept it as it is: `fairlead open --restored`"
+
+
+def readable(s: Snapshot) -> Iterator[Breach]:
+    """K6: every value can be read as what it is."""
+    for key, problem in s.unreadable.items():
+        yield Breach("K6", f"key {key}: {problem}: {REMEDY}", f"value {key}")
+    for key in s.present:
+        if not _is_text(key):
+            yield Breach("K6", f"key {key}: its name is not UTF-8: delete it", f"name {key}")
+    for field, value in unreadable(s.meta).items():
+        sentence = f"key meta: field {field} is {value!r}, which is not a whole number: {ACCEPT}"
+        yield Breach("K6", sentence, f"value meta {field}")
+    yield from _fields(s)
+    yield from _members(s)
+
+
+def _fields(s: Snapshot) -> Iterator[Breach]:
+    for name, of, fields in ((name, of, f) for name, keys in s.hashes.items() for of, f in keys.items()):
+        key, numbers, not_text = _key(name, of), NUMBERS.get(name, ()), NOT_TEXT.get(name, ())
+        for field, value in fields.items():
+            if _matches(field, numbers) and not _is_number(value):
+                sentence = f"key {key}: field {field} is {value!r}, which is not a number: {REMEDY}"
+            elif not _is_text(field) or not (_is_text(value) or _matches(field, not_text)):
+                sentence = f"key {key}: field {field} is {value!r}, which is not UTF-8: {REMEDY}"
+            else:
+                continue
+            yield Breach("K6", sentence, f"value {key} {field}")
+
+
+def _members(s: Snapshot) -> Iterator[Breach]:
+    """Of sorted sets; and strings."""
+    for name, sets in s.sets.items():
+        for of, members in sets.items():
+            for member in members:
+                if not _is_text(member):
+                    sentence = f"key {_key(name, of)}: member {member!r} is not UTF-8: {REMEDY}"
+                    yield Breach("K6", sentence, f"value {_key(name, of)} {member}")
+    for name, strings in s.strings.items():
+        for of, value in strings.items():
+            if not _is_text(value):
+                sentence = f"key {_key(name, of)}: its value {value!r} is not UTF-8: {REMEDY}"
+                yield Breach("K6", sentence, f"value {_key(name, of)}")
+
+
+def _key(name: str, of: str) -> str:
+    return f"{name}:{of}" if of else name
+
+
+def _matches(field: str, patterns: tuple[str, ...]) -> bool:
+    return any(
+        field.startswith(pattern[:-1]) if pattern.endswith("*") else field == pattern for pattern in patterns
+    )
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _is_text(value: str) -> bool:
+    """Bytes that are none are read as surrogates."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
