@@ -1,6 +1,6 @@
 """How jobs, pipelines and services look as JSON: the same from the command line and over HTTP."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from fairlead.model.job import Job
 from fairlead.model.limit import Limit
@@ -39,24 +39,16 @@ def pipelines_view(pipelines: Mapping[str, Stages]) -> View:
     return {"pipelines": [{"name": name, "stages": pipelines[name]} for name in sorted(pipelines)]}
 
 
-def services_view(
-    limits: Iterable[Limit], settings: Mapping[str, ServiceSettings], *, with_urls: bool = True
-) -> View:
-    """Every service that is declared, with its use and, if these settings have it, its URL."""
-    services = []
-    for limit in sorted(limits, key=lambda one: one.name):
-        if limit.name.startswith(SERVICE) and limit.tenant is None:
-            name = limit.name.removeprefix(SERVICE)
-            known = settings.get(name)
-            services.append(
-                {
-                    "name": name,
-                    "limit": limit.limit,
-                    "active": limit.active,
-                    "waiting": limit.waiting,
-                    "url": known.url if known and with_urls else None,
-                    "timeout_seconds": known and known.timeout_seconds,
-                    "max_attempts": known and known.max_attempts,
-                }
-            )
-    return {"services": services}
+def service_view(limit: Limit, settings: Mapping[str, ServiceSettings], *, with_url: bool = True) -> View:
+    """The service of this limit, with its use and, if these settings have it, its URL."""
+    name = limit.name.removeprefix(SERVICE)
+    known = settings.get(name)
+    return {
+        "name": name,
+        "limit": limit.limit,
+        "active": limit.active,
+        "waiting": limit.waiting,
+        "url": known.url if known and with_url else None,
+        "timeout_seconds": known and known.timeout_seconds,
+        "max_attempts": known and known.max_attempts,
+    }

@@ -225,6 +225,7 @@ class LimitAnswer(Answer):
 
 class LimitsAnswer(Answer):
     limits: list[LimitAnswer]
+    next_cursor: str | None
 
 
 class SlotAnswer(Answer):

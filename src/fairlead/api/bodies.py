@@ -233,8 +233,19 @@ class PageQuery(Body, frozen=True):
     cursor: Annotated[str, Meta(pattern="^[0-9]{0,9}$")] = ""
 
 
+class LongPageQuery(Body, frozen=True):
+    """Of lists that are mostly short: without a `limit` a page has all of them, up to 1,000."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+    cursor: Annotated[str, Meta(max_length=4000)] = ""
+
+
 class TenantQuery(Body, frozen=True):
     tenant: Short | None = None  # whose limits are meant; for operators
+
+
+class LimitsQuery(LongPageQuery, frozen=True):
+    tenant: Short | None = None
 
 
 class HolderQuery(TenantQuery, frozen=True):

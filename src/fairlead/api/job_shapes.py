@@ -95,3 +95,4 @@ class ServiceAnswer(Answer):
 
 class ServicesAnswer(Answer):
     services: list[ServiceAnswer]
+    next_cursor: str | None

@@ -7,11 +7,12 @@ from cyclopts import App, Parameter
 from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, print_table
-from fairlead.errors import FairleadError, Fenced, InvalidInput
+from fairlead.door import Door
+from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
 from fairlead.settings.values import parse_rate
-from fairlead.views import limit_and_slots_view, limit_view, rate_text, time_view
+from fairlead.views import View, limit_and_slots_view, limit_view, rate_text, time_view
 
 app = App(name="limit", help="Show, set and free limits.")
 
@@ -43,6 +44,15 @@ async def status(
     if name is not None and limits[0].slots:
         print()
         _print_slots(limits[0])
+
+
+async def _before(door: Door, name: str, tenant: str | None) -> View | None:
+    """The limit as it is; none if the tenant means a shared one by this name."""
+    try:
+        known = await door.limits.get(name, tenant=tenant)
+    except UnknownLimit:
+        return None
+    return limit_view(known) if known.tenant == tenant else None
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
@@ -94,8 +104,7 @@ async def set_limit(
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
     async with open_door(options, join=True) as door:
-        known = await door.limits.all(tenant=tenant)
-        before = next((limit_view(one) for one in known if (one.name, one.tenant) == (name, tenant)), None)
+        before = await _before(door, name, tenant)
         await door.limits.set(name, wanted, tenant=tenant, shared=shared)
         now = await door.limits.get(name, tenant=tenant)
         await note(door, "set_limit", now.full_name, before, limit_view(now))

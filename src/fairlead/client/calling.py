@@ -1,7 +1,7 @@
 """One call of a gateway: bounded in time and size, and its answer as a value or an error."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
@@ -66,6 +66,15 @@ class Caller:
     async def get(self, address: str, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return await self.ask("GET", address, query=given, repeat=True)
+
+    async def listed(self, address: str, name: str, **query: Any) -> AsyncIterator[Any]:
+        """All that a list has, page by page."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self.get(address, cursor=cursor, **query)
+            for one in page[name]:
+                yield one
+            cursor = page.get("next_cursor")  # a gateway of an earlier version answers with all at once
 
     async def post(
         self, address: str, body: Any = None, *, repeat: bool = False, **bounds: Any

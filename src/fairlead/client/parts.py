@@ -37,8 +37,8 @@ class Limits:
         await self._caller.ask("PUT", _limit(name), form, repeat=True, query=_of(tenant))
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
-        answer = await self._caller.get(path("api", "v1", "limits"), **_of(tenant))
-        return [read_limit(one) for one in answer["limits"]]
+        address = path("api", "v1", "limits")
+        return [read_limit(one) async for one in self._caller.listed(address, "limits", **_of(tenant))]
 
     async def get(self, name: str, lease_id: str | None = None, *, tenant: str | None = None) -> Limit:
         """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -74,12 +74,22 @@ class Limits:
         answer = await self._store.run("show_limits", scope_of(tenant), "", "", "", after, count)
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
+    async def pages(self, after: str = "", *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
+        """All of them, a few at a time: others are served in between."""
+        is_first = True
+        while is_first or after:
+            limits, after = await self.page(after, tenant=tenant)
+            is_first = False
+            yield limits
+
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
-        limits, after = await self.page(tenant=tenant)
-        while after:
-            more, after = await self.page(after, tenant=tenant)
-            limits += more
-        return limits
+        return [limit async for page in self.pages(tenant=tenant) for limit in page]
+
+    async def count(self) -> int:
+        """Of the operator and all tenants together."""
+        connection = self._store.connection
+        (count,) = await connection.read(("ZCARD", connection.keys.key("limits")))
+        return int(count)
 
     async def get(
         self,

@@ -5,7 +5,7 @@ import contextlib
 from starlette.types import ASGIApp
 
 from fairlead import errors
-from fairlead.api.bodies import EventsQuery
+from fairlead.api.bodies import EventsQuery, LongPageQuery
 from fairlead.api.call import Call
 from fairlead.api.job_shapes import (
     CancelJobAnswer,
@@ -20,13 +20,16 @@ from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import TooManyConnections
+from fairlead.api.routes.limits import page_of
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
-from fairlead.job_views import job_view, pipelines_view, services_view
+from fairlead.job_views import job_view, pipelines_view, service_view
 from fairlead.model.job import ENDED, NewJob
+from fairlead.model.limit import Limit
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job
+from fairlead.settings.pipelines import SERVICE
 from fairlead.views import View
 
 
@@ -101,9 +104,15 @@ async def pipelines(call: Call) -> View:
 
 async def services(call: Call) -> View:
     """The services that steps may call, each with its limit and its use, and for operators its URL."""
-    store = call.gateway.store
-    limits, with_urls = await store.limits.all(), call.who.tenant is None
-    return services_view(limits, store.settings.services, with_urls=with_urls)
+    settings, with_url = call.gateway.store.settings.services, call.who.tenant is None
+
+    def view(limit: Limit) -> View:
+        is_service = limit.full_name.startswith(SERVICE)
+        return service_view(limit, settings, with_url=with_url) if is_service else {}
+
+    views, cursor = await page_of(call, max(call.query.cursor, SERVICE), view)
+    # the limits of services follow each other: behind the first of something else there are none
+    return {"services": [one for one in views if one], "next_cursor": cursor if all(views) else None}
 
 
 JOBS = "/api/v1/jobs"
@@ -155,5 +164,12 @@ ROUTES = (
         refusals=(errors.UnknownJob, TooManyConnections),
     ),
     Route(method="GET", path="/api/v1/pipelines", scope="read", handler=pipelines, answer=PipelinesAnswer),
-    Route(method="GET", path="/api/v1/services", scope="read", handler=services, answer=ServicesAnswer),
+    Route(
+        method="GET",
+        path="/api/v1/services",
+        scope="read",
+        handler=services,
+        query=LongPageQuery,
+        answer=ServicesAnswer,
+    ),
 )

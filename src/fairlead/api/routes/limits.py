@@ -1,10 +1,19 @@
 """Limits: see them, set them, and hold units of one without a task."""
 
 import asyncio
+from collections.abc import Callable
 
 from fairlead import errors
 from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
-from fairlead.api.bodies import ForceQuery, HolderQuery, LeaseBody, LimitBody, RenewBody, TenantQuery
+from fairlead.api.bodies import (
+    ForceQuery,
+    HolderQuery,
+    LeaseBody,
+    LimitBody,
+    LimitsQuery,
+    RenewBody,
+    TenantQuery,
+)
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polling import Caller
 from fairlead.api.priorities import priority_of
@@ -15,6 +24,7 @@ from fairlead.settings import Rate, Slots
 from fairlead.settings.values import parse_rate
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
+AT_ONCE = 200  # limits that are read together: others are served in between
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
 
 
@@ -28,8 +38,21 @@ def tenant_of(call: Call) -> str | None:
 
 async def find(call: Call) -> View:
     """The limits that the caller may name, for an operator all of them, and how much of each is in use."""
-    limits = await call.gateway.store.limits.all(tenant=tenant_of(call))
-    return {"limits": [limit_view(limit) for limit in limits]}
+    views, cursor = await page_of(call, call.query.cursor, limit_view, tenant=tenant_of(call))
+    return {"limits": views, "next_cursor": cursor}
+
+
+async def page_of(
+    call: Call, after: str, view: Callable[[Limit], View], *, tenant: str | None = None
+) -> tuple[list[View], str | None]:
+    """As many as the query asks for, those after this name, and the cursor of the next page."""
+    views, most = list[View](), call.query.limit
+    while True:
+        count = min(most - len(views), AT_ONCE)
+        limits, after = await call.gateway.store.limits.page(after, count, tenant=tenant)
+        views += map(view, limits)
+        if not after or len(views) == most:
+            return views, after or None
 
 
 async def get(call: Call) -> View:
@@ -156,7 +179,7 @@ ROUTES = (
         path="/api/v1/limits",
         scope="read",
         handler=find,
-        query=TenantQuery,
+        query=LimitsQuery,
         answer=LimitsAnswer,
     ),
     Route(
