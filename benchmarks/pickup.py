@@ -21,12 +21,8 @@ from fairlead.store.store import Store
 
 PAUSE = 0.02  # seconds between two tasks
 GIVE_UP = 60  # seconds
-SENT = (
-    "cmdstat_fcall",
-    "cmdstat_evalsha",
-    "cmdstat_eval",
-    "cmdstat_blpop",
-)  # by the worker itself, not by its scripts
+# Sent by the worker itself, not by its scripts.
+SENT = ("cmdstat_fcall", "cmdstat_evalsha", "cmdstat_eval", "cmdstat_blpop")
 
 Submit = Callable[[Store], Awaitable[None]]
 

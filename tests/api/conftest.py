@@ -53,9 +53,8 @@ async def store(gateway: Gateway) -> AsyncIterator[Store]:
         meta = await raw(store).hgetall(store.connection.keys.meta)
         # what counts the keys that are deleted below may be of a request that the test before left behind
         opened = {field: value for field, value in meta.items() if not field.decode().startswith(COUNTS)}
-        opened[b"beat"] = str(
-            int(meta[b"beat"]) + BEATS
-        ).encode()  # the gateway must not find that it went back
+        # the gateway must not find that it went back
+        opened[b"beat"] = str(int(meta[b"beat"]) + BEATS).encode()
         yield store
         breaches = await examine(store.connection)
         # in one step, for the upkeep goes on and would complain of a namespace that is lost

@@ -153,9 +153,8 @@ async def test_large_results_and_outputs_get_through(fl: Fairlead) -> None:
 async def test_a_periodic_task_is_submitted_by_its_worker(fl: Fairlead, store: Store) -> None:
     last, _ = await store.crons.last("every")
     minute = 60_000
-    await store.connection.client.hset(  # as if it had been seen an hour ago
-        store.connection.keys.key("crons"), "every", str(last - 60 * minute)
-    )
+    # as if it had been seen an hour ago
+    await store.connection.client.hset(store.connection.keys.key("crons"), "every", str(last - 60 * minute))
     ran = asyncio.Event()
 
     @fl.cron(CRON.expression, name="every")

@@ -59,9 +59,8 @@ class Meter:
 
 def _peak(moves: list[tuple[int, int]]) -> int:
     now = most = 0
-    for _, by in sorted(
-        moves
-    ):  # in the same millisecond: ends first, for a call begins because another ended
+    # in the same millisecond: ends first, for a call begins because another ended
+    for _, by in sorted(moves):
         now += by
         most = max(most, now)
     return most

@@ -133,9 +133,8 @@ class Player:
         if task := self._running():
             book, step = self._tasks[task]
             result = self._dice.randrange(1000)
-            for _ in range(
-                self._dice.choice((1, 1, 2))
-            ):  # an answer may be lost: the second report changes nothing
+            # an answer may be lost: the second report changes nothing
+            for _ in range(self._dice.choice((1, 1, 2))):
                 report = Completed(task, step.fence, result)
                 assert await self._store.complete(self._held[task], report) == [State.COMPLETED]
             book.completed(step, result, self._now)

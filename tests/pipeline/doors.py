@@ -69,9 +69,8 @@ class Door:
 @contextlib.asynccontextmanager
 async def door_to(gateway: Gateway) -> AsyncIterator[Door]:
     """The doctor comes at the end."""
-    store = Store.connect(
-        gateway.engine, gateway.namespace
-    )  # not opened: what the gateway has set there stands
+    # not opened: what the gateway has set there stands
+    store = Store.connect(gateway.engine, gateway.namespace)
     try:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:
             yield Door(api, store, gateway)

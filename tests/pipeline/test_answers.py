@@ -108,9 +108,8 @@ def test_every_other_status_fails_for_good(status: int) -> None:
 def test_trouble_on_the_way_is_worth_another_try(problem: Exception, code: str) -> None:
     found = failure(problem)
     assert (found.code, found.retriable) == (code, True)
-    assert (
-        not str(problem) or str(problem) not in found.message
-    )  # it may name an address, and customers read it
+    # it may name an address, and customers read it
+    assert not str(problem) or str(problem) not in found.message
 
 
 def test_an_address_that_cannot_be_called_fails_for_good() -> None:

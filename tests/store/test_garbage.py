@@ -104,9 +104,8 @@ async def test_bytes_that_are_no_text_are_named(busy: Connection) -> None:
             continue
         async with kept(busy, name_of(key)):
             await plant(busy, name_of(key), key.type, BINARY)
-            invariant = {"audit": "A1", "task": "I1"}.get(
-                key.name, "K6"
-            )  # of a task only some fields are read
+            # of a task only some fields are read
+            invariant = {"audit": "A1", "task": "I1"}.get(key.name, "K6")
             breaches = [b for b in await examined(busy) if b.invariant == invariant]
             about = name_of(key).replace("task:", "task ")
             assert any(about in breach.sentence for breach in breaches), key.name

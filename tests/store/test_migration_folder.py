@@ -26,9 +26,8 @@ IN_2100 = EXPECTED["names"]["in-2100"]
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Those of a process that opens a copy of the folder."""
-    monkeypatch.delenv(
-        "FAIRLEAD_SERVER_BIN", raising=False
-    )  # another server may not read the files of this one
+    # another server may not read the files of this one
+    monkeypatch.delenv("FAIRLEAD_SERVER_BIN", raising=False)
     with tarfile.open(FIXTURES / "schema2-data.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return Settings(

@@ -240,9 +240,8 @@ async def test_a_key_that_is_another_tasks_by_now_stays_as_it_is(store: Store) -
     await store.workers.register("w", capacity=100)
     await store.submit_one(new(idempotency_key="k"))
     old = await claim_one(store)
-    await raw(store).delete(
-        *[k async for k in raw(store).scan_iter(match="*idempotency:*")]
-    )  # its window ended
+    # its window ended
+    await raw(store).delete(*[k async for k in raw(store).scan_iter(match="*idempotency:*")])
     young = await store.submit_one(new(idempotency_key="k"))
     await store.complete("w", Completed(old.task_id, old.fence))
     again = await store.submit_one(new(idempotency_key="k"))

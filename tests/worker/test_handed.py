@@ -264,9 +264,8 @@ async def test_a_worker_that_reads_it_as_it_leaves_gives_it_back(
             calls.say(call)
         worker.drain()
         if not reads_first:
-            calls.say(
-                call
-            )  # in the same round of the loop: nobody claims or reports any more when it is read
+            # in the same round of the loop: nobody claims or reports any more when it is read
+            calls.say(call)
     await is_as_if_never_claimed(live_store, task)
     assert runs.fences == []
 

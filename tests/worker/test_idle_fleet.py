@@ -17,9 +17,8 @@ WORKERS = 40
 TASKS, SETTLED, MEASURED = 60, 15, 30
 PERIOD_MS = 100  # between two starts
 MOST_CALLS = 6  # for each task; when all of them look at each refill it is more than thirty
-CALLS_OF_AN_IDLE_WORKER = (
-    0.4  # a second: a heartbeat every ten, and a look every five in case a call was lost
-)
+# a second: a heartbeat every ten, and a look every five in case a call was lost
+CALLS_OF_AN_IDLE_WORKER = 0.4
 
 
 @pytest.fixture

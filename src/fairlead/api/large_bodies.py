@@ -9,9 +9,8 @@ import msgspec
 from fairlead.api.call import MOST_BODY, where_and_what
 from fairlead.api.problems import BodyTooLarge, HttpProblem, InvalidBody
 
-AT_ONCE = (
-    256 * 1024
-)  # bytes of items: read, checked and packed in a few ms, whatever they are in less than 50
+# Bytes of items that are decoded, checked and packed in one go: usually a few ms, at worst less than 50.
+AT_ONCE = 256 * 1024
 MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 
 T = TypeVar("T")

@@ -61,9 +61,8 @@ class JobHandle:
 
     async def watch(self) -> AsyncGenerator[Message]:
         """What is told of it, until it has ended: first the steps that are done, and how it is now."""
-        job = (
-            await self.get()
-        )  # who asks for a job that is not there, or a store that is away, is told at once
+        # Fails at once if the job does not exist or the store cannot be reached.
+        job = await self.get()
         async with contextlib.aclosing(self._jobs.watch(job)) as messages:
             async for message in messages:
                 yield message

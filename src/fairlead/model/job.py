@@ -91,9 +91,8 @@ class Job:
     status: JobStatus
     input_data: dict[str, Any]
     steps: tuple[JobStep, ...]
-    current_step_index: (
-        int  # the first step of the stage that is being worked on; after the last: their number
-    )
+    # The first step of the current stage; after the last stage, the number of steps.
+    current_step_index: int
     priority: Priority  # by age too
     original_priority: Priority
     user_id: str | None

@@ -22,9 +22,8 @@ class Stats:
     ended_last_minute: Counter[str]
     lost_events: int
     missing_records: int = 0  # queued tasks whose records were deleted by somebody else
-    held: int | None = (
-        None  # of one tenant: its tasks that workers have; the workers themselves are not its own
-    )
+    # For one tenant: how many of its tasks workers hold. The workers themselves belong to no tenant.
+    held: int | None = None
 
     @property
     def total_capacity(self) -> int:

@@ -105,9 +105,8 @@ class Membership:
         self.namespace = namespace
         self.epoch = ""
         self.beat = 0
-        self._lost: tuple[str, Standing] | None = (
-            None  # the words for it, while the data is not what is known
-        )
+        # The reason, while the data is not what this process knows.
+        self._lost: tuple[str, Standing] | None = None
 
     @property
     def known(self) -> tuple[str, int]:

@@ -82,9 +82,8 @@ class Listener:
         )
         with connection:
             with contextlib.suppress(OSError):
-                connection.recv(
-                    1 << 16
-                )  # what stays unread makes the close a reset, which may overtake the answer
+                # Unread bytes turn the close into a reset, which may overtake the answer.
+                connection.recv(1 << 16)
             with contextlib.suppress(OSError):
                 connection.send(self._refusal)
                 connection.shutdown(socket.SHUT_WR)

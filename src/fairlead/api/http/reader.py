@@ -6,9 +6,8 @@ from fairlead.api.http.head import Head, Headers, check_head
 from fairlead.api.http.problems import HeadTooLarge, MalformedRequest
 from fairlead.api.problems import HttpProblem
 
-MOST_HEAD = (
-    64 * 1024
-)  # bytes: the address and all headers; also what a chunked body may have between two pieces
+# Bytes of the address and all headers; also of what a chunked body may have between two chunks.
+MOST_HEAD = 64 * 1024
 MOST_HEADERS = 256
 STEP = 8 * 1024  # bytes given to the parser at once where the end of a message is not known
 BODY_STEP = 64 * 1024  # where it is

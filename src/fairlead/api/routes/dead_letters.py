@@ -50,10 +50,8 @@ async def replay_many(call: Call) -> View:
     store, replayed, skip, more = call.gateway.store, list[str](), 0, True
     while len(replayed) < body.limit and more:
         page = await _dead(call, PAGE, skip)
-        more, skip = (
-            page.more,
-            skip + page.looked - len(page.tasks),
-        )  # those without a record stay where they are
+        # Those without a record stay where they are.
+        more, skip = page.more, skip + page.looked - len(page.tasks)
         for task in page.tasks:
             if body.task_type not in (None, task.task_type) or len(replayed) == body.limit:
                 skip += 1

@@ -15,9 +15,8 @@ class Breach:
 
     invariant: str
     sentence: str
-    about: str = field(
-        default="", repr=False
-    )  # what is wrong; the same when the numbers in the sentence change
+    # Identifies the breach: unlike the sentence, it does not change with the numbers.
+    about: str = field(default="", repr=False)
 
     def printable(self) -> "Breach":
         """Bytes of a key that are no text are shown by their numbers."""

@@ -85,9 +85,8 @@ class Event(NamedTuple):
 @dataclass
 class Snapshot:
     now: int  # ms
-    hashes: dict[str, dict[str, Fields]] = field(
-        default_factory=dict
-    )  # key name -> what it is about -> fields
+    # key name -> what it is about -> fields
+    hashes: dict[str, dict[str, Fields]] = field(default_factory=dict)
     sets: dict[str, dict[str, Scores]] = field(default_factory=dict)
     strings: dict[str, dict[str, str]] = field(default_factory=dict)
     ttls: dict[tuple[str, str], int] = field(default_factory=dict)  # ms; -1: none
