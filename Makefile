@@ -38,7 +38,8 @@ format: install ## format the code and mend what lint can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: install ## run the benchmarks
+bench: install ## run the benchmarks, after a short trial of each
+	$(BIN)/python -m pytest -q benchmarks
 	$(BIN)/python -m benchmarks
 
 chaos: install ## run the long fault campaigns

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from fairlead.store.store import Store
+from tests.warm import run_command
 
 FAIRLEAD = str(Path(sys.executable).with_name("fairlead"))
 
@@ -44,18 +46,24 @@ class Shell:
             stderr=err,
             cwd=self.home,
             preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # who runs us may ignore it
-            env={
-                "HOME": str(self.home),
-                "PATH": "/usr/bin:/bin",
-                "TERM": "xterm-256color",
-                "COLUMNS": "200",
-                **self.env,
-            },
+            env=self.environment,
         )
 
-    async def run(self, *arguments: str, given: str | None = None) -> Ended:
-        process = await self.start(*arguments, stdin=DEVNULL if given is None else PIPE)
-        return await ended(process, given)
+    @property
+    def environment(self) -> dict[str, str]:
+        usual = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "200"}
+        return {**usual, **self.env}
+
+    async def run(self, *arguments: str, given: str = "") -> Ended:
+        """To its end. It does not start from nothing, which takes longer than most commands."""
+        with TemporaryFile() as stdin, TemporaryFile() as out, TemporaryFile() as err:
+            stdin.write(given.encode())
+            stdin.seek(0)
+            words = [*arguments, *self.where]
+            code = await run_command(words, self.environment, self.home, (stdin, out, err))
+            out.seek(0)
+            err.seek(0)
+            return Ended(code, out.read().decode(), err.read().decode())
 
     async def on_terminal(self, *arguments: str, typed: str = "") -> Ended:
         """Run where all three streams are one terminal; `typed` is what the user answers."""

@@ -1,103 +1,18 @@
-"""Every scenario of the benchmarks runs and leaves well-formed figures. How good they are is not asked."""
+"""A scenario of the benchmarks runs, and what none can do is refused. `make bench` tries all scenarios."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SCENARIOS = ("depth", "throughput", "memory", "pickup", "http", "live")
-ORDER = "better priorities started first"  # among what falls due at once: reported, not required yet
+from benchmarks.test_scenarios import ROOT, run
 
 pytestmark = pytest.mark.timeout(240)
 
 
-def run(scenario: str, folder: Path) -> dict[str, Any]:
-    """What a scenario leaves when it runs in its small size."""
-    out = folder / "out.json"
-    command = [sys.executable, "-m", "benchmarks", scenario, "--quick", "--out", str(out)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stderr
-    result: dict[str, Any] = json.loads(out.read_text())[scenario]
-    assert result["quick"] is True
-    assert {"date", "machine", "versions", "servers", "repeated", "ratios", "notes"} <= result.keys()
-    assert {"cpu", "cores", "memory", "kernel"} <= result["machine"].keys()
-    assert result["figures"]
-    for figure in result["figures"]:
-        assert figure["repeated"] >= 1
-        assert isinstance(figure["median"], float)
-        assert figure["better"] in ("less", "more")
-    return result
-
-
-def medians(result: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """By case and measure."""
-    cases: dict[str, dict[str, float]] = {}
-    for figure in result["figures"]:
-        cases.setdefault(figure["case"], {})[figure["measure"]] = figure["median"]
-    return cases
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_scenario_runs_and_writes_its_figures(scenario: str, tmp_path: Path) -> None:
-    run(scenario, tmp_path)
-
-
-def test_breadth_compares_every_case_with_one_type_without_a_limit(tmp_path: Path) -> None:
-    result = run("breadth", tmp_path)
-    assert result["refused"] == {}
-    cases = medians(result)
-    assert len(cases) == 8
-    acts = {act + size for act in ("submit", "claim", "complete") for size in ("", ", of 100")}
-    measured = acts | {"explain", "limit status"}
-    for case, values in cases.items():
-        assert measured <= values.keys(), case
-        assert all(value > 0 for value in values.values()), case
-    assert "bytes per task, event included" in cases["1 type"]
-    assert {ratio["name"] for ratio in result["ratios"]} == {
-        f"{measure}: {case} to 1 type" for measure in measured for case in cases if case != "1 type"
-    }
-
-
-def test_in_every_storm_everything_is_accepted_and_starts(tmp_path: Path) -> None:
-    result = run("storm", tmp_path)
-    assert result["refused"] == {}
-    cases = medians(result)
-    assert len(cases) == 11
-    for case, values in cases.items():
-        assert {"slowest act", "acts over 20 ms"} <= values.keys(), case
-    assert {check["case"] for check in result["checks"]} == cases.keys()
-    broken = [check for check in result["checks"] if not check["held"] and check["name"] != ORDER]
-    assert broken == []
-    assert [check["case"] for check in result["checks"] if check["name"] == ORDER] == [
-        "2,000 tasks due at once"
-    ]
-
-
-def test_fairlead_runs_beside_the_peers_and_every_figure_is_taken(tmp_path: Path) -> None:
-    out = tmp_path / "peers.json"
-    command = [sys.executable, "-m", "benchmarks", "peers", "--only", "fairlead", "--tasks", "300"]
-    command += ["--quick", "--server", "valkey", "--out", str(out)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stderr
-    result = json.loads(out.read_text())
-    assert [note for note in result["notes"] if "failed" in note] == []
-    medians = {figure["measure"]: figure["median"] for figure in result["figures"]}
-    assert {
-        "submit one",
-        "submit bulk",
-        "drain",
-        "memory",
-        "pickup p50",
-        "pickup p99",
-        "idle",
-    } <= medians.keys()
-    assert {"high behind low", "low before high", "not back", "done twice"} <= medians.keys()
-    assert medians["drain"] > 0
-    assert [peer["name"] for peer in result["peers"]] == ["fairlead"]
+def test_a_scenario_runs_and_writes_its_figures(tmp_path: Path) -> None:
+    run("depth", tmp_path)
 
 
 def test_an_unknown_peer_is_refused_with_the_names_there_are() -> None:

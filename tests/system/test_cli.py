@@ -11,7 +11,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.testing import check
-from tests.commands import FAIRLEAD, ended
+from tests.commands import FAIRLEAD, Shell, ended
 from tests.openers import ROOT, launch, opened
 from tests.servers import Server
 from tests.waiting import wait_until
@@ -84,13 +84,13 @@ def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Serve
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_number_that_means_nothing_is_refused_with_a_sentence(
+async def test_a_number_that_means_nothing_is_refused_with_a_sentence(
     tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
-    ran = fairlead(*arguments, home=tmp_path)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"fairlead: {words}")
-    assert ran.stderr.count("\n") == 1
+    ran = await Shell(tmp_path).run(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"fairlead: {words}")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_a_number_that_means_nothing_is_refused_with_a_sentence(
         (("stats", "--engine", "redis://:secret@:6379"), 2, "names no host"),
     ],
 )
-def test_what_cannot_work_ends_with_one_clear_line(
+async def test_what_cannot_work_ends_with_one_clear_line(
     arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
 ) -> None:
-    ended = fairlead(*arguments, home=tmp_path)
-    assert ended.returncode == code
-    assert says in ended.stderr
-    assert "secret" not in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert ended.stderr.count("\n") == 1
+    ended = await Shell(tmp_path).run(*arguments)
+    assert ended.code == code
+    assert says in ended.err
+    assert "secret" not in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
