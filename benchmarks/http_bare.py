@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from fairlead.api.bodies import BatchBody, SubmitBody
+from fairlead.shapes.task import BatchBody, SubmitBody
 
 ID = "01890000-0000-7000-8000-000000000000"
 ANSWER = {

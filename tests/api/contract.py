@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import msgspec
 
-from fairlead.api.answers import ProblemAnswer
 from fairlead.api.openapi import openapi_of
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
+from fairlead.shapes.problem import ProblemAnswer
 
 PAGES = openapi_of(ROUTES)["paths"]
 PATTERNS = [(re.compile(re.sub(r"{\w+}", "[^/]+", route.path)), route) for route in ROUTES]

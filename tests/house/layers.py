@@ -24,6 +24,7 @@ LAYERS = (
     ("simulate",),
     ("rules",),
     ("cron",),
+    ("shapes",),
     ("model",),
     (
         "checks",

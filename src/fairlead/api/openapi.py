@@ -8,9 +8,9 @@ import msgspec
 
 from fairlead import __version__, errors
 from fairlead.api import problems
-from fairlead.api.answers import ProblemAnswer
-from fairlead.api.bodies import OneResult
 from fairlead.api.table import Route
+from fairlead.shapes.problem import ProblemAnswer
+from fairlead.shapes.worker import OneResult
 
 REF = "#/components/schemas/{name}"
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import msgspec
 
-from fairlead.api.bodies import PollBody
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polls import grants_of, new_request
 from fairlead.clock import monotonic
 from fairlead.errors import StoreUnavailable
 from fairlead.model.reports import Claimed, Handed
+from fairlead.shapes.worker import PollBody
 
 NET_SECONDS = 5.0  # a call may be lost: claim at least this often
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.bodies import Body, NoQuery, TicketQuery
 from fairlead.api.call import MOST_BODY, Call
 from fairlead.api.gateway import Scope
 from fairlead.errors import FairleadError
+from fairlead.shapes.base import Body, NoQuery
+from fairlead.shapes.live import TicketQuery
 
 Handler = Callable[[Call], Awaitable[Any]]
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead.api.bodies import CancelMessage, SubmitBody
 from fairlead.api.call import Call, where_and_what
 from fairlead.api.gateway import check_scope
 from fairlead.api.live.feed import TaskFeed, insist
@@ -15,6 +14,7 @@ from fairlead.api.live.socket import Socket
 from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
 from fairlead.api.routes import tasks
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
+from fairlead.shapes.task import CancelMessage, SubmitBody
 
 MOST_WATCHED = 100
 

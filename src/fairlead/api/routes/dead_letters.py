@@ -3,11 +3,11 @@
 import msgspec
 
 from fairlead import errors
-from fairlead.api.answers import PurgeAnswer, ReplayAnswer, ReplaysAnswer, TasksAnswer
-from fairlead.api.bodies import PageQuery, ReplayBody
 from fairlead.api.call import Call
 from fairlead.api.table import Route
 from fairlead.model.task import Task
+from fairlead.shapes.base import PageQuery
+from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TasksAnswer
 from fairlead.store.listing import DeadPage, dead_page
 from fairlead.views import View, task_view
 

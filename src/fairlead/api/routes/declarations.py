@@ -3,8 +3,6 @@
 from typing import Any
 
 from fairlead import errors
-from fairlead.api.answers_workers import CronAnswer, DeclareAnswer, TickAnswer
-from fairlead.api.bodies import DeclareBody, LimitBody, TickBody, TypeBody
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.problems import InvalidBody
 from fairlead.api.routes.limits import wanted_limit
@@ -12,6 +10,8 @@ from fairlead.api.routes.tasks import REFUSED, accepted, new_task
 from fairlead.api.table import Route
 from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.settings.pipelines import Stages, read_stages
+from fairlead.shapes.declaration import CronAnswer, DeclareAnswer, DeclareBody, TickAnswer, TickBody, TypeBody
+from fairlead.shapes.limit import LimitBody
 from fairlead.views import View, read_time, time_view
 
 

@@ -5,17 +5,7 @@ import contextlib
 from starlette.types import ASGIApp
 
 from fairlead import errors
-from fairlead.api.bodies import EventsQuery, LongPageQuery
 from fairlead.api.call import Call
-from fairlead.api.job_shapes import (
-    CancelJobAnswer,
-    JobAnswer,
-    JobBody,
-    PipelinesAnswer,
-    ResumeAnswer,
-    ServicesAnswer,
-    SubmittedJobAnswer,
-)
 from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
@@ -30,6 +20,17 @@ from fairlead.model.limit import Limit
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings.pipelines import SERVICE
+from fairlead.shapes.base import LongPageQuery
+from fairlead.shapes.job import (
+    CancelJobAnswer,
+    JobAnswer,
+    JobBody,
+    PipelinesAnswer,
+    ResumeAnswer,
+    ServicesAnswer,
+    SubmittedJobAnswer,
+)
+from fairlead.shapes.live import EventsQuery
 from fairlead.views import View
 
 

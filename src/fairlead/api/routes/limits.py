@@ -4,16 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 from fairlead import errors
-from fairlead.api.answers import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
-from fairlead.api.bodies import (
-    ForceQuery,
-    HolderQuery,
-    LeaseBody,
-    LimitBody,
-    LimitsQuery,
-    RenewBody,
-    TenantQuery,
-)
 from fairlead.api.call import Call, ClientGone
 from fairlead.api.polling import Caller
 from fairlead.api.priorities import priority_of
@@ -22,6 +12,19 @@ from fairlead.api.table import Route
 from fairlead.model.limit import Lease, Limit
 from fairlead.settings import Rate, Slots
 from fairlead.settings.values import parse_rate
+from fairlead.shapes.limit import (
+    ForceQuery,
+    HolderQuery,
+    LeaseAnswer,
+    LeaseBody,
+    LimitAndSlots,
+    LimitBody,
+    LimitsAnswer,
+    LimitsQuery,
+    ReleasedLease,
+    RenewBody,
+    TenantQuery,
+)
 from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
 AT_ONCE = 200  # limits that are read together: others are served in between

@@ -5,8 +5,6 @@ import asyncio
 from starlette.types import ASGIApp
 
 from fairlead import errors
-from fairlead.api.answers import EventAnswer, TicketAnswer
-from fairlead.api.bodies import EventsQuery, WatchQuery
 from fairlead.api.call import Call
 from fairlead.api.live.connections import NORMAL
 from fairlead.api.live.feed import Feed, TaskFeed
@@ -17,6 +15,7 @@ from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.table import Route, SocketRoute
 from fairlead.model.states import TERMINAL
+from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, WatchQuery
 from fairlead.store.access.tickets import SECONDS, Holder
 from fairlead.views import View
 

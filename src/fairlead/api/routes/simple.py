@@ -1,13 +1,13 @@
 """The smallest way in: two addresses for a browser or a curl, and whether the server is well."""
 
 from fairlead import __version__, errors
-from fairlead.api.answers import HealthAnswer, ReadyAnswer, SimpleAnswer
-from fairlead.api.bodies import SimpleQuery
 from fairlead.api.call import Call
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Task
+from fairlead.shapes.problem import HealthAnswer, ReadyAnswer
+from fairlead.shapes.task import SimpleAnswer, SimpleQuery
 from fairlead.views import View
 
 TASK_TYPE = "task"  # what `GET /task` submits

@@ -8,17 +8,6 @@ from typing import Any
 import msgspec
 
 from fairlead import errors
-from fairlead.api.answers import (
-    BatchAnswer,
-    CancelAnswer,
-    ExplainAnswer,
-    OutputsAnswer,
-    StatsAnswer,
-    SubmitAnswer,
-    TaskAnswer,
-    TasksAnswer,
-)
-from fairlead.api.bodies import BatchBody, EventsQuery, ItsUser, SubmitBody, TaskQuery
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, read_item, taking_turns
 from fairlead.api.priorities import priority_of
@@ -27,6 +16,21 @@ from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
+from fairlead.shapes.live import EventsQuery
+from fairlead.shapes.stats import StatsAnswer
+from fairlead.shapes.task import (
+    BatchAnswer,
+    BatchBody,
+    CancelAnswer,
+    ExplainAnswer,
+    ItsUser,
+    OutputsAnswer,
+    SubmitAnswer,
+    SubmitBody,
+    TaskAnswer,
+    TaskQuery,
+    TasksAnswer,
+)
 from fairlead.store.progress import output_page
 from fairlead.views import View, explanation_view, read_time, stats_view, task_view
 

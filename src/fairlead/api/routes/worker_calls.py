@@ -6,15 +6,6 @@ from itertools import accumulate, islice, takewhile
 from msgspec.structs import replace
 
 from fairlead import errors
-from fairlead.api.answers_workers import (
-    ExpireAnswer,
-    ExtendAnswer,
-    LeaveAnswer,
-    SayAnswer,
-    StallAnswer,
-    WaitAnswer,
-)
-from fairlead.api.bodies import ExtendBody, SayBody, StallBody, TaskProgressBody, WaitBody
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import AT_ONCE, in_groups, insist_on, size_of, taking_turns
 from fairlead.api.polling import wait_for_call
@@ -22,6 +13,19 @@ from fairlead.api.problems import HttpProblem
 from fairlead.api.routes.workers import ANYTHING, UNKNOWN, WORKER, accepted, worker_id
 from fairlead.api.table import Route
 from fairlead.model.reports import Grant, Progress
+from fairlead.shapes.worker import (
+    ExpireAnswer,
+    ExtendAnswer,
+    ExtendBody,
+    LeaveAnswer,
+    SayAnswer,
+    SayBody,
+    StallAnswer,
+    StallBody,
+    TaskProgressBody,
+    WaitAnswer,
+    WaitBody,
+)
 from fairlead.views import View, time_view
 
 

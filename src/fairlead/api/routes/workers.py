@@ -9,23 +9,6 @@ import msgspec
 import uuid_utils
 
 from fairlead import errors
-from fairlead.api.answers_workers import (
-    DrainAnswer,
-    HeartbeatAnswer,
-    PollAnswer,
-    RegisterAnswer,
-    ReleaseAnswer,
-    ResultAnswer,
-    WorkersAnswer,
-)
-from fairlead.api.bodies import (
-    HeartbeatBody,
-    OneResult,
-    PollBody,
-    RegisterBody,
-    ReleaseBody,
-    ResultBody,
-)
 from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, insist_on, taking_turns
 from fairlead.api.polling import poll_tasks
@@ -36,6 +19,21 @@ from fairlead.checks import NAME
 from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import Task
+from fairlead.shapes.worker import (
+    DrainAnswer,
+    HeartbeatAnswer,
+    HeartbeatBody,
+    OneResult,
+    PollAnswer,
+    PollBody,
+    RegisterAnswer,
+    RegisterBody,
+    ReleaseAnswer,
+    ReleaseBody,
+    ResultAnswer,
+    ResultBody,
+    WorkersAnswer,
+)
 from fairlead.views import View, time_view, worker_view
 
 ONE_RESULT = msgspec.json.Decoder(OneResult)

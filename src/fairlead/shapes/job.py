@@ -1,11 +1,10 @@
-"""Jobs as they come and go over HTTP."""
+"""Jobs, pipelines and services."""
 
 from typing import Any, Literal
 
 from msgspec import field
 
-from fairlead.api.answers import Answer, PriorityName
-from fairlead.api.bodies import Body, Name, Short, SomeSeconds, Uuid
+from fairlead.shapes.base import Answer, Body, Name, PriorityName, Short, SomeSeconds, Uuid
 
 JobStatusName = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
 

@@ -1,15 +1,83 @@
-"""What is answered, as types: for the OpenAPI page and for the tests that hold the answers to it."""
+"""Tasks: as clients ask for them, and as they are answered."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Raw, Struct, field
 
-PriorityName = Literal["high", "medium", "low"]
-StatusName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
+from fairlead.shapes.base import (
+    Answer,
+    Body,
+    Name,
+    PriorityName,
+    Seconds,
+    Short,
+    SomeSeconds,
+    StatusName,
+    Time,
+    Units,
+    Uuid,
+)
+from fairlead.shapes.problem import ProblemAnswer
 
 
-class Answer(Struct, kw_only=True):
-    pass
+class SubmitBody(Body, frozen=True):
+    """A task as a client asks for it."""
+
+    task_type: Name
+    parameters: dict[str, Any] = field(default_factory=dict)
+    priority: PriorityName | None = None
+    user_id: Short | None = None
+    required_capabilities: Annotated[list[Name], Meta(max_length=16)] = field(default_factory=list)
+    limits: Annotated[dict[Name, Units], Meta(max_length=8)] = field(default_factory=dict)
+    concurrency_group: Name | None = None
+    concurrency_limit: Units | None = None
+    duration: Short | None = None
+    timeout_seconds: SomeSeconds | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    max_wait_seconds: SomeSeconds | None = None
+    delay_seconds: Seconds | None = None
+    run_at: Time | None = None
+    idempotency_key: Short | None = None
+    trace_id: Short | None = None
+    task_id: Uuid | None = None  # sent again with the same one, it is one task
+
+
+class ItsUser(Struct):
+    """Of a task, whatever else it brings."""
+
+    user_id: str | None = None
+
+
+class BatchBody(Body, frozen=True):
+    """Each task is checked on its own: one bad one does not spoil the others."""
+
+    tasks: Annotated[list[Raw], Meta(max_length=1000)]  # SubmitBody, each read when its turn comes
+
+
+class ReplayBody(Body, frozen=True):
+    """Which dead letters: all of them, or those of one type; at most `limit`."""
+
+    task_type: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+
+
+class TaskQuery(Body, frozen=True):
+    status: (
+        Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"] | None
+    ) = None
+    priority: PriorityName | None = None
+    task_type: Name | None = None
+    user_id: Short | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    cursor: Annotated[str, Meta(max_length=100)] = ""
+
+
+class CancelMessage(Body, frozen=True):
+    cancel: str
+
+
+class SimpleQuery(Body, frozen=True):
+    priority: Literal["low", "high"] = "low"
 
 
 class Estimate(Answer):
@@ -34,35 +102,11 @@ class ErrorAnswer(Answer):
     traceback: str | None = None  # of the handler, up to 4 KiB; in lists it is null
 
 
-class FieldProblem(Answer):
-    field: str
-    message: str
-
-
-class NotReadyReason(Answer):
-    code: str
-    message: str
-
-
-class ProblemAnswer(Answer):
-    """RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    errors: list[FieldProblem] = []
-    request_id: str = ""  # of a 500: the line in the log of the server that has it says more
-    waiting: int = 0
-    reasons: list[NotReadyReason] = []
-
-
 class BatchItem(Answer):
     task_id: str | None = None
     status: StatusName | None = None
     queue_position: int | None = None
-    blocked_by: list[str] = []
+    blocked_by: list[str] = field(default_factory=list)
     repeated: bool = False
     error: ProblemAnswer | None = None
 
@@ -138,19 +182,6 @@ class OutputsAnswer(Answer):
     next_after: int | None  # there are more after it
 
 
-class EventAnswer(Answer):
-    """One of a stream. `data` is JSON, `id` its `seq` and `event` its `type`."""
-
-    id: str
-    event: str
-    data: str
-
-
-class TicketAnswer(Answer):
-    ticket: str
-    expires_in: int
-
-
 class BlockerAnswer(Answer):
     limit: str
     needs: int
@@ -179,81 +210,6 @@ class ExplainAnswer(Answer):
     run_at: str | None
 
 
-class Queue(Answer):
-    depth: int
-    oldest_age_seconds: float
-
-
-class WorkerCounts(Answer):
-    """All null but `used_capacity` for a tenant, which counts its own tasks there."""
-
-    active: int | None
-    draining: int | None
-    dead: int | None
-    total_capacity: int | None
-    used_capacity: int
-
-
-class Throughput(Answer):
-    completed_last_minute: int
-    failed_last_minute: int
-    cancelled_last_minute: int
-
-
-class StatsAnswer(Answer):
-    queues: dict[str, Queue]
-    delayed: int
-    workers: WorkerCounts
-    throughput: Throughput
-    lost_events: int
-
-
-class LimitAnswer(Answer):
-    name: str
-    kind: Literal["slots", "rate"]
-    limit: int
-    active: int
-    waiting: int
-    room: int
-    paused: bool
-    held_back: bool
-    shared: bool  # with all tenants, which may name it
-    tenant: str | None  # whose own it is; null: the operator's
-    rate: str | None = None
-    burst: int | None = None
-
-
-class LimitsAnswer(Answer):
-    limits: list[LimitAnswer]
-    next_cursor: str | None
-
-
-class SlotAnswer(Answer):
-    slot_id: str
-    task_id: str | None
-    worker_id: str | None
-    expires_at: str | None
-    units: int
-    tenant: str | None  # that acquired the lease
-
-
-class LimitAndSlots(LimitAnswer, kw_only=True):
-    group: str
-    slots: list[SlotAnswer]
-    has_more_slots: bool
-
-
-class LeaseAnswer(Answer):
-    lease_id: str
-    fence: int
-    expires_at: str
-
-
-class ReleasedLease(Answer):
-    lease_id: str
-    released: Literal[True]
-
-
 class ReplayAnswer(Answer):
     task_id: str
     status: Literal["queued"]
@@ -275,12 +231,3 @@ class SimpleAnswer(Answer):
     status: StatusName
     priority: PriorityName
     result: Any = None
-
-
-class HealthAnswer(Answer):
-    status: Literal["ok"]
-    version: str
-
-
-class ReadyAnswer(Answer):
-    status: Literal["ready"]

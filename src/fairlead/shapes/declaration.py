@@ -1,0 +1,50 @@
+"""What the code of a worker declares: task types, limits, pipelines and periodic tasks."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from fairlead.shapes.base import Answer, Body, Name, SomeSeconds, Time, Units
+from fairlead.shapes.limit import LimitBody
+from fairlead.shapes.task import BatchItem, SubmitBody
+
+
+class TypeBody(Body, frozen=True):
+    """What every task of a type gets, besides what it asks for itself."""
+
+    limits: Annotated[dict[Name, Units], Meta(max_length=8)] = field(default_factory=dict)
+    required_capabilities: Annotated[list[Name], Meta(max_length=16)] = field(default_factory=list)
+    timeout_seconds: SomeSeconds | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+
+
+class DeclareBody(Body, frozen=True):
+    """What the code of a worker says of its types, limits and pipelines."""
+
+    types: Annotated[dict[Name, TypeBody], Meta(max_length=1000)] = field(default_factory=dict)
+    limits: Annotated[dict[Name, LimitBody], Meta(max_length=1000)] = field(default_factory=dict)
+    #: steps, as a file has them
+    pipelines: Annotated[dict[Name, list[Any]], Meta(max_length=1000)] = field(default_factory=dict)
+
+
+class TickBody(Body, frozen=True):
+    previous: Time
+    tick: Time
+    task: SubmitBody
+
+
+class DeclareAnswer(Answer):
+    """How a worker here shows that it is alive, and for how long it has a task."""
+
+    heartbeat_seconds: float
+    lease_seconds: float
+
+
+class CronAnswer(Answer):
+    name: str
+    last: str
+    now: str
+
+
+class TickAnswer(Answer):
+    submitted: BatchItem | None

@@ -1,0 +1,40 @@
+"""What went wrong, as RFC 9457 has it; and whether a server is fit for work."""
+
+from typing import Literal
+
+from msgspec import field
+
+from fairlead.shapes.base import Answer
+
+
+class FieldProblem(Answer):
+    field: str
+    message: str
+
+
+class NotReadyReason(Answer):
+    code: str
+    message: str
+
+
+class ProblemAnswer(Answer):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldProblem] = field(default_factory=list)
+    request_id: str = ""  # of a 500: the line in the log of the server that has it says more
+    waiting: int = 0
+    reasons: list[NotReadyReason] = field(default_factory=list)
+
+
+class HealthAnswer(Answer):
+    status: Literal["ok"]
+    version: str
+
+
+class ReadyAnswer(Answer):
+    status: Literal["ready"]

@@ -1,0 +1,235 @@
+"""Workers and their calls: polls, results, progress, heartbeats."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw, field
+
+from fairlead.shapes.base import (
+    Answer,
+    Body,
+    Fence,
+    Name,
+    PriorityName,
+    Seconds,
+    Short,
+    SomeSeconds,
+    StatusName,
+    Units,
+)
+from fairlead.shapes.problem import ProblemAnswer
+
+
+class RegisterBody(Body, frozen=True):
+    capabilities: Annotated[list[Name], Meta(max_length=100)] = field(default_factory=list)
+    capacity: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: as the settings say
+    reserve: Annotated[int, Meta(ge=0, le=100_000)] | None = None
+    task_types: Annotated[list[Name], Meta(max_length=1000)] | None = None
+    name: Short | None = None
+    version: Short | None = None
+    worker_id: Name | None = None  # whoever registers again keeps it
+
+
+class PollBody(Body, frozen=True):
+    available_capacity: Annotated[int, Meta(ge=0, le=100_000)]
+    capabilities: Annotated[list[Name], Meta(max_length=100)] | None = None
+    wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
+    request_id: Name | None = None  # the same again when the answer was lost: the same tasks
+    idle: bool = False  # call me when there is more: who says so waits at /wait
+
+
+class ErrorBody(Body, frozen=True):
+    message: Annotated[str, Meta(max_length=100_000)] = ""
+    retriable: bool = True
+    code: Short = "error"
+    retry_after_seconds: Seconds = 0
+    crashed: bool = False  # what ran it died: counted as a crash
+    traceback: Annotated[str, Meta(max_length=100_000)] = ""  # 4 KiB of it are kept
+
+
+class OneResult(Body, frozen=True):
+    task_id: str
+    status: Literal["completed", "failed"]
+    result: Any = None
+    error: ErrorBody | None = None
+    fence: Fence | None = None
+
+
+EACH_ONE_RESULT = {"items": {"$ref": "#/components/schemas/OneResult"}}  # read when its turn comes
+
+
+class ResultBody(Body, frozen=True):
+    """One result, or many under `results`."""
+
+    task_id: str | None = None
+    status: Literal["completed", "failed"] | None = None
+    result: Raw = field(default_factory=lambda: Raw(b"null"))
+    error: ErrorBody | None = None
+    fence: Fence | None = None
+    results: Annotated[list[Raw], Meta(max_length=1000, extra_json_schema=EACH_ONE_RESULT)] | None = None
+    poll: PollBody | None = None  # and then the next tasks
+
+
+class ProgressBody(Body, frozen=True):
+    fraction: Annotated[float, Meta(ge=0, le=1)] | None = None
+    message: Annotated[str, Meta(max_length=4000)] = ""
+    output: Annotated[list[Any], Meta(max_length=1000)] = field(default_factory=list)
+
+
+class HeartbeatBody(Body, frozen=True):
+    current_load: Annotated[int, Meta(ge=0)] = 0
+    status: Literal["active", "draining"] = "active"
+    progress: Annotated[dict[str, ProgressBody], Meta(max_length=1000)] = field(default_factory=dict)
+
+
+class TaskProgressBody(ProgressBody, frozen=True, kw_only=True):
+    task_id: str
+    #: each chunk is read when its turn comes
+    output: Annotated[list[Raw], Meta(max_length=1000)] = field(default_factory=list)
+    fence: Fence | None = None
+    first: Units | None = None  # the number of the first chunk in this run: repeated, it is kept once
+
+
+class SayBody(Body, frozen=True):
+    reports: Annotated[list[TaskProgressBody], Meta(min_length=1, max_length=1000)]
+
+
+class ExtendBody(Body, frozen=True):
+    task_id: str
+    seconds: SomeSeconds
+    fence: Fence | None = None
+
+
+class StallBody(Body, frozen=True, kw_only=True):
+    request_id: Name  # the same again when the answer was lost: the same answer
+    #: what it runs or has not reported yet
+    begun: Annotated[list[Fence], Meta(max_length=200_000)] = field(default_factory=list)
+
+
+class WaitBody(Body, frozen=True):
+    wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
+
+
+class ReleaseBody(Body, frozen=True):
+    task_ids: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+    #: by task: then only if they are these
+    fences: Annotated[dict[str, Fence], Meta(max_length=1000)] = field(default_factory=dict)
+
+
+class RegisterAnswer(Answer):
+    worker_id: str
+    poll_interval_ms: int
+    heartbeat_seconds: float
+    lease_seconds: float
+
+
+class PolledTask(Answer):
+    task_id: str
+    task_type: str
+    parameters: dict[str, Any]
+    timeout_seconds: float
+    trace_id: str | None
+    fence: int
+    attempt: int
+    deadline: str | None
+    priority: PriorityName
+    job_id: str | None
+    effective_priority: PriorityName
+    user_id: str | None
+    tenant: str | None
+    created_at: str
+    started_at: str | None
+    max_retries: int
+    retry_count: int
+    crash_count: int
+    loss_count: int
+    step: int | None
+
+
+class PollAnswer(Answer):
+    tasks: list[PolledTask]
+    draining: bool = False
+    again: bool = False
+    now: str | None = None
+    next_alarm: str | None = None
+
+
+class Accepted(Answer):
+    task_id: str
+    accepted: bool
+    status: StatusName | None = None
+    code: str | None = None
+    error: ProblemAnswer | None = None
+
+
+class ResultAnswer(Answer):
+    accepted: bool
+    results: list[Accepted] = field(default_factory=list)
+    polled: PollAnswer | None = None
+
+
+class SayAnswer(Answer):
+    results: list[Accepted]
+
+
+class ExtendAnswer(Answer):
+    task_id: str
+    deadline: str
+
+
+class WaitAnswer(Answer):
+    called: str | None
+
+
+class ReleasedTask(Answer):
+    task_id: str
+    fence: int
+
+
+class StallAnswer(Answer):
+    released: list[ReleasedTask]
+
+
+class ExpireAnswer(Answer):
+    expired: int
+
+
+class LeaveAnswer(Answer):
+    worker_id: str
+    left: Literal[True]
+
+
+class HeartbeatAnswer(Answer):
+    acknowledged: bool
+    status: Literal["active", "draining"]
+    cancel: list[str]
+    deadlines: dict[str, str]
+    now: str
+    leases: dict[str, str]
+    stopping: dict[str, str]
+    lost: list[str]
+
+
+class ReleaseAnswer(Answer):
+    results: list[Accepted]
+
+
+class WorkerAnswer(Answer):
+    worker_id: str
+    name: str
+    status: Literal["active", "draining", "dead"]
+    capacity: int
+    reserve: int
+    current_load: int
+    capabilities: list[str]
+    task_types: list[str] | None
+    version: str
+    seen_at: str
+
+
+class WorkersAnswer(Answer):
+    workers: list[WorkerAnswer]
+
+
+class DrainAnswer(Answer):
+    worker_id: str
+    status: Literal["draining"]
