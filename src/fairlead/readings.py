@@ -14,7 +14,7 @@ from fairlead.model.states import State
 from fairlead.model.stats import Blocker, Depth, Explanation, Stats
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress
 from fairlead.model.worker import Beat, WorkerStats
-from fairlead.settings.values import PERIODS
+from fairlead.settings.rates import PERIODS
 from fairlead.views import View, read_time
 
 RATE = re.compile(r"([0-9]+)/([a-z]+)|1 per ([0-9.e+-]+) s")

@@ -11,7 +11,7 @@ from fairlead.model.reports import Output
 from fairlead.model.stats import Blocker, Explanation, Stats
 from fairlead.model.task import Submitted, Task
 from fairlead.model.worker import WorkerStats
-from fairlead.settings.values import PERIODS
+from fairlead.settings.rates import PERIODS
 
 View = dict[str, Any]
 

@@ -14,7 +14,7 @@ from fairlead.settings import (
     Slots,
 )
 from fairlead.settings.loading import load_settings, read_settings
-from fairlead.settings.values import parse_rate
+from fairlead.settings.rates import parse_rate
 
 EXAMPLE = """
 [priorities.high]

@@ -15,7 +15,7 @@ from fairlead.model.stats import Blocker, Depth, Explanation, Stats
 from fairlead.model.task import Task, TaskError
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
-from fairlead.settings.values import PERIODS, parse_rate
+from fairlead.settings.rates import PERIODS, parse_rate
 from fairlead.views import (
     explanation_view,
     limit_and_slots_view,

@@ -24,7 +24,6 @@ from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
-from fairlead.settings.values import parse_rate
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.worker.handler import Handler, RunIn, place_for
@@ -127,14 +126,12 @@ class Fairlead:
             assert limit is not None
             self.limits[name] = Slots(limit=limit, shared=shared)
             return
-        try:
-            count, period = parse_rate(rate)
-        except ValueError as problem:
-            raise InvalidInput("rate", str(problem)) from None
         if burst is not None:
             check_units("burst", burst)
-        most = count if burst is None else burst
-        self.limits[name] = Rate(count=count, period_seconds=period, burst=most, shared=shared)
+        try:
+            self.limits[name] = Rate.of(rate, burst, shared=shared)
+        except ValueError as problem:
+            raise InvalidInput("rate", str(problem)) from None
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...

@@ -11,7 +11,7 @@ from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
 from fairlead.model.key import ApiKey, NewKey
 from fairlead.settings import Rate
-from fairlead.settings.values import PERIODS, parse_rate
+from fairlead.settings.rates import PERIODS
 from fairlead.store.access.api_keys import id_of
 from fairlead.views import key_view, rate_text, time_view
 
@@ -118,10 +118,9 @@ def read_duration(field: str, text: str) -> int:
 def read_rate(field: str, text: str) -> Rate:
     """`100/s`, of which all may come at once."""
     try:
-        count, period = parse_rate(text)
+        return Rate.of(text)
     except ValueError as problem:
         raise InvalidInput(field, f"{text!r}: {problem}") from None
-    return Rate(count=count, period_seconds=period, burst=count)
 
 
 def _show(new: NewKey, output: Output) -> None:

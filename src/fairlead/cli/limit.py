@@ -11,7 +11,6 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
-from fairlead.settings.values import parse_rate
 from fairlead.views import View, limit_and_slots_view, limit_view, rate_text, time_view
 
 app = App(name="limit", help="Show, set and free limits.")
@@ -127,10 +126,9 @@ def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> Limi
             raise InvalidInput("--burst", "belongs to a rate: leave it out, or give --rate")
         return Slots(limit=limit)
     try:
-        count, period = parse_rate(rate or "")
+        return Rate.of(rate or "", burst)
     except ValueError as problem:
         raise InvalidInput("--rate", f"{problem}, not {rate!r}") from None
-    return Rate(count=count, period_seconds=period, burst=count if burst is None else burst)
 
 
 @app.command

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, field
 
 from fairlead.checks import LEAST_WEIGHT, MOST_WEIGHT
 from fairlead.settings.pipelines import SERVICE, Stages, url_problem
+from fairlead.settings.rates import parse_rate
 from fairlead.settings.urls import engine_url_problem
 
 Count = Annotated[int, Meta(ge=0)]
@@ -90,6 +91,12 @@ class Rate(Section, frozen=True):
     period_seconds: SomeSeconds
     burst: Positive
     shared: bool = False  # every tenant may name it
+
+    @classmethod
+    def of(cls, text: str, burst: int | None = None, *, shared: bool = False) -> "Rate":
+        """`60/min`, all of it at once unless `burst` says less; a ValueError says what a rate looks like."""
+        count, period = parse_rate(text)
+        return cls(count=count, period_seconds=period, burst=count if burst is None else burst, shared=shared)
 
     @property
     def interval_us(self) -> int:

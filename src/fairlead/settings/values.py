@@ -3,7 +3,6 @@
 import contextlib
 import difflib
 import math
-import re
 import tomllib
 import types
 import typing
@@ -16,6 +15,7 @@ import msgspec
 from fairlead.checks import check_name
 from fairlead.errors import InvalidInput, InvalidSettings
 from fairlead.settings.pipelines import Stages, name_problem, read_stages
+from fairlead.settings.rates import A_RATE
 from fairlead.settings.sections import (
     LimitSettings,
     Positive,
@@ -30,19 +30,6 @@ from fairlead.settings.sections import (
 Key = tuple[str, ...]
 S = TypeVar("S", bound=Section)
 
-RATE = re.compile(r"\s*([0-9]+)\s*/\s*([a-z]+)\s*")
-PERIODS = {
-    "s": 1,
-    "sec": 1,
-    "second": 1,
-    "min": 60,
-    "minute": 60,
-    "h": 3600,
-    "hour": 3600,
-    "d": 86_400,
-    "day": 86_400,
-}
-A_RATE = 'a rate such as "60/min", "10/s" or "1000/h"'
 A_LIMIT = 'a number of slots, or a rate such as { rate = "60/min", burst = 10 }'
 
 
@@ -97,14 +84,6 @@ def _holds(tree: Any, key: Key) -> bool:
             return False
         tree = tree[name]
     return True
-
-
-def parse_rate(text: str) -> tuple[int, float]:
-    """`"60/min"` as (60, 60.0); a ValueError says what a rate looks like."""
-    match = RATE.fullmatch(text)
-    if not match or match[2] not in PERIODS or int(match[1]) < 1:
-        raise ValueError(f"expected {A_RATE}")
-    return int(match[1]), float(PERIODS[match[2]])
 
 
 class Builder:
@@ -180,12 +159,11 @@ class Builder:
         written = written if isinstance(written, dict) else {"rate": written}
         self._check_names(written, ("rate", "burst"), key)
         rate = written.get("rate", written)
+        burst = self._plain(Positive | None, written.get("burst"), (*key, "burst"))
         try:
-            count, period = parse_rate(rate if isinstance(rate, str) else "")
+            return Rate.of(rate if isinstance(rate, str) else "", burst)
         except ValueError:
             self._expect(place, A_RATE, rate)
-        burst = self._plain(Positive, written.get("burst", count), (*key, "burst"))
-        return Rate(count=count, period_seconds=period, burst=burst)
 
     def _stages(self, written: Any, key: Key) -> Stages:
         try:

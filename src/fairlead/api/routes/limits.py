@@ -11,7 +11,6 @@ from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.table import Route
 from fairlead.model.limit import Lease, Limit
 from fairlead.settings import Rate, Slots
-from fairlead.settings.values import parse_rate
 from fairlead.shapes.limit import (
     ForceQuery,
     HolderQuery,
@@ -92,11 +91,9 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
         assert body.limit is not None
         return Slots(limit=body.limit, shared=body.shared or False)
     try:
-        count, period = parse_rate(body.rate)
+        return Rate.of(body.rate, body.burst, shared=body.shared or False)
     except ValueError as problem:
         raise InvalidBody([("rate", str(problem))]) from None
-    burst, shared = body.burst or count, body.shared or False
-    return Rate(count=count, period_seconds=period, burst=burst, shared=shared)
 
 
 ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
