@@ -9,7 +9,7 @@ from fairlead.pipeline.services import Service, services_of
 from fairlead.settings import ServiceSettings, Settings, Slots, TaskSettings
 from fairlead.settings.loading import load_settings
 from fairlead.settings.pipelines import url_problem
-from fairlead.settings.values import line_of
+from fairlead.settings.sources import line_of
 
 GOOD = """
 [services.prompt_enhancer]

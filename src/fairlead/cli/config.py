@@ -9,7 +9,7 @@ from cyclopts import App
 
 from fairlead.cli.options import Output, StoreOptions
 from fairlead.cli.output import compact, print_json, print_table
-from fairlead.settings.values import Key
+from fairlead.settings.sources import Key
 
 app = App(name="config", help="Check the configuration and show what is in effect.")
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from fairlead.errors import InvalidInput, NamespaceNotOpen
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_client_settings, read_settings
-from fairlead.settings.values import Sources
+from fairlead.settings.sources import Sources
 
 if TYPE_CHECKING:
     from fairlead.door import Door

@@ -1,8 +1,10 @@
 """Rates as they are written: `60/min`."""
 
 import re
+from typing import Annotated
 
-RATE = re.compile(r"\s*([0-9]+)\s*/\s*([a-z]+)\s*")
+from msgspec import Meta
+
 PERIODS = {
     "s": 1,
     "sec": 1,
@@ -15,11 +17,13 @@ PERIODS = {
     "day": 86_400,
 }
 A_RATE = 'a rate such as "60/min", "10/s" or "1000/h"'
+RATE = re.compile(rf"^\s*0*([1-9][0-9]{{0,99}})\s*/\s*({'|'.join(PERIODS)})\s*\Z")
+RateText = Annotated[str, Meta(pattern=RATE.pattern, description=A_RATE)]
 
 
 def parse_rate(text: str) -> tuple[int, float]:
     """`"60/min"` as (60, 60.0); a ValueError says what a rate looks like."""
-    match = RATE.fullmatch(text)
-    if not match or match[2] not in PERIODS or int(match[1]) < 1:
+    match = RATE.match(text)
+    if not match:
         raise ValueError(f"expected {A_RATE}")
     return int(match[1]), float(PERIODS[match[2]])

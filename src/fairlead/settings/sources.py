@@ -1,0 +1,57 @@
+"""What set a key: which file and line, which variable, which option."""
+
+import contextlib
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+Key = tuple[str, ...]
+
+
+@dataclass
+class Sources:
+    """Who set a key (a file, a variable, an option) and, where it came as plain text, that text."""
+
+    names: dict[Key, str] = field(default_factory=dict)
+    texts: dict[Key, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # what is written in them
+
+    def of(self, key: Key) -> str | None:
+        """Who set this key, something inside it, or what it is inside of."""
+        for known, name in self.names.items():
+            shared = min(len(known), len(key))
+            if known[:shared] == key[:shared]:
+                return name
+        return None
+
+    def place(self, key: Key) -> str | None:
+        """The same, with the line where it is a file."""
+        source = self.of(key)
+        line = line_of(self.files[source], key) if source in self.files else None
+        return f"{source}, line {line}" if line else source
+
+
+def line_of(text: str, key: Key) -> int | None:
+    """Where in a file of TOML a key begins, or else the table it should be in: the parser tells no lines."""
+    lines = text.split("\n")
+    for known in (key[:length] for length in range(len(key), 0, -1)):
+        for number, line in enumerate(lines, 1):
+            if known[-1] in line and _holds(_parsed_until(lines, number), known):
+                return number
+    return None
+
+
+def _parsed_until(lines: list[str], number: int) -> Any:
+    """What the file says up to this line; a value of several lines is read to its end."""
+    for end in range(number, len(lines) + 1):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads("\n".join(lines[:end]))
+    return {}
+
+
+def _holds(tree: Any, key: Key) -> bool:
+    for name in key:
+        if not isinstance(tree, dict) or name not in tree:
+            return False
+        tree = tree[name]
+    return True
