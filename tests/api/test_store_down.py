@@ -10,15 +10,19 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.api.http.handshake_queue import MOST_UNDER_WAY
+from fairlead.api.http.manager import Bounds
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
+from tests.api.listening import hear_one, refused_socket, socket
 from tests.api.serving import Gateway, serving
 from tests.faults.restarts import Durable, durable
 from tests.openers import kill, server_pid
 from tests.waiting import wait_until
 
 PATIENCE = 8.0  # seconds; two are promised, on a machine that has nothing else to do
+CROWD = 20 * MOST_UNDER_WAY  # of handshakes: one after the other they would take 20 times as long
 CALLS: tuple[tuple[str, str, Any], ...] = (
     ("POST", TASKS, {"task_type": "echo"}),
     ("POST", f"{TASKS}/batch", {"tasks": [{"task_type": "echo"}]}),
@@ -139,3 +143,21 @@ async def test_the_embedded_server_is_started_again(tmp_path: Path) -> None:
             await kill(server_pid(f"unix://{tmp_path}/engine/socket"))
             await works_again(api)
             good(await api.get(f"{TASKS}/{kept['task_id']}"))
+
+
+async def test_every_handshake_is_answered_while_the_server_does_not_answer(
+    api: httpx.AsyncClient, gateway: Gateway, server: Durable
+) -> None:
+    path = f"/ws/{(await submit(api))['task_id']}"
+    pid = server_pid(server.url)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(Bounds().handshake_seconds + PATIENCE):
+            answers = await asyncio.gather(*(refused_socket(gateway, path) for _ in range(CROWD)))
+        assert {status for status, _ in answers} == {503}
+        assert {problem["code"] for _, problem in answers} <= {"store_unavailable", "handshake_timeout"}
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await works_again(api)
+    async with socket(gateway, path) as opened:
+        assert (await hear_one(opened))["type"]

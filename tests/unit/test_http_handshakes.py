@@ -37,19 +37,21 @@ class Application:
         self.seen += 1
         self.under_way += 1
         assert self.under_way <= MOST_UNDER_WAY
-        await self.open.wait()
-        self.under_way -= 1
+        try:
+            await self.open.wait()
+        finally:
+            self.under_way -= 1
         await send({"type": "websocket.accept"})
         while (await receive())["type"] != "websocket.disconnect":
             pass
 
 
 @contextlib.asynccontextmanager
-async def served(app: Application) -> AsyncIterator[tuple[str, int]]:
+async def served(app: Application, bounds: Bounds | None = None) -> AsyncIterator[tuple[str, int]]:
     with socket.socket() as opened:
         opened.bind(("127.0.0.1", 0))
         opened.listen()
-        async with HttpServer.listening(app, Bounds(), opened):
+        async with HttpServer.listening(app, bounds or Bounds(), opened):
             yield opened.getsockname()
 
 
@@ -108,6 +110,39 @@ async def test_a_client_that_leaves_in_the_middle_makes_room() -> None:
         app.open.set()
         assert await status(last) == b"101"
         await close(last, *first)
+
+
+async def test_handshakes_that_the_application_does_not_answer_are_refused_in_time_and_make_room() -> None:
+    app = Application()
+    async with served(app, Bounds(handshake_seconds=0.5)) as address:
+        sockets = [await ask(address, HANDSHAKE) for _ in range(5 * MOST_UNDER_WAY)]
+        async with asyncio.timeout(20):
+            answers = [await each[0].read() for each in sockets]  # to the end of the connection
+        assert {answer.split()[1] for answer in answers} == {b"503"}
+        assert all(
+            b'"code":"handshake_timeout"' in answer and b"retry-after: 1" in answer for answer in answers
+        )
+        await wait_until(lambda: app.under_way == 0, 10, "the application was cancelled")
+        app.open.set()
+        later = await ask(address, HANDSHAKE)
+        assert await status(later) == b"101"
+        await close(later, *sockets)
+
+
+async def test_a_socket_that_was_accepted_stays_open_after_the_time_for_its_handshake() -> None:
+    app = Application()
+    app.open.set()
+    async with served(app, Bounds(handshake_seconds=0.2)) as address:
+        accepted = await ask(address, HANDSHAKE)
+        assert await status(accepted) == b"101"
+        app.open.clear()
+        refused = await ask(address, HANDSHAKE)  # begins later, and times out
+        assert await status(refused) == b"503"
+        accepted[1].write(b"\x89\x80\x00\x00\x00\x00")  # a ping
+        while (await accepted[0].readline()).strip():
+            pass  # the rest of the head
+        assert await accepted[0].readexactly(2) == b"\x8a\x00"
+        await close(accepted, refused)
 
 
 async def test_handshakes_that_wait_are_refused_when_the_server_stops() -> None:

@@ -1,6 +1,7 @@
 """The handshake of a WebSocket, of which HTTP has read the head."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from starlette.types import Message
 from websockets.datastructures import Headers
@@ -9,7 +10,7 @@ from websockets.server import ServerProtocol
 
 from fairlead.api.http.head import Head
 from fairlead.api.http.problems import BadHandshake
-from fairlead.api.http.wire import STATUS_LINE, header_line
+from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line
 
 
 def agreed(head: Head) -> Headers:
@@ -35,6 +36,26 @@ def acceptance(headers: Headers, message: Message) -> Iterable[bytes]:
     yield b"\r\n"
 
 
-def subprotocols(head: Head) -> list[str]:
+def refusal_head(message: Message) -> Iterable[bytes]:
+    """Of the answer that the application begins to send with this message instead of accepting."""
+    yield STATUS_LINE[message["status"]]
+    for name, value in message.get("headers", ()):
+        yield header_line(name, value)
+    yield CLOSE
+    yield b"\r\n"
+
+
+def socket_scope(scope: Mapping[str, Any], head: Head) -> dict[str, Any]:
+    """What the application learns of a WebSocket, made from what it would learn of the request."""
+    return {
+        **{name: value for name, value in scope.items() if name != "method"},
+        "type": "websocket",
+        "scheme": "ws",
+        "subprotocols": _subprotocols(head),
+        "extensions": {"websocket.http.response": {}},
+    }
+
+
+def _subprotocols(head: Head) -> list[str]:
     values = [value.decode("latin-1") for name, value in head.headers if name == b"sec-websocket-protocol"]
     return [one.strip() for value in values for one in value.split(",")]

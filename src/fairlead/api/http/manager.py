@@ -19,11 +19,13 @@ class Bounds:
     read_seconds: float = 10.0  # for a head, and then for its body
     write_seconds: float = 10.0  # in which a client that is behind must take some of what is sent
     idle_seconds: float = 60.0  # between two requests
+    handshake_seconds: float = 10.0  # for the answer to a handshake, from its head on
     most_connections: int = 16_384
 
     @property
     def look_seconds(self) -> float:
-        return min(LOOK_SECONDS, self.read_seconds / 4, self.write_seconds / 4, self.idle_seconds / 4)
+        seconds = (self.read_seconds, self.write_seconds, self.idle_seconds, self.handshake_seconds)
+        return min(LOOK_SECONDS, min(seconds) / 4)
 
 
 class BoundedReads(ABC, asyncio.BufferedProtocol):
@@ -115,10 +117,11 @@ class ConnectionManager:
     def note_busy(self, connection: Connection) -> None:
         self._idle.pop(connection, None)
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._end_task)
+        return task
 
     async def stop(self, grace: float, hurried: asyncio.Event) -> int:
         """What is under way has the grace; how many requests had to be cut off."""

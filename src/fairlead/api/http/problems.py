@@ -31,6 +31,13 @@ class ServerFull(HttpProblem):
         super().__init__(f"This server has {most} connections, as many as it may: connect again in a moment.")
 
 
+class HandshakeTimeout(HttpProblem):
+    """The handshake was not answered in time: the store is away, or many wait. Come back in a second."""
+
+    status, code = 503, "handshake_timeout"
+    headers = (("retry-after", "1"),)
+
+
 class ServerStops(HttpProblem):
     """This server is stopping: connect again, to another one or later."""
 

@@ -11,13 +11,13 @@ from starlette.types import Message
 from websockets.protocol import State
 
 from fairlead.api.http.frame_budget import FrameBudget
-from fairlead.api.http.handshake import acceptance, agreed, subprotocols
+from fairlead.api.http.handshake import acceptance, agreed, refusal_head, socket_scope
 from fairlead.api.http.head import Head
 from fairlead.api.http.manager import BoundedReads, ConnectionManager
 from fairlead.api.http.messages import MessageReader
 from fairlead.api.http.outlet import Outlet
-from fairlead.api.http.problems import BadHandshake, ServerStops
-from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line, refusal
+from fairlead.api.http.problems import BadHandshake, HandshakeTimeout, ServerStops
+from fairlead.api.http.wire import refusal
 from fairlead.api.live.connections import FAULT, NORMAL, SERVER_STOPS, TOO_SLOW
 from fairlead.api.problems import Forbidden
 from fairlead.log.events import EventLog
@@ -51,13 +51,11 @@ class WebSocketConnection(BoundedReads):
         super().__init__(manager.buffer)
         self._manager = manager
         self._outlet = outlet
-        self._head = head
-        self._scope = scope
+        self._head, self._scope = head, scope
         self._phase = Phase.CONNECTING
         self._reader = MessageReader()
         self._frames = self._reader.frames
-        self._unread = b""
-        self._at = 0
+        self._unread, self._at = b"", 0
         self._is_reading = True
         self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._budget = FrameBudget(at=manager.now())
@@ -66,6 +64,8 @@ class WebSocketConnection(BoundedReads):
         self._news = asyncio.Event()
         self._farewell: Message | None = None  # what the application receives from the end on
         self._ping_at = self._pong_by = self._closed_by = math.inf
+        self._answered_by = manager.now() + manager.bounds.handshake_seconds
+        self._running: asyncio.Task[None] | None = None
 
     def begin(self, rest: bytes) -> None:
         """`rest` is what came after the handshake."""
@@ -78,13 +78,7 @@ class WebSocketConnection(BoundedReads):
         except BadHandshake as problem:
             self._refuse(refusal(problem))
             return
-        self._scope |= {
-            "type": "websocket",
-            "scheme": "ws",
-            "subprotocols": subprotocols(self._head),
-            "extensions": {"websocket.http.response": {}},
-        }
-        del self._scope["method"]
+        self._scope = socket_scope(self._scope, self._head)
         self._tell({"type": "websocket.connect"})
         self._advance()
         self._manager.handshakes.join(self)
@@ -93,7 +87,7 @@ class WebSocketConnection(BoundedReads):
 
     def start(self) -> None:
         if self._phase is Phase.CONNECTING:  # else the client left, or the server stopped, just before
-            self._manager.start(self._run())
+            self._running = self._manager.start(self._run())
 
     # What the transport calls
 
@@ -131,6 +125,8 @@ class WebSocketConnection(BoundedReads):
             self._give_up()
         elif now >= self._closed_by:
             self._outlet.transport.abort()
+        elif now >= self._answered_by and self._phase in (Phase.CONNECTING, Phase.REFUSING):
+            self._time_out()
         elif now >= self._pong_by:
             if self._is_reading:
                 self._close(FAULT, "keepalive ping timeout", CLOSE_SECONDS)
@@ -272,8 +268,7 @@ class WebSocketConnection(BoundedReads):
             self._refuse(refusal(Forbidden("This WebSocket is not open to you: ask for another address.")))
         elif kind == "websocket.http.response.start":
             self._phase = Phase.REFUSING
-            lines = [header_line(name, value) for name, value in message.get("headers", ())]
-            self._answer = [STATUS_LINE[message["status"]], *lines, CLOSE, b"\r\n"]
+            self._answer = [*refusal_head(message)]
         else:
             raise RuntimeError(f"{kind} before the handshake was answered")
 
@@ -328,6 +323,12 @@ class WebSocketConnection(BoundedReads):
         self._outlet.write(answer)
         self._end(1006)
         self._hang_up(CLOSE_SECONDS)
+
+    def _time_out(self) -> None:
+        """While the store is away each takes seconds, and one that waits would wait for all before it."""
+        self._refuse(refusal(HandshakeTimeout()))
+        if self._running:
+            self._running.cancel()
 
     def _linger(self) -> None:
         """Closing now would reset the connection, for it has not been read to its end, and the reset could
