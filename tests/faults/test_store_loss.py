@@ -7,6 +7,7 @@ exceeded, by the handlers' own record.
 import contextlib
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,15 +95,19 @@ LOSSES: dict[str, tuple[Callable[[Forgetful], Awaitable[None]], str]] = {
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("loss", LOSSES)
-async def test_nothing_is_done_after_a_loss_until_it_is_accepted(site: Site, loss: str) -> None:
+async def test_nothing_is_done_after_a_loss_until_it_is_accepted(
+    site: Site, loss: str, record_property: Callable[[str, object], None]
+) -> None:
     lose, accept = LOSSES[loss]
     site.server.take_snapshot()
     await site.submit(6, 1.0)
     await wait_until(lambda: len(site.record.fences()) >= 3, because="two are under way")
     await lose(site.server)
+    began = time.monotonic()
 
     # every process notices and says so, once; nothing is accepted
     await wait_until(site.red, RED_SECONDS, "the gateway is red")
+    record_property("red_seconds", round(time.monotonic() - began, 3))
     await wait_until(lambda: site.crew.said().count("store_lost") >= WORKERS, because="workers say it")
     refused = await site.api.post(TASKS, json={"task_type": "hold"})
     assert (refused.status_code, refused.json()["code"]) == (503, "store_lost")
@@ -181,7 +186,9 @@ async def test_a_loss_while_nothing_ran_is_noticed_at_the_next_start(tmp_path: P
 
 
 @pytest.mark.timeout(120)
-async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_asking(tmp_path: Path) -> None:
+async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_asking(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
     with forgetful() as server:
         await server.start()
@@ -192,6 +199,7 @@ async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_askin
             before = {"authorization": f"Bearer {key}"}
             assert (await asked(gateway, TASKS, **before)).status_code == 200
             server.flush()
+            began = time.monotonic()
 
             async def lost() -> bool:
                 answer = await asked(gateway, TASKS, **before)
@@ -199,6 +207,7 @@ async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_askin
                 return answer.status_code == 503 and answer.json()["code"] == "store_lost"
 
             await wait_until(lost, RED_SECONDS, "it does not call the key unknown")
+            record_property("red_seconds", round(time.monotonic() - began, 3))
             opened = await shell.run("open", "--new")
             assert opened.code == 0, opened.err
             await wait_until(lambda: "keys_lost" in gateway.said(), because="it says that no key is left")

@@ -103,8 +103,8 @@ async def is_up(case: Case) -> bool:
     return len((await case.store.stats()).workers) > 0
 
 
-async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> None:
-    """In time, with nothing lost and nobody charged."""
+async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> float:
+    """In time, with nothing lost and nobody charged; the seconds that it took."""
     send: Callable[[int, int], None] = os.killpg if group else os.kill
     send(case.process.pid, by)
     if twice:
@@ -124,13 +124,19 @@ async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> None
         assert (task.attempt, task.retry_count, task.crash_count, task.loss_count) == (1, 0, 0, 0)
     stats = await case.store.stats()
     assert (stats.workers, (await case.store.limits.get("one")).active) == ([], 0)
+    return took
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("work", WORK)
 async def test_it_stops_in_time_and_loses_nothing(
-    open_store: Callable[..., Store], server: Server, tmp_path: Path, work: str, twice: bool
+    open_store: Callable[..., Store],
+    server: Server,
+    tmp_path: Path,
+    work: str,
+    twice: bool,
+    record_property: Callable[[str, object], None],
 ) -> None:
     wanted = [(by, group) for by in SIGNALS for group in (False, True)]
     stores = [open_store() for _ in wanted]
@@ -145,7 +151,7 @@ async def test_it_stops_in_time_and_loses_nothing(
             case = await begin(store, server, folder, work, LONG_GRACE if twice else GRACE, service.url)
             cases.append(case)
             await wait_until(lambda: service.asked or (folder / "began").exists(), 60, case.said())
-            await stop(case, by, group, twice)
+            record_property(f"{folder.name}_seconds", round(await stop(case, by, group, twice), 3))
 
     try:
         await asyncio.gather(
