@@ -19,7 +19,7 @@ from tests.api.test_metrics import read
 __all__ = ["gateway", "http", "lags"]
 
 MANY = 10_000
-LIMITS = "/api/v1/limits"
+LIMITS, WORKERS = "/api/v1/limits", "/api/v1/workers"
 
 
 @pytest.fixture
@@ -98,3 +98,57 @@ async def test_what_a_scrape_leaves_out_is_counted(http: httpx.AsyncClient, stor
     await lags.check(lambda: http.get("/metrics"))
     pages = await all_of(http, LIMITS, "limits")
     assert sum(map(len, pages)) == len(names) * len(tenants)
+
+
+async def register(store: Store, count: int, **offer: Any) -> set[str]:
+    ids = [f"w{n:04}" for n in range(count)]
+    for first in range(0, count, 100):
+        await asyncio.gather(*(store.workers.register(one, **offer) for one in ids[first : first + 100]))
+    return set(ids)
+
+
+async def test_thousands_of_workers(
+    http: httpx.AsyncClient, store: Store, client: Client, lags: Lags
+) -> None:
+    ids = await register(store, 3000, task_types=["draw", "count"], capabilities=["gpu"])
+    answer = good(await http.get(WORKERS))
+    seen = [one["seen_at"] for one in answer["workers"]]
+    assert (len(seen), seen) == (1000, sorted(seen, reverse=True))
+    pages = await all_of(http, WORKERS, "workers", limit=300)
+    assert {one["worker_id"] for page in pages for one in page} == ids
+    assert max(map(len, pages)) == 300
+    stats = await client.stats()
+    assert {one.worker_id for one in stats.workers} == ids
+    assert {one.capabilities for one in stats.workers} == {("gpu",)}
+    assert good(await http.get("/api/v1/queue/stats"))["workers"]["active"] == 3000
+    assert read((await http.get("/metrics")).text)["workers", "active"] == 3000
+    for path in (WORKERS, "/api/v1/queue/stats", "/metrics"):
+        await lags.check(lambda path=path: http.get(path))  # type: ignore[misc]
+
+
+async def test_workers_of_many_types(
+    http: httpx.AsyncClient, store: Store, client: Client, lags: Lags
+) -> None:
+    """Each offers about 200 KiB of names."""
+    types = [f"{n:04}".rjust(200, "x") for n in range(1000)]
+    ids = await register(store, 40, task_types=types)
+    answer = await http.get(WORKERS)
+    assert len(answer.content) < 1536 * 1024
+    pages = await all_of(http, WORKERS, "workers")
+    assert sorted(one["worker_id"] for page in pages for one in page) == sorted(ids)
+    assert {one.task_types for one in (await client.stats()).workers} == {tuple(types)}
+    assert len((await http.get("/api/v1/queue/stats")).content) < 1000
+    await lags.check(lambda: http.get(WORKERS))
+    await lags.check(lambda: http.get("/api/v1/queue/stats"))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+async def test_pages_of_workers_have_each_of_them_once(
+    http: httpx.AsyncClient, store: Store, limit: int
+) -> None:
+    ids = await register(store, 10)
+    pages = await all_of(http, WORKERS, "workers", limit=limit)
+    assert sorted(one["worker_id"] for page in pages for one in page) == sorted(ids)
+    assert max(map(len, pages)) == limit
+    for cursor in ("x", "-1", "9" * 21):
+        assert (await http.get(WORKERS, params={"cursor": cursor})).status_code == 422

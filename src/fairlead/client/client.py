@@ -30,6 +30,7 @@ from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Pr
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
+from fairlead.model.worker import latest_first
 from fairlead.readings import (
     read_claimed,
     read_explanation,
@@ -177,8 +178,8 @@ class Client:
         stats = await self.caller.get(path("api", "v1", "queue", "stats"))
         if stats["workers"]["active"] is None:
             return read_stats(stats, [])
-        workers = (await self.caller.get(path("api", "v1", "workers")))["workers"]
-        return read_stats(stats, [read_worker(one) for one in workers])
+        listed = self.caller.listed(path("api", "v1", "workers"), "workers")
+        return read_stats(stats, latest_first([read_worker(one) async for one in listed]))
 
     async def report(
         self,

@@ -1,6 +1,6 @@
 """A worker as the store knows it, and what it learns from a heartbeat."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,12 @@ class WorkerStats:
     capabilities: tuple[str, ...] = ()
     name: str = ""
     version: str = ""
+
+
+def latest_first(workers: Iterable[WorkerStats]) -> list[WorkerStats]:
+    """By when they were seen; one that is met on two pages counts once."""
+    known = {worker.worker_id: worker for worker in workers}
+    return sorted(known.values(), key=lambda worker: (worker.seen, worker.worker_id), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,7 @@ class WorkerAnswer(Answer):
 
 class WorkersAnswer(Answer):
     workers: list[WorkerAnswer]
+    next_cursor: str | None
 
 
 class DrainAnswer(Answer):

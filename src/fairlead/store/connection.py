@@ -42,7 +42,7 @@ READS_AT_ONCE = 64  # on their way; the others wait here, where no act has to wa
 PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
 #: Acts that only look. They take turns with the other reads.
-LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "stats"})
+LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "show_workers", "stats"})
 
 #: Error codes of a server that is not, or no longer, the primary of our keys: another server is.
 NOT_PRIMARY = frozenset({"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED", "ASK"})

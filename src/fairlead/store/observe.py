@@ -1,6 +1,7 @@
 """What people ask of the store: how much waits, and why one task does."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from fairlead.checks import check_short
 from fairlead.model.priority import Priority
@@ -17,7 +18,7 @@ def of_tenant(tenant: str | None) -> str:
     return tenant or ""
 
 
-def read_stats(answer: Answer) -> Stats:
+def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
     now: int = answer["now"]
     depth: Counter[str] = Counter()
     oldest: dict[str, int] = {}
@@ -27,34 +28,13 @@ def read_stats(answer: Answer) -> Stats:
         oldest[word] = min(oldest.get(word, now), row.get("oldest", now))
     return Stats(
         queues={p.word: Depth(depth[p.word], (now - oldest[p.word]) / 1000) for p in Priority},
-        workers=[_worker_stats(row) for row in answer["workers"]],
+        workers=list(workers),
         delayed=answer["delayed"],
         ended_last_minute=Counter(answer["ended"] or {}),  # an empty Lua table is packed as a list
         lost_events=answer["lost_events"],
         missing_records=answer["missing_records"],
         held=answer.get("held"),
     )
-
-
-def _worker_stats(row: Answer) -> WorkerStats:
-    types = row.get("types", "*")
-    return WorkerStats(
-        worker_id=row["id"],
-        state=row["state"],
-        capacity=row["capacity"],
-        running=row["running"],
-        seen=row["seen"],
-        reserve=row["reserve"],
-        task_types=None if types == "*" else _listed(types),
-        capabilities=_listed(row.get("capabilities", "")),
-        name=row.get("name", ""),
-        version=row.get("version", ""),
-    )
-
-
-def _listed(names: str) -> tuple[str, ...]:
-    """`,a,b,` as the store writes it."""
-    return tuple(name for name in names.split(",") if name)
 
 
 def read_explanation(task_id: str, answer: Answer) -> Explanation:

@@ -318,8 +318,10 @@ class Store:
         check_name("task_type", task_type)
         await self.run("pause", "type", task_type, int(paused))
 
-    async def stats(self, tenant: str | None = None) -> Stats:
-        return read_stats(await self.run("stats", of_tenant(tenant)))
+    async def stats(self, tenant: str | None = None, *, brief: bool = False) -> Stats:
+        """A tenant has no workers; `brief`: without what the workers offer."""
+        workers = await self.workers.all(brief=brief) if tenant is None else []
+        return read_stats(await self.run("stats", of_tenant(tenant)), workers)
 
     async def explain(self, task_id: str) -> Explanation:
         return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))

@@ -1,19 +1,32 @@
 """Workers as the store knows them: registering, staying alive, waiting for work, leaving."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
 from fairlead.model.reports import Grant, Handed
-from fairlead.model.worker import Beat
+from fairlead.model.worker import Beat, WorkerStats, latest_first
 from fairlead.store.calls import Calls
 from fairlead.store.connection import Answer, Connection, pack, text
 from fairlead.store.limits import Runs
 from fairlead.store.reports import expect_ok, handed_by
 
 TAKE = b"take:"  # so begins a call that brings a task
+PLACE = re.compile(r"[0-9]{1,20}")
+PAGE_BYTES = 256 * 1024  # of the records of workers that are read together
 MOST_HOLDERS = 256  # that one heartbeat names
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPage:
+    """`next_cursor` leads to the next page; empty: this was the last. The records have `size` bytes."""
+
+    workers: list[WorkerStats]
+    next_cursor: str
+    size: int
 
 
 class Workers:
@@ -88,6 +101,25 @@ class Workers:
             if (cursor := answer["cursor"]) == "0":
                 return [Grant(row["id"], row["fence"]) for row in answer["rows"]]
 
+    async def page(self, cursor: str = "", count: int = 200, *, brief: bool = False) -> WorkerPage:
+        """Some of those of the last hour, in no order; `brief`: without what they offer."""
+        place, _, last = (cursor or "0").partition(".")
+        if not PLACE.fullmatch(place) or int(place) >= 1 << 64:
+            raise errors.InvalidInput("cursor", "is none that a page gave: begin without one")
+        answer = await self._store.run("show_workers", place, last, count, PAGE_BYTES, int(brief))
+        place, last = answer["place"], answer["last"]
+        following = "" if (place, last) == ("0", "") else f"{place}.{last}"
+        return WorkerPage([_worker_stats(row) for row in answer["workers"]], following, answer["size"])
+
+    async def all(self, *, brief: bool = False) -> list[WorkerStats]:
+        """The latest first."""
+        page = await self.page(brief=brief)
+        workers = page.workers
+        while page.next_cursor:
+            page = await self.page(page.next_cursor, brief=brief)
+            workers += page.workers
+        return latest_first(workers)
+
     async def drain(self, worker: str) -> None:
         """It is given nothing more."""
         await self._store.run("drain", worker, 0)
@@ -111,6 +143,27 @@ class Workers:
         if word is None:
             return None
         return handed_by(word.removeprefix(TAKE)) if word.startswith(TAKE) else text(word)
+
+
+def _worker_stats(row: Answer) -> WorkerStats:
+    types = row.get("types", "*")
+    return WorkerStats(
+        worker_id=row["id"],
+        state=row["state"],
+        capacity=row["capacity"],
+        running=row["running"],
+        seen=row["seen"],
+        reserve=row["reserve"],
+        task_types=None if types == "*" else _named(types),
+        capabilities=_named(row.get("capabilities", "")),
+        name=row.get("name", ""),
+        version=row.get("version", ""),
+    )
+
+
+def _named(names: str) -> tuple[str, ...]:
+    """`,a,b,` as the store writes it."""
+    return tuple(name for name in names.split(",") if name)
 
 
 def _parts(grants: Sequence[Grant]) -> Iterator[list[dict[str, Any]]]:

@@ -107,7 +107,7 @@ async def metrics(call: Call) -> str:
         if size >= MOST_BYTES:
             break
     left_out = max(0, await store.limits.count() - shown)
-    general = generate_latest(Picture(await store.stats(), left_out))
+    general = generate_latest(Picture(await store.stats(brief=True), left_out))
     return b"".join([general, *chain.from_iterable(family.texts for family in of_limits)]).decode()
 
 

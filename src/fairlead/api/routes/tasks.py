@@ -260,7 +260,7 @@ async def explain(call: Call) -> View:
 
 async def stats(call: Call) -> View:
     """How much waits, runs and ended lately: of all, or with a tenant's key of the tenant."""
-    return stats_view(await call.gateway.store.stats(call.who.tenant))
+    return stats_view(await call.gateway.store.stats(call.who.tenant, brief=True))
 
 
 TASKS = "/api/v1/tasks"

@@ -19,6 +19,8 @@ from fairlead.checks import NAME
 from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import Task
+from fairlead.model.worker import WorkerStats, latest_first
+from fairlead.shapes.base import LongPageQuery
 from fairlead.shapes.worker import (
     DrainAnswer,
     HeartbeatAnswer,
@@ -34,10 +36,12 @@ from fairlead.shapes.worker import (
     ResultBody,
     WorkersAnswer,
 )
+from fairlead.store.listing import PAGE_BYTES
 from fairlead.views import View, time_view, worker_view
 
 ONE_RESULT = msgspec.json.Decoder(OneResult)
 ANYTHING = msgspec.json.Decoder(Any)
+AT_ONCE = 200  # workers that are read together: others are served in between
 POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once
 
 
@@ -244,8 +248,14 @@ async def release(call: Call) -> View:
 
 
 async def find(call: Call) -> View:
-    """The workers of the last hour."""
-    return {"workers": [worker_view(one) for one in (await call.gateway.store.stats()).workers]}
+    """The workers of the last hour, page by page; a page has the latest first and ends early at 1 MiB."""
+    workers, cursor, size, most = list[WorkerStats](), call.query.cursor, 0, call.query.limit
+    while True:
+        page = await call.gateway.store.workers.page(cursor, min(most - len(workers), AT_ONCE))
+        workers, cursor, size = workers + page.workers, page.next_cursor, size + page.size
+        if not cursor or len(workers) >= most or size >= PAGE_BYTES:
+            views = [worker_view(one) for one in latest_first(workers)]
+            return {"workers": views, "next_cursor": cursor or None}
 
 
 async def drain(call: Call) -> View:
@@ -319,7 +329,9 @@ ROUTES = (
         scope="read",
         for_all_tenants=True,
         handler=find,
+        query=LongPageQuery,
         answer=WorkersAnswer,
+        refusals=(errors.InvalidInput,),
     ),
     Route(
         method="POST",
