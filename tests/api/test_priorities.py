@@ -1,61 +1,29 @@
 """Priority and weight of a user's tasks are those of the service, which may change its mind."""
 
-import json
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.api.asking import TASKS, HttpWorker, good, refused, submit, task
-
-PRIORITIES: dict[str, str] = {}
-MORE: dict[str, dict[str, Any]] = {}  # of the answer for a user
-
-
-class Service(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        user = self.path.split("/")[2]
-        self.send_response(200 if user in PRIORITIES else 404)
-        self.end_headers()
-        answer = {"priority": PRIORITIES.get(user), **MORE.get(user, {})}
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    request_queue_size = 128  # many ask at once
+from tests.api.priority_service import MORE, PRIORITIES, known_users, priority_service
 
 
 @pytest.fixture(scope="module")
 def server_env() -> Iterator[Mapping[str, str]]:
-    with Server(("127.0.0.1", 0), Service) as service:
-        thread = threading.Thread(target=service.serve_forever)
-        thread.start()
-        try:
-            yield {
-                "PRIORITY_API_URL": f"http://127.0.0.1:{service.server_port}",
-                "FAIRLEAD_PRIORITY_SERVICE__CACHE_SECONDS": "0",
-                "FAIRLEAD_PRIORITY_SERVICE__TIMEOUT_SECONDS": "20",
-                "FAIRLEAD_PRIORITY_SERVICE__FALLBACK": "low",
-                "FAIRLEAD_FAIRNESS__PLANS": "{ free = 1, pro = 3 }",
-                "FAIRLEAD_FAIRNESS__WEIGHTS": "{ bob = 100 }",
-            }
-        finally:
-            service.shutdown()
-            thread.join()
+    with priority_service(cache_seconds="0", fallback="low") as env:
+        yield {
+            **env,
+            "FAIRLEAD_FAIRNESS__PLANS": "{ free = 1, pro = 3 }",
+            "FAIRLEAD_FAIRNESS__WEIGHTS": "{ bob = 100 }",
+        }
 
 
 @pytest.fixture(autouse=True)
 def users() -> Iterator[None]:
-    PRIORITIES.update(ann="high", bob="low")
-    yield
-    PRIORITIES.clear()
-    MORE.clear()
+    with known_users():
+        yield
 
 
 async def test_the_service_is_asked_for_users_alone(api: httpx.AsyncClient) -> None:

@@ -1,6 +1,5 @@
 """With `trust_clients = false` the priority service has the last word, whatever a client asks for."""
 
-import threading
 from collections.abc import Iterator, Mapping
 
 import httpx
@@ -9,33 +8,23 @@ import pytest
 from fairlead.store.store import Store
 from tests.api.asking import TASKS, good, submit
 from tests.api.key_holders import Keys, bearer
-from tests.api.test_priorities import PRIORITIES, Server, Service
+from tests.api.priority_service import known_users, priority_service
 
 
 @pytest.fixture(scope="module")
 def server_env() -> Iterator[Mapping[str, str]]:
-    with Server(("127.0.0.1", 0), Service) as service:
-        thread = threading.Thread(target=service.serve_forever)
-        thread.start()
-        try:
-            yield {
-                "PRIORITY_API_URL": f"http://127.0.0.1:{service.server_port}",
-                "FAIRLEAD_PRIORITY_SERVICE__TRUST_CLIENTS": "false",
-                "FAIRLEAD_PRIORITY_SERVICE__TIMEOUT_SECONDS": "20",
-                "FAIRLEAD_PRIORITY_SERVICE__FALLBACK": "medium",
-                "FAIRLEAD_PIPELINES__STORY": '["draw"]',
-                "FAIRLEAD_TASKS__DRAW": "{ max_retries = 1 }",
-            }
-        finally:
-            service.shutdown()
-            thread.join()
+    with priority_service(trust_clients="false", fallback="medium") as env:
+        yield {
+            **env,
+            "FAIRLEAD_PIPELINES__STORY": '["draw"]',
+            "FAIRLEAD_TASKS__DRAW": "{ max_retries = 1 }",
+        }
 
 
 @pytest.fixture(autouse=True)
 def users() -> Iterator[None]:
-    PRIORITIES.update(ann="high", bob="low")
-    yield
-    PRIORITIES.clear()
+    with known_users():
+        yield
 
 
 @pytest.fixture(autouse=True)

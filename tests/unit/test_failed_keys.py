@@ -5,14 +5,7 @@ import pytest
 from fairlead.api import failed_keys
 from fairlead.api.failed_keys import FailedKeys, neighbourhood
 from fairlead.api.problems import TooManyFailures, problem_of
-
-
-class Now:
-    def __init__(self) -> None:
-        self.seconds = 1_234.567
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.unit.now import Now
 
 
 @pytest.fixture

@@ -18,14 +18,7 @@ from fairlead.log.limited import LimitedLog
 from fairlead.log.secrets import redacted
 from fairlead.log.tracebacks import traceback_of
 from fairlead.worker.threads import Threads
-
-
-class Now:
-    def __init__(self) -> None:
-        self.seconds = 1_234.567
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.unit.now import Now
 
 
 @pytest.fixture
