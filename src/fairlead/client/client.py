@@ -10,6 +10,7 @@ from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, Caller, path
 from fairlead.client.forms import (
     Parcel,
     completed_form,
+    declared_bodies,
     failed_form,
     grants_form,
     limit_form,
@@ -81,13 +82,16 @@ class Client:
     ) -> None:
         """What the code has; a file is the gateway's. Also learns how a worker here is to beat."""
         declared_types(types), declared_limits(limits)  # raises what the store would
-        body = {
-            "types": {name: type_form(wanted) for name, wanted in types.items()},
-            "limits": {name: limit_form(name, wanted) for name, wanted in limits.items()},
-            "pipelines": {name: stages_form(stages) for name, stages in (pipelines or {}).items()},
-        }
+        bodies = declared_bodies(
+            {
+                "limits": {name: limit_form(name, wanted) for name, wanted in limits.items()},
+                "types": {name: type_form(wanted) for name, wanted in types.items()},
+                "pipelines": {name: stages_form(stages) for name, stages in (pipelines or {}).items()},
+            }
+        )
         try:
-            rhythm = await self.caller.ask("PUT", path("internal", "declarations"), body, repeat=True)
+            for body in bodies:
+                rhythm = await self.caller.ask("PUT", path("internal", "declarations"), body, repeat=True)
         except NotAllowed as problem:
             # who only submits has no key for it, and need not: whoever runs the tasks has declared them
             log.info("not_declared", problem=str(problem))

@@ -1,6 +1,6 @@
 """Values of the store as a gateway takes them, and many of them in bodies that it accepts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from fairlead.settings.pipelines import Stages
 from fairlead.views import View, rate_text, time_view
 
 MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much
+MOST_DECLARED = 200 * 1024  # bytes of the entries of one declaration; the gateway takes 256 KiB
 MOST_ITEMS = 1000
 
 OF_THE_GATEWAY = "is found by the gateway: leave it out"
@@ -118,6 +119,22 @@ def limit_form(name: str, wanted: LimitSettings, shared: bool | None = None) -> 
 
 def type_form(wanted: TaskSettings) -> View:
     return {name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name)) is not None}
+
+
+def declared_bodies(tables: Mapping[str, Mapping[str, Any]]) -> list[View]:
+    """What code declares, in as few bodies as the gateway accepts; what comes first is declared first."""
+    bodies: list[View] = [{}]
+    size = count = 0
+    for table, forms in tables.items():
+        for name, form in forms.items():
+            item = msgspec.Raw(encode(form))
+            length = len(memoryview(item)) + len(name) + len('"":,')
+            if size + length > MOST_DECLARED or count == MOST_ITEMS:
+                bodies.append({})
+                size = count = 0
+            bodies[-1].setdefault(table, {})[name] = item
+            size, count = size + length, count + 1
+    return bodies
 
 
 def stages_form(stages: Stages) -> list[Any]:

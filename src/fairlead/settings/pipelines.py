@@ -53,11 +53,15 @@ def read_stages(written: object) -> Stages:
         raise ValueError(f'expected a list of steps, as in ["first", "second"], not {written!r}')
     if not written:
         raise ValueError("has no steps: name at least one")
+    _check_count(written)  # before each is looked at: there may be any number
     stages = tuple(_read_stage(entry, number) for number, entry in enumerate(written, 1))
-    count = sum(map(len, stages))
-    if count > MOST_STEPS:
-        raise ValueError(f"has {count} steps, at most {MOST_STEPS} are accepted")
+    _check_count([name for stage in stages for name in stage])
     return stages
+
+
+def _check_count(steps: Sequence[object]) -> None:
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"has {len(steps)} steps, at most {MOST_STEPS} are accepted")
 
 
 def _read_stage(entry: Any, number: int) -> tuple[str, ...]:
@@ -68,6 +72,7 @@ def _read_stage(entry: Any, number: int) -> tuple[str, ...]:
         if not isinstance(entry, list | tuple):
             raise ValueError(f"entry {number}: {A_STEP}")
     names = tuple(entry) if isinstance(entry, list | tuple) else (entry,)
+    _check_count(names)
     if not names:
         raise ValueError(f"entry {number}: parallel has no steps: name at least one")
     for name in names:

@@ -41,6 +41,8 @@ from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
 
+DECLARED_AT_ONCE = 50  # types, limits and pipelines: a few ms of the server
+
 
 class Store:
     """One namespace on one server. `async with Store.connect(url) as store:`"""
@@ -129,14 +131,22 @@ class Store:
         """What tasks of these types get, whoever submits them, the limits they need, and pipelines of them.
 
         A file is declared as a whole, code type by type. A limit is set when it is not as its origin declared
-        it last: what was set by hand since stands.
+        it last: what was set by hand since stands. More than a few types and limits of code are declared in
+        parts, limits first, so that no act takes long: those before a part that is refused are declared.
         """
         plans = [
             {"name": name, "text": to_json(name, stages)}
             for name, stages in sorted((pipelines or {}).items())
         ]
-        arguments = pack(declared_types(types)), pack(declared_limits(limits)), pack(plans)
-        await self.run("declare", origin, *arguments)
+        tables = declared_limits(limits), declared_types(types), plans
+        rows = [(table, row) for table in range(len(tables)) for row in tables[table]]
+        size = len(rows) if origin == "file" else DECLARED_AT_ONCE
+        for start in range(0, len(rows) or 1, size or 1):
+            part = rows[start : start + size]
+            some_limits, some_types, some_plans = (
+                [row for of, row in part if of == table] for table in range(3)
+            )
+            await self.run("declare", origin, pack(some_types), pack(some_limits), pack(some_plans))
 
     async def run(self, act: str, *arguments: Any) -> Answer:
         return expect_ok(await self.connection.run(act, *arguments, self.clock()))

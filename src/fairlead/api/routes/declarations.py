@@ -3,7 +3,8 @@
 from typing import Any
 
 from fairlead import errors
-from fairlead.api.call import BATCH_BODY, Call
+from fairlead.api.call import Call
+from fairlead.api.large_bodies import taking_turns
 from fairlead.api.problems import InvalidBody
 from fairlead.api.routes.limits import wanted_limit
 from fairlead.api.routes.tasks import REFUSED, accepted, new_task
@@ -21,7 +22,7 @@ async def declare(call: Call) -> View:
     store = call.gateway.store
     types = {name: _settings_of(one) for name, one in body.types.items()}
     limits = {name: _limit(name, one) for name, one in body.limits.items()}
-    pipelines = {name: _stages(name, steps) for name, steps in body.pipelines.items()}
+    pipelines = {name: _stages(name, steps) async for name, steps in taking_turns(body.pipelines.items())}
     await store.declare("code", types, limits, pipelines)
     return {
         "heartbeat_seconds": store.settings.worker.heartbeat_seconds,
@@ -73,7 +74,6 @@ ROUTES = (
         handler=declare,
         body=DeclareBody,
         answer=DeclareAnswer,
-        most_body=BATCH_BODY,
         refusals=(errors.InvalidInput,),
     ),
     Route(
