@@ -1,6 +1,7 @@
 """Every signal that stops a process of Fairlead: once and twice, to one process and to its whole group,
 whatever is under way. It stops in time, loses nothing, charges nobody, and leaves no process behind.
 
+Every two of these (a signal to a group, a kind of work that is stopped twice) come together in some case.
 The cases of a test run side by side, each with processes and a namespace of its own.
 """
 
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,20 @@ WORK: dict[str, tuple[tuple[str, ...], str]] = {
     "up, blocked loop": (("up", "--port", "0", "--app", APP), "blocked"),
     "up, process": (("up", "--port", "0", "--app", APP), "process"),
 }
+
+
+@dataclass(frozen=True)
+class Stop:
+    by: signal.Signals
+    group: bool  # or to the one process that was started
+    twice: bool
+
+
+def stops(work: str) -> list[Stop]:
+    """By each signal once; the others in turn, so that every pair comes up."""
+    turn = list(WORK).index(work)
+    groups = [(False, True, True), (True, False, False), (False, True, False), (True, False, True)][turn % 4]
+    return [Stop(by, groups[i], (turn + i) % 2 == 1) for i, by in enumerate(SIGNALS)]
 
 
 @dataclass(frozen=True)
@@ -103,18 +119,18 @@ async def is_up(case: Case) -> bool:
     return len((await case.store.stats()).workers) > 0
 
 
-async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> float:
+async def stop(case: Case, how: Stop) -> float:
     """In time, with nothing lost and nobody charged; the seconds that it took."""
-    send: Callable[[int, int], None] = os.killpg if group else os.kill
-    send(case.process.pid, by)
-    if twice:
+    send: Callable[[int, int], None] = os.killpg if how.group else os.kill
+    send(case.process.pid, how.by)
+    if how.twice:
         await asyncio.sleep(AT_ONCE_SECONDS + 0.2)  # sooner it would be the same signal, heard again
         assert case.process.returncode is None, "it had all the time that it likes"
-        send(case.process.pid, by)
+        send(case.process.pid, how.by)
     began = time.monotonic()
     async with asyncio.timeout(60):
         code = await case.process.wait()
-    took, bound = time.monotonic() - began, STOP_SECONDS + (0 if twice else GRACE)
+    took, bound = time.monotonic() - began, STOP_SECONDS + (0 if how.twice else GRACE)
     assert code == 0, case.said()
     assert took < bound + BUSY_SECONDS, case.said()
     await wait_until(lambda: not case.session(), because=f"no process is left: {case.session()}")
@@ -127,36 +143,38 @@ async def stop(case: Case, by: signal.Signals, group: bool, twice: bool) -> floa
     return took
 
 
+def test_every_two_ways_to_stop_come_together() -> None:
+    every = [(work, how.by, how.group, how.twice) for work in WORK for how in stops(work)]
+    values = (tuple(WORK), SIGNALS, (False, True), (False, True))
+    for one, other in combinations(range(4), 2):
+        assert {(case[one], case[other]) for case in every} == set(product(values[one], values[other]))
+
+
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("work", WORK)
 async def test_it_stops_in_time_and_loses_nothing(
     open_store: Callable[..., Store],
     server: Server,
     tmp_path: Path,
     work: str,
-    twice: bool,
     record_property: Callable[[str, object], None],
 ) -> None:
-    wanted = [(by, group) for by in SIGNALS for group in (False, True)]
-    stores = [open_store() for _ in wanted]
+    wanted = [(open_store(), how) for how in stops(work)]
     cases: list[Case] = []
 
-    async def play(store: Store, by: signal.Signals, group: bool) -> None:
-        folder = tmp_path / f"{by.name}-{'group' if group else 'one'}"
+    async def play(store: Store, how: Stop) -> None:
+        folder = tmp_path / how.by.name
         folder.mkdir()
         await store.open()
         await store.limits.set("one", Slots(limit=1))
         async with raw_service(hang) as service:
-            case = await begin(store, server, folder, work, LONG_GRACE if twice else GRACE, service.url)
+            case = await begin(store, server, folder, work, LONG_GRACE if how.twice else GRACE, service.url)
             cases.append(case)
             await wait_until(lambda: service.asked or (folder / "began").exists(), 60, case.said())
-            record_property(f"{folder.name}_seconds", round(await stop(case, by, group, twice), 3))
+            record_property(f"{folder.name}_seconds", round(await stop(case, how), 3))
 
     try:
-        await asyncio.gather(
-            *(play(store, by, group) for store, (by, group) in zip(stores, wanted, strict=True))
-        )
+        await asyncio.gather(*(play(store, how) for store, how in wanted))
     finally:
         for case in cases:
             for pid in case.session():
