@@ -1,14 +1,38 @@
 """Scripts that break in the middle: the k-th call to the server fails."""
 
-from fairlead.store.connection import Connection
+from collections.abc import Sequence
+
+from fairlead.errors import FairleadError, StoreFault, StoreFull
+from fairlead.store.connection import Answer, Argument, Connection
 from fairlead.store.store import Store
 
+#: The last argument says which call fails, so that the script is the same for all of them.
+FAILING = (
+    "(function() local left = tonumber(table.remove(arguments)) return function(...) left = left - 1 "
+    'if left == 0 then error("planted fault") end return redis.call(...) end end)()'
+)
 
-def failing_at(k: int) -> str:
-    return (
-        "(function() local calls = 0 return function(...) calls = calls + 1 "
-        f'if calls == {k} then error("planted fault") end return redis.call(...) end end)()'
-    )
+
+class Breaking(Connection):
+    """The same as another one, but the k-th call of every act fails."""
+
+    def __init__(self, healthy: Connection, k: int) -> None:
+        super().__init__(healthy.client, healthy.keys, FAILING)
+        self.line, self.membership = healthy.line, healthy.membership
+        self.answer_within = healthy.answer_within
+        self.k = k
+
+    async def run(self, act: str, *arguments: Argument) -> Answer:
+        return await super().run(act, *arguments, self.k)
+
+    async def run_each(self, *calls: Sequence[Argument]) -> tuple[list[Answer | FairleadError], bool]:
+        answers: list[Answer | FairleadError] = []
+        for act, *arguments in calls:
+            try:
+                answers.append(await self.run(str(act), *arguments))
+            except (StoreFull, StoreFault) as problem:
+                answers.append(problem)
+        return answers, False
 
 
 def plant(store: Store, connection: Connection) -> None:

@@ -6,6 +6,7 @@ until each has had its units.
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ from fairlead.settings import Rate, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.faults.breaking import failing_at, plant
+from tests.faults.breaking import Breaking, plant
+from tests.saved import Saved
 
 # by lease id: limit, units, priority
 WAITERS = {
@@ -51,6 +53,12 @@ class Line:
         for name in WAITERS:
             assert not await self.ask(name)
         await self.store.submit_one(self.behind)
+
+    def on(self, store: Store) -> "Line":
+        """As it stands, for a store on the same namespace."""
+        other = copy(self)
+        other.store, other.fences = store, dict(self.fences)
+        return other
 
     async def ask(self, name: str) -> bool:
         """Has it its units? If not, it keeps its place."""
@@ -122,20 +130,20 @@ ACTS: dict[str, Callable[[Line], Awaitable[object]]] = {
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", ACTS)
 async def test_an_act_that_breaks_while_it_grants_takes_no_turn_and_gives_none_twice(
-    name: str, open_store: Callable[..., Store]
+    name: str, store: Store, clock: Clock
 ) -> None:
+    formed = Line(store, clock)
+    await formed.form()
+    now, saved = clock.now, await Saved.of(store.connection)
     broken = 0
     for k in range(1, 1000):
-        clock = Clock()
-        store = open_store(clock=clock)
-        await store.open()
-        line = Line(store, clock)
-        await line.form()
+        clock.now, healthy = now, await saved.put_back()
+        line = formed.on(Store(healthy, store.settings, clock))
         finished = await comes_to_its_end(line, name, k)
-        left = await examine(store.connection, now_ms=clock.now, twice=False)
+        left = await examine(healthy, now_ms=clock.now, twice=False)
         assert {breach.invariant for breach in left} <= {"W1"}, (k, left)
-        await store.stats()  # any act: it finishes what was left
-        assert await examine(store.connection, now_ms=clock.now, twice=False) == [], k
+        await line.store.stats()  # any act: it finishes what was left
+        assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
         asker = {"caller"} if name == "ask" else set()
         granted = await line.granted()
         assert granted - asker <= await line.called(), k
@@ -144,7 +152,7 @@ async def test_an_act_that_breaks_while_it_grants_takes_no_turn_and_gives_none_t
         await complete(line)
         await release(line)
         await line.move_up()
-        assert await examine(store.connection, now_ms=clock.now, twice=False) == [], k
+        assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
         if finished:
             break
         broken += 1
@@ -155,7 +163,7 @@ async def test_an_act_that_breaks_while_it_grants_takes_no_turn_and_gives_none_t
 async def comes_to_its_end(line: Line, name: str, k: int) -> bool:
     """Whether the act came to its end although its k-th call would fail."""
     healthy = line.store.connection
-    plant(line.store, healthy.with_call(failing_at(k)))
+    plant(line.store, Breaking(healthy, k))
     try:
         await ACTS[name](line)
     except errors.StoreFault as fault:
