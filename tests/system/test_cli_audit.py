@@ -1,4 +1,6 @@
-"""Whatever is changed from the command line is left in the audit."""
+"""Whatever is changed from the command line is left in the audit, and a command reads it."""
+
+import json
 
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
@@ -58,3 +60,31 @@ async def test_keys(live_store: Store, shell: Shell) -> None:
     assert await noted(live_store) == list(acts)
     written = repr(await live_store.audit.list())
     assert key_text[13:] not in written and rotated[13:] not in written
+
+
+async def test_the_entries_are_listed_the_latest_first(live_store: Store, shell: Shell) -> None:
+    await live_store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}, "more work")
+    entry = await live_store.audit.record("ann", "drain", "w", None, {"status": "draining"})
+    _, first, second = (await shell.run("audit", "list")).out.splitlines()
+    number, _, *said = first.split()
+    assert (number, said) == ("2", ["ann", "drain", "w", "-", '{"status":"draining"}', "-"])
+    assert second.split()[3:] == ["set_limit", "gpu", '{"limit":1}', '{"limit":2}', "more", "work"]
+    answer = json.loads((await shell.run("audit", "list", "--limit", "1", "--output", "json")).out)
+    (shown,) = answer["entries"]
+    assert (shown["seq"], shown["act"], shown["hash"]) == (2, "drain", entry.hash)
+
+
+async def test_entries_that_were_taken_out_are_found(live_store: Store, shell: Shell) -> None:
+    assert (await shell.run("audit", "verify")).out == "The audit is empty.\n"
+    entry = await live_store.audit.record("ann", "drain", "w", None, None)
+    intact = await shell.run("audit", "verify")
+    says = f"Every entry up to 1 is as it was written. Hash of the last: {entry.hash}\n"
+    assert (intact.code, intact.out) == (0, says)
+    client, key = live_store.connection.client, live_store.connection.keys.key("audit")
+    kept = await client.dump(key)
+    await client.delete(key)
+    emptied = await shell.run("audit", "verify")
+    assert (emptied.code, emptied.out) == (1, "the entries after 0 were taken out\n")
+    as_json = await shell.run("audit", "verify", "--output", "json")
+    assert (as_json.code, json.loads(as_json.out)["last_hash"]) == (1, None)
+    await client.restore(key, 0, kept or b"")  # the doctor looks at it when the test is over

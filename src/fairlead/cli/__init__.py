@@ -51,6 +51,10 @@ COMMANDS = {
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
     "key": ("fairlead.cli.key:app", "Make, list, rotate and revoke API keys."),
+    "audit": (
+        "fairlead.cli.audit:app",
+        "List what was changed by hand, and check that the list is intact.",
+    ),
     "stats": ("fairlead.cli.stats:stats", "How much waits, runs and ended lately."),
     "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
     "open": (
