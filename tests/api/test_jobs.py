@@ -272,5 +272,6 @@ async def test_services_are_listed_with_their_use(api: httpx.AsyncClient, store:
                 "timeout_seconds": None,
                 "max_attempts": None,
             }
-        ]
+        ],
+        "next_cursor": None,
     }
