@@ -3,8 +3,6 @@
 import re
 from functools import cache
 
-import pytest
-
 from fairlead.store.keys import ALL, key_functions
 from fairlead.store.scripts import act, edition, function_of, libraries, library, names, read_header, script
 from tests.headers import LUA, header, names_in_header, source
@@ -103,50 +101,50 @@ def test_the_key_table_is_given_to_the_acts_as_functions() -> None:
 # Every act
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_header_says_what_it_does_takes_and_answers(name: str) -> None:
-    assert re.match(PURPOSE, source(name))
-    assert {"ARGV", "RETURNS"} <= header(name).keys()
-    assert set(header(name).get("FLAGS", ())) <= FLAGS
+def test_a_header_says_what_it_does_takes_and_answers() -> None:
+    for name in names():
+        assert re.match(PURPOSE, source(name)), name
+        assert {"ARGV", "RETURNS"} <= header(name).keys(), name
+        assert set(header(name).get("FLAGS", ())) <= FLAGS, name
 
 
-@pytest.mark.parametrize("name", names())
-def test_arguments_are_plain_names_and_all_of_them_are_used(name: str) -> None:
-    arguments = header(name)["ARGV"]
-    assert len(set(arguments)) == len(arguments)
-    assert [
-        a for a in arguments if not re.fullmatch(r"[a-z_]+", a) or not re.search(rf"\b{a}\b", body(name))
-    ] == []
+def test_arguments_are_plain_names_and_all_of_them_are_used() -> None:
+    for name in names():
+        arguments = header(name)["ARGV"]
+        assert len(set(arguments)) == len(arguments), name
+        assert [
+            a for a in arguments if not re.fullmatch(r"[a-z_]+", a) or not re.search(rf"\b{a}\b", body(name))
+        ] == [], name
 
 
-@pytest.mark.parametrize("name", names())
-def test_the_clock_is_the_last_argument_of_every_act_that_tells_the_time(name: str) -> None:
-    if "begin(clock)" in body(name):
-        assert header(name)["ARGV"][-1] == "clock"
+def test_the_clock_is_the_last_argument_of_every_act_that_tells_the_time() -> None:
+    for name in names():
+        if "begin(clock)" in body(name):
+            assert header(name)["ARGV"][-1] == "clock", name
 
 
-@pytest.mark.parametrize("name", names())
-def test_the_header_lists_every_word_it_answers(name: str) -> None:
-    assert words_answered(name), "it answers with no map"
-    assert sorted(words_answered(name) - names_in_header(name)) == []
+def test_the_header_lists_every_word_it_answers() -> None:
+    for name in names():
+        assert words_answered(name), f"{name} answers with no map"
+        assert sorted(words_answered(name) - names_in_header(name)) == [], name
 
 
-@pytest.mark.parametrize("name", names())
-def test_the_header_lists_every_name_in_its_answer(name: str) -> None:
-    assert sorted(names_answered(name) - names_in_header(name)) == []
+def test_the_header_lists_every_name_in_its_answer() -> None:
+    for name in names():
+        assert sorted(names_answered(name) - names_in_header(name)) == [], name
 
 
-@pytest.mark.parametrize("name", ["submit", "tick"])
-def test_the_header_of_an_act_that_submits_lists_every_name_that_submitting_answers_with(name: str) -> None:
-    for library_of in ("lib/submits", "lib/admission", "lib/types"):
-        assert words_answered(library_of)
-        assert words_answered(library_of) | names_answered(library_of) <= names_in_header(name)
+def test_the_header_of_an_act_that_submits_lists_every_name_that_submitting_answers_with() -> None:
+    for name in ["submit", "tick"]:
+        for library_of in ("lib/submits", "lib/admission", "lib/types"):
+            assert words_answered(library_of)
+            assert words_answered(library_of) | names_answered(library_of) <= names_in_header(name), name
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_no_answer_is_a_list_of_words(file: str) -> None:
+def test_no_answer_is_a_list_of_words() -> None:
     """Whoever reads it would have to know their order."""
-    assert re.findall(r'return \{"\w+"', body(file)) == []
+    for file in FILES:
+        assert re.findall(r'return \{"\w+"', body(file)) == [], file
 
 
 # Every file
@@ -204,7 +202,7 @@ def test_nothing_is_left_global_and_a_library_keeps_nothing_between_calls() -> N
             assert kept or re.fullmatch(r"(\w+\.\w+, )*\w+\.\w+", value), (name, variables)
 
 
-@pytest.mark.parametrize("name", [file for file in FILES if file != "lib/hashes"])
-def test_what_is_known_of_a_hash_is_set_by_the_views_alone(name: str) -> None:
+def test_what_is_known_of_a_hash_is_set_by_the_views_alone() -> None:
     """An empty one is the same table for all of them, and for the next call too."""
-    assert not re.findall(r"known(?:\[[^]]*\]|\.\w+) = ", body(name))
+    for name in set(FILES) - {"lib/hashes"}:
+        assert not re.findall(r"known(?:\[[^]]*\]|\.\w+) = ", body(name)), name
