@@ -8,6 +8,8 @@ STAMP := $(VENV)/.stamp-installed
 # uv brings its own list of certificates; a machine behind a company proxy has the right one itself.
 export UV_SYSTEM_CERTS ?= 1
 
+# A file is run by one process, so that what its tests share (a gateway) is started once.
+SPREAD := --dist loadfile --no-loadscope-reorder
 # Of the store every test, on one of the three servers it supports.
 QUICK := tests/house tests/unit tests/tour tests/store -m "not other_server"
 
@@ -23,10 +25,10 @@ run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
 
 test: install test-servers ## run the tests
-	$(BIN)/python -m pytest -n 4
+	$(BIN)/python -m pytest -n 4 $(SPREAD)
 
 quick: install ## the short tests: house, unit, tour, and the store on one server
-	$(BIN)/python -m pytest -n 2 -q $(QUICK)
+	$(BIN)/python -m pytest -n 2 $(SPREAD) -q $(QUICK)
 
 check: install ## what CI runs: format, lint, types, tests
 	$(BIN)/ruff format --check

@@ -20,6 +20,9 @@ hypothesis.settings.load_profile("patient")
 
 namespaces = itertools.count()
 
+#: Folders whose files take long, longest first. What is short fills the gaps at the end.
+LONG = ("model", "system", "faults", "api", "worker", "pipeline", "client")
+
 
 class Clock:
     """The store's time in a test: it stands until it is moved."""
@@ -61,6 +64,12 @@ def start_server() -> Iterator[Callable[[str], Server]]:
             return started[kind]
 
         yield start
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, so that no process is still at one when the others have finished."""
+    ranks = {folder: rank for rank, folder in enumerate(LONG)}
+    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(LONG)))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
