@@ -37,6 +37,7 @@ READS: dict[str, Read] = {
     "dead letters": lambda store, task, job: store.dead_letters(),
     "explanation": lambda store, task, job: store.explain(task),
     "limits": lambda store, task, job: store.limits.all(),
+    "task types": lambda store, task, job: store.task_types(),
     "any keys": lambda store, task, job: store.api_keys.any(),
     "pipelines": lambda store, task, job: store.jobs.known(),
     "ticket": lambda store, task, job: store.tickets.make(Holder(None, "ann", ("read",))),

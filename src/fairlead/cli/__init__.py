@@ -48,6 +48,7 @@ COMMANDS = {
     "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
     "job": ("fairlead.cli.job:app", "Submit, show, watch, resume and cancel jobs: runs of pipelines."),
     "limit": ("fairlead.cli.limit:app", "Show, set and free limits."),
+    "type": ("fairlead.cli.type:app", "List, pause and resume task types."),
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
     "key": ("fairlead.cli.key:app", "Make, list, rotate and revoke API keys."),

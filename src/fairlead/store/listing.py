@@ -1,4 +1,4 @@
-"""Tasks as people look through them: one, those that can be replayed, and pages of all that are known."""
+"""What people look through: one task, those that can be replayed, pages of all, and the task types."""
 
 import asyncio
 import re
@@ -175,3 +175,13 @@ async def _read(connection: Connection, ids: Sequence[str], room: int, content: 
                 tasks.append(Task.from_record(task_id, read_record(record, without=TRACEBACK), content))
                 await asyncio.sleep(0)  # one may take as long to read as others may be made to wait
     return Some(tasks, looked, size)
+
+
+async def types_known(connection: Connection) -> dict[str, int | None]:
+    """The task types that are declared or paused, by name, with the ms at which each was paused."""
+    connection.membership.check()
+    key = connection.keys.key
+    declared, paused = await connection.read(("HKEYS", key("types")), ("HGETALL", key("paused")))
+    types: dict[str, int | None] = {text(field).partition(":")[2]: None for field in declared}
+    types |= {text(name): int(since) for name, since in fields_of(paused).items()}
+    return dict(sorted(types.items()))

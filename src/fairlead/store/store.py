@@ -30,7 +30,7 @@ from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
-from fairlead.store.listing import Wanted, dead_tasks, get_task, list_tasks
+from fairlead.store.listing import Wanted, dead_tasks, get_task, list_tasks, types_known
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.observe import of_tenant, read_explanation, read_stats
@@ -323,6 +323,10 @@ class Store:
         """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
         self.connection.membership.check()
         return await dead_tasks(self.connection, count, skip, tenant)
+
+    async def task_types(self) -> dict[str, int | None]:
+        """Those that are declared or paused, by name, with the ms at which each was paused."""
+        return await types_known(self.connection)
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)
