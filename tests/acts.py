@@ -93,7 +93,7 @@ async def submit(scene: Scene) -> object:
 
 async def complete(scene: Scene) -> object:
     task = by_type(scene, "draw")
-    return await scene.store.complete("w", Completed(task.task_id, task.fence, 1, [scene.new[0]]))
+    return await scene.store.complete("w", Completed(task.task_id, task.fence, 1))
 
 
 async def complete_and_drop(scene: Scene) -> object:

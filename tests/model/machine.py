@@ -17,7 +17,6 @@ from fairlead import errors
 from fairlead.model.limit import Lease
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
-from fairlead.model.task import NewTask as Asked
 from fairlead.model.task import Task
 from fairlead.rules import NewTask, Policy, Twin, Worker
 from fairlead.settings import (
@@ -296,26 +295,16 @@ class Machine(RuleBasedStateMachine):
     stale = st.sampled_from([False, False, False, True])
     speaker = st.sampled_from([HOLDER, HOLDER, HOLDER, HOLDER, NOBODY, "w1"])
 
-    @rule(number=st.integers(0, 99), states=running, stale=stale, follow=st.booleans(), speaker=speaker)
-    def complete(
-        self, number: int, states: tuple[State, ...], stale: bool, follow: bool, speaker: str
-    ) -> None:
+    @rule(number=st.integers(0, 99), states=running, stale=stale, speaker=speaker)
+    def complete(self, number: int, states: tuple[State, ...], stale: bool, speaker: str) -> None:
         if (chosen := self.some(number, *states)) is None:
             return
         fence, worker = self.fence_of(chosen, stale), self.named(chosen, speaker)
-        after = Asked(task_type="render", limits={"one": 1}, priority="low")
-        new = NewTask(
-            id=after.task_id, type="render", base=2, limits={"one": 1}, timeout=900_000, max_retries=2
-        )
         following = self.following(chosen)
         self.both(
-            lambda: self.twin.complete(
-                chosen, fence, self.now, [*([new] if follow else ()), *following], worker
-            ),
-            self.store.complete(worker, Completed(chosen, fence, {"n": number}, [after] if follow else ())),
+            lambda: self.twin.complete(chosen, fence, self.now, following, worker),
+            self.store.complete(worker, Completed(chosen, fence, {"n": number})),
         )
-        if after.task_id in self.twin.tasks:
-            self.ids.append(after.task_id)
         self.note_following(following)
 
     def following(self, task_id: str) -> list[NewTask]:

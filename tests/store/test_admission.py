@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Submitted
@@ -157,13 +158,15 @@ async def test_a_replay_is_not_refused(store: Store) -> None:
     assert (await is_full(store, user_id="ann")).waiting == 4
 
 
-async def test_what_follows_from_a_result_is_not_refused(store: Store) -> None:
+async def test_the_later_steps_of_a_job_are_not_refused(store: Store) -> None:
     await store.workers.register("w")
-    await has_room(store, user_id="ann")
+    later = [NewStep("second", "echo"), NewStep("third", "echo")]
+    await store.jobs.submit(
+        NewJob(feature_name="f", user_id="ann", stages=[[NewStep("first", "echo")], later])
+    )
     task = await claim_one(store)
     await store.submit(*(new(user_id="ann") for _ in range(3)), *(new() for _ in range(3)))
-    follow = [new(user_id="ann"), new(user_id="ann", delay_seconds=5)]
-    assert await store.complete("w", Completed(task.task_id, task.fence, None, follow)) == [State.COMPLETED]
+    assert await store.complete("w", Completed(task.task_id, task.fence)) == [State.COMPLETED]
     assert (await is_full(store, user_id="ann")).waiting == 5
     assert (await is_full(store)).waiting == 8
 

@@ -280,22 +280,6 @@ async def test_reports_with_large_results_go_in_acts_of_a_megabyte(store: Store)
     assert watched.sizes("complete", 1) == [5, 5, 2]
 
 
-async def test_tasks_that_follow_count_too(store: Store) -> None:
-    tasks = await holding(store, 4)
-    watched = Watched(store)
-    follow = [[new() for _ in range(150)] for _ in tasks]
-    reports = [Completed(task.task_id, task.fence, 1, some) for task, some in zip(tasks, follow, strict=True)]
-    assert await store.complete("w", *reports) == [State.COMPLETED] * 4
-    assert watched.sizes("complete", 1) == [1, 1, 1, 1]
-
-
-async def test_a_result_is_followed_by_at_most_199_tasks(store: Store) -> None:
-    (task,) = await holding(store, 1)
-    (answer,) = await store.complete("w", Completed(task.task_id, task.fence, 1, [new()] * 200))
-    assert isinstance(answer, errors.InvalidInput)
-    assert answer.field == "follow"
-
-
 async def test_much_output_of_one_run_goes_in_acts_of_a_megabyte(store: Store) -> None:
     (task,) = await holding(store, 1)
     watched = Watched(store)

@@ -8,7 +8,6 @@ import pytest
 
 from fairlead import errors
 from fairlead.model.reports import Completed
-from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSettings
 from fairlead.store.doctor.doctor import examine
@@ -170,12 +169,6 @@ async def test_types_are_bounded_by_tenant_with_those_that_are_delayed(
         await store.submit_one(new("kind3", tenant="acme"))
     assert refusal.value.waiting == 3
     await store.submit_one(new("kind3", tenant="other"))
-    task = await claim_one(store)
-    follow = new("kind4", tenant="acme")
-    assert await store.complete("w", Completed(task.task_id, task.fence, follow=[follow])) == [
-        State.COMPLETED
-    ]
-    assert (await store.get(follow.task_id)).status is State.QUEUED
 
 
 async def test_a_limit_made_by_a_submit_ends_when_nothing_needs_it(store: Store, clock: Clock) -> None:

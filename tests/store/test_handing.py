@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Submitted
@@ -71,7 +72,7 @@ async def test_the_worker_that_waited_longest_is_handed_it(store: Store, clock: 
     assert (await handed(store, "w2")).task.assigned_worker_id == "w2"
 
 
-@pytest.mark.parametrize("act", ["release", "replay", "follow", "raise the limit"])
+@pytest.mark.parametrize("act", ["release", "replay", "complete a step", "raise the limit"])
 async def test_only_a_submit_hands_over(store: Store, act: str) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     await store.workers.register("busy", capacity=2)
@@ -83,14 +84,18 @@ async def test_only_a_submit_hands_over(store: Store, act: str) -> None:
         await store.fail("busy", Failed(held.task_id, held.fence, retriable=False))
         assert await claim_one(store, "busy")
         await store.limits.set("gpu", Slots(limit=2))
+    if act == "complete a step":
+        stages = [[NewStep("first", "echo")], [NewStep("second", "echo")]]
+        await store.jobs.submit(NewJob(feature_name="f", stages=stages))
+        held = await claim_one(store, "busy")
     await waits(store, "w")
     match act:
         case "release":
             await store.release("busy", Grant(held.task_id, held.fence))
         case "replay":
             await store.replay(held.task_id)
-        case "follow":
-            await store.complete("busy", Completed(held.task_id, held.fence, follow=[new()]))
+        case "complete a step":
+            await store.complete("busy", Completed(held.task_id, held.fence))
         case "raise the limit":
             await store.limits.set("gpu", Slots(limit=2))
     await called(store)

@@ -1,5 +1,6 @@
 """Where a task stands when it is submitted: behind all of its effective priority and of better ones."""
 
+from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed
 from fairlead.model.states import State
 from fairlead.model.task import Submitted
@@ -41,11 +42,12 @@ async def test_a_repeated_submit_tells_no_position(store: Store) -> None:
     assert (await store.submit_one(task)).queue_position is None
 
 
-async def test_follow_up_tasks_count_too(store: Store) -> None:
+async def test_later_steps_of_a_job_count_too(store: Store) -> None:
     await store.workers.register("w")
-    await store.submit_one(new())
+    later = [NewStep("second", "echo"), NewStep("third", "echo")]
+    await store.jobs.submit(NewJob(feature_name="f", stages=[[NewStep("first", "echo")], later]))
     task = await claim_one(store)
-    await store.complete("w", Completed(task.task_id, task.fence, follow=[new(), new()]))
+    await store.complete("w", Completed(task.task_id, task.fence))
     assert await positions(store, "medium") == [3]
 
 

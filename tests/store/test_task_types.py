@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.model.reports import Completed, Failed, Grant
+from fairlead.model.reports import Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Submitted
 from fairlead.settings import Admission, Settings, TaskSettings
@@ -152,16 +152,6 @@ async def test_a_replay_is_not_refused(store: Store) -> None:
     await three_wait(store)
     await store.replay(task.task_id)
     assert (await store.get(task.task_id)).status is State.QUEUED
-
-
-async def test_what_follows_from_a_result_is_not_refused(store: Store) -> None:
-    await store.workers.register("w")
-    await store.submit_one(new("x"))
-    task = await claim_one(store)
-    await three_wait(store)
-    follow = [new("y"), new("z", delay_seconds=5)]
-    assert await store.complete("w", Completed(task.task_id, task.fence, None, follow)) == [State.COMPLETED]
-    assert (await is_refused(store, "d")).waiting == 5
 
 
 async def test_a_job_is_refused_as_a_whole_or_goes_on_to_its_end(store: Store) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from fairlead import errors
 from fairlead.model.declarations import Origin
-from fairlead.model.reports import Completed
 from fairlead.model.states import State
 from fairlead.model.task import Submitted, Task
 from fairlead.settings import Priorities, PriorityDefaults, Rate, Settings, Slots, TaskSettings
@@ -121,15 +120,6 @@ async def test_the_same_needs_stand_in_one_sub_queue_whoever_named_them(store: S
     assert queues == ["queue:1n:draw;|A=1,Z-1=1,a_1=1"]
 
 
-async def test_follow_up_tasks_get_what_their_type_needs(store: Store) -> None:
-    await store.declare("code", {"draw": of_type(limits={"gpu": 2})}, GPU)
-    await store.workers.register("w")
-    await store.submit_one(new())
-    task, follow = await claim_one(store), new("draw")
-    await store.complete("w", Completed(task.task_id, task.fence, follow=[follow]))
-    assert (await store.get(follow.task_id)).limits == {"gpu": 2}
-
-
 async def test_a_task_that_waits_already_is_left_as_it_was(store: Store) -> None:
     before = await submitted(store)
     await store.declare("code", {"draw": of_type(limits={"gpu": 2}, timeout_seconds=1)}, GPU)
@@ -179,18 +169,6 @@ async def test_too_many_capabilities_with_those_of_the_type_are_refused(store: S
     assert isinstance(accepted, Submitted)
     assert isinstance(refused, errors.InvalidInput)
     assert refused.field == "required_capabilities"
-
-
-async def test_a_follow_up_that_is_refused_for_its_type_refuses_the_report(store: Store) -> None:
-    await store.declare("code", {"draw": of_type(limits={"gpu": 8})}, GPU)
-    await store.limits.set("gpu", Slots(limit=4))
-    await store.workers.register("w")
-    await store.submit_one(new())
-    task = await claim_one(store)
-    before = await everything(store)
-    (answer,) = await store.complete("w", Completed(task.task_id, task.fence, follow=[new("draw")]))
-    assert isinstance(answer, errors.InvalidInput) and answer.field == "limits.gpu"
-    assert await everything(store) == before
 
 
 BAD_TYPES: dict[str, tuple[dict[str, Any], str]] = {

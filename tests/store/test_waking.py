@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
@@ -376,12 +377,13 @@ async def test_a_replayed_task_wakes_one(live_store: Store) -> None:
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_a_follow_up_task_wakes_one(live_store: Store) -> None:
+async def test_the_next_step_of_a_job_wakes_one(live_store: Store) -> None:
     await live_store.workers.register("busy")
-    await live_store.submit_one(new())
+    stages = [[NewStep("first", "echo")], [NewStep("second", "echo")]]
+    await live_store.jobs.submit(NewJob(feature_name="f", stages=stages))
     held = await claim_one(live_store, "busy")
     await idle(live_store, "w1", "w2")
-    await live_store.complete("busy", Completed(held.task_id, held.fence, follow=[new()]))
+    await live_store.complete("busy", Completed(held.task_id, held.fence))
     assert await calls(live_store, "w1", "w2") == 1
 
 

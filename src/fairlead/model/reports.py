@@ -9,7 +9,7 @@ from fairlead import errors
 from fairlead.checks import MOST_SECONDS, check_fraction, check_units, check_whole, to_json
 from fairlead.log.secrets import redacted
 from fairlead.log.tracebacks import readable, shortened
-from fairlead.model.task import NewTask, Task
+from fairlead.model.task import Task
 
 MOST_TRACEBACK = 4096  # bytes of the traceback of the last failure that are kept with a task
 
@@ -36,7 +36,6 @@ class Completed:
     task_id: str
     fence: int | None = None
     result: Any = None
-    follow: Sequence[NewTask] = ()  # tasks to submit in the same step
 
 
 @dataclass(frozen=True, slots=True)

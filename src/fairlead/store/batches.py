@@ -54,9 +54,7 @@ def in_parts(items: Iterable[dict[str, Any]]) -> Iterator[list[msgspec.Raw]]:
     room = MOST_ITEMS, MOST_LIMITS, MOST_BYTES
     for item in items:
         packed = msgspec.Raw(pack(item))
-        tasks = [item, *item.get("follow", ())]
-        limits = sum(task.get("limits", "").count("=") for task in tasks)
-        size = len(tasks), limits, len(memoryview(packed))
+        size = 1, item.get("limits", "").count("="), len(memoryview(packed))
         if part and any(needed > left for needed, left in zip(size, room, strict=True)):
             yield part
             part, room = [], (MOST_ITEMS, MOST_LIMITS, MOST_BYTES)

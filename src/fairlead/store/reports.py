@@ -9,11 +9,7 @@ from fairlead.model.reports import Completed, Grant, Handed
 from fairlead.model.states import State
 from fairlead.model.task import Content, Submitted, Task
 from fairlead.model.tenants import plain_name
-from fairlead.settings import Settings
 from fairlead.store.connection import Answer, unpack_handed
-from fairlead.store.specs import spec_of
-
-MOST_FOLLOW = 199  # tasks: they are accepted in one act with the result, or none of them is
 
 #: The words by which a script refuses, each with the error it becomes.
 REFUSALS: dict[str, type[errors.FairleadError]] = {
@@ -35,16 +31,8 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
 }
 
 
-def packed_result(report: Completed, settings: Settings) -> dict[str, Any]:
-    packed = Grant(report.task_id, report.fence).packed()
-    packed["result"] = to_json("result", report.result)
-    if len(report.follow) > MOST_FOLLOW:
-        raise errors.InvalidInput(
-            "follow", f"are {len(report.follow)} tasks, at most {MOST_FOLLOW} are accepted"
-        )
-    if report.follow:
-        packed["follow"] = [spec_of(task, settings) for task in report.follow]
-    return packed
+def packed_result(report: Completed) -> dict[str, Any]:
+    return Grant(report.task_id, report.fence).packed() | {"result": to_json("result", report.result)}
 
 
 def tasks_of(answer: Answer, content: Content) -> list[Task]:

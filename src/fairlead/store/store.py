@@ -221,7 +221,7 @@ class Store:
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
         batches = {
-            "complete": Batch.of(completed, lambda report: packed_result(report, self.settings)),
+            "complete": Batch.of(completed, packed_result),
             "fail": Batch.of(failed, lambda report: report.packed()),
         }
         calls: list[tuple[Any, ...]] = [

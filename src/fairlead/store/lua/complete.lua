@@ -1,4 +1,4 @@
--- Accept results, each with the tasks that follow from it, or the next stage of its job: both happen or neither.
+-- Accept results, each with the next stage of its job: both happen or neither.
 --
 -- ARGV     worker reports clock
 -- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task | conflict | invalid field code message}... | uninitialised
@@ -12,7 +12,7 @@ if not now then return {answer = "uninitialised"} end
 
 local function complete(t, report)
   local job = jobs.job_of(t)
-  local problem = report.follow and submits.refusal_of_all(report.follow) or job and stages.check_context(job, report.result)
+  local problem = job and stages.check_context(job, report.result)
   if problem then return problem end
   local known, ran = t.known, endings.learn_run(t, now)
   leases.drop(t)
@@ -23,7 +23,6 @@ local function complete(t, report)
   end
   local following = job and stages.step_completed(job, t, report.result, now)
   endings.finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
-  for _, spec in ipairs(report.follow or NONE) do submits.submit(spec, now, true) end
   if following then stages.queue_steps(job, following, now) end
   return {answer = "ok", state = "completed"}
 end
