@@ -153,9 +153,8 @@ async def test_endless_heads_and_bodies_take_no_memory(api: httpx.AsyncClient, g
 # Not HTTP
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+async def test_what_is_not_http_is_refused_and_hung_up(gateway: Gateway, subtests: pytest.Subtests) -> None:
+    for sent in [
         b"\x00\x01\x02\x03\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
         b"HELLO\r\n\r\n",
@@ -171,13 +170,12 @@ async def test_endless_heads_and_bodies_take_no_memory(api: httpx.AsyncClient, g
         HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
         HEAD + b"Transfer-Encoding: gzip, chunked, gzip\r\n\r\n",
-    ],
-)
-async def test_what_is_not_http_is_refused_and_hung_up(gateway: Gateway, sent: bytes) -> None:
-    answer = await said(gateway, sent)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer
-    if b"HTTP/1.1 400 " in answer:
-        assert b"content-type: application/problem+json" in answer
+    ]:
+        with subtests.test(sent=sent):
+            answer = await said(gateway, sent)
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer
+            if b"HTTP/1.1 400 " in answer:
+                assert b"content-type: application/problem+json" in answer
 
 
 async def test_without_a_host_nobody_is_served(gateway: Gateway) -> None:

@@ -87,14 +87,17 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FIELDS)
-async def test_a_bad_field_is_named(api: httpx.AsyncClient, store: Store, case: str) -> None:
-    wishes, field = FIELDS[case]
-    before = await written(store)
-    body = {"task_type": "echo", **wishes}
-    answer = await api.post(TASKS, json={name: value for name, value in body.items() if value is not ...})
-    refused(answer, 422, "invalid_input", field)
-    assert await written(store) == before
+async def test_a_bad_field_is_named(api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests) -> None:
+    for case in FIELDS:
+        with subtests.test(case=case):
+            wishes, field = FIELDS[case]
+            before = await written(store)
+            body = {"task_type": "echo", **wishes}
+            answer = await api.post(
+                TASKS, json={name: value for name, value in body.items() if value is not ...}
+            )
+            refused(answer, 422, "invalid_input", field)
+            assert await written(store) == before
 
 
 async def test_a_missing_field_is_named(api: httpx.AsyncClient) -> None:
@@ -110,9 +113,10 @@ async def test_32_levels_and_256_kib_are_accepted(api: httpx.AsyncClient) -> Non
     refused(await post(api, body + b" "), 413, "body_too_large")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+async def test_what_is_not_json_is_refused(
+    api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests
+) -> None:
+    for content in [
         b"",
         b"{",
         b"{'task_type': 'echo'}",
@@ -125,15 +129,15 @@ async def test_32_levels_and_256_kib_are_accepted(api: httpx.AsyncClient) -> Non
         b'{"task_type": "echo", "parameters": {"a": ' + b"[" * 10_000 + b"]" * 10_000 + b"}}",
         b'\xef\xbb\xbf{"task_type": "echo"}',
         '{"task_type": "echo"}'.encode("utf-16"),
-    ],
-)
-async def test_what_is_not_json_is_refused(api: httpx.AsyncClient, store: Store, content: bytes) -> None:
-    refused(await post(api, content), 400, "malformed_json")
+    ]:
+        with subtests.test(content=content):
+            refused(await post(api, content), 400, "malformed_json")
 
 
-@pytest.mark.parametrize("content", [b"[]", b'"task"', b"null", b"1", b"true"])
-async def test_a_body_that_is_no_object_is_refused(api: httpx.AsyncClient, content: bytes) -> None:
-    refused(await post(api, content), 422, "invalid_input", "body")
+async def test_a_body_that_is_no_object_is_refused(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for content in [b"[]", b'"task"', b"null", b"1", b"true"]:
+        with subtests.test(content=content):
+            refused(await post(api, content), 422, "invalid_input", "body")
 
 
 @pytest.mark.parametrize("digits", [b"1e999", b"-1e999", b"1" * 400])
@@ -142,13 +146,17 @@ async def test_a_number_beyond_all_numbers_is_refused(api: httpx.AsyncClient, di
     refused(answer, 422, "invalid_input", "delay_seconds")
 
 
-@pytest.mark.parametrize(
-    "media",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""],
-)
-async def test_another_type_of_content_is_refused(api: httpx.AsyncClient, media: str) -> None:
-    answer = await post(api, b'{"task_type": "echo"}', **{"content-type": media})
-    refused(answer, 415, "unsupported_media_type")
+async def test_another_type_of_content_is_refused(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for media in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/jsonp",
+        "",
+    ]:
+        with subtests.test(media=media):
+            answer = await post(api, b'{"task_type": "echo"}', **{"content-type": media})
+            refused(answer, 415, "unsupported_media_type")
 
 
 async def test_json_with_a_charset_is_json(api: httpx.AsyncClient) -> None:
@@ -232,9 +240,10 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
-async def test_a_bad_query_is_named(api: httpx.AsyncClient, query: str) -> None:
-    refused(await api.get(f"{TASKS}?{query}"), 422, "invalid_input", QUERIES[query])
+async def test_a_bad_query_is_named(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for query in QUERIES:
+        with subtests.test(query=query):
+            refused(await api.get(f"{TASKS}?{query}"), 422, "invalid_input", QUERIES[query])
 
 
 async def test_queries_of_other_routes_are_as_strict(api: httpx.AsyncClient) -> None:
@@ -277,7 +286,8 @@ OTHERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", OTHERS)
-async def test_a_bad_field_of_a_worker_is_named(api: httpx.AsyncClient, case: str) -> None:
-    method, path, body, field = OTHERS[case]
-    refused(await api.request(method, f"{WORKERS}/{path}", json=body), 422, "invalid_input", field)
+async def test_a_bad_field_of_a_worker_is_named(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for case in OTHERS:
+        with subtests.test(case=case):
+            method, path, body, field = OTHERS[case]
+            refused(await api.request(method, f"{WORKERS}/{path}", json=body), 422, "invalid_input", field)

@@ -16,7 +16,6 @@ from fairlead.store.store import Store
 from tests.api.asking import BODIES, NO_TASK
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of
-from tests.api.test_keys import name_of
 from tests.store.looking import everything
 
 VALUES = [
@@ -113,36 +112,40 @@ def path_of(route: Route, one: str) -> str:
     return "/".join(quote(one, safe="") if part.startswith("{") else part for part in route.path.split("/"))
 
 
-@pytest.mark.parametrize("route", WITH_IDS, ids=name_of)
 async def test_an_odd_id_is_refused_and_touches_nothing(
-    api: httpx.AsyncClient, store: Store, route: Route
+    api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests
 ) -> None:
-    await store.submit_one(NewTask(task_type="echo"))
-    await store.limits.set("gpu", Slots(limit=1))
-    await store.workers.register("w")
-    await store.limits.acquire("gpu", lease_id="l")
-    before = await lasting(store)
-    body = BODIES.get(route.body.__name__, {}) if route.body else None
-    makes_it = route.method in ("PUT", "POST") and route.path.endswith("{name}")
-    for one in IDS:
-        if makes_it and NAME.fullmatch(one):
-            continue  # as good a name as any
-        # the client would take the dots for a folder above, as browsers do
-        answer = await api.request(route.method, path_of(route, one).replace("..", "%2E%2E"), json=body)
-        assert is_clear(answer), told(answer)
-        assert answer.status_code >= 400 or NAME.fullmatch(one), told(answer)
-    assert await lasting(store) == before
+    for route in WITH_IDS:
+        with subtests.test(route=route):
+            await store.submit_one(NewTask(task_type="echo"))
+            await store.limits.set("gpu", Slots(limit=1))
+            await store.workers.register("w")
+            await store.limits.acquire("gpu", lease_id="l")
+            before = await lasting(store)
+            body = BODIES.get(route.body.__name__, {}) if route.body else None
+            makes_it = route.method in ("PUT", "POST") and route.path.endswith("{name}")
+            for one in IDS:
+                if makes_it and NAME.fullmatch(one):
+                    continue  # as good a name as any
+                # the client would take the dots for a folder above, as browsers do
+                answer = await api.request(
+                    route.method, path_of(route, one).replace("..", "%2E%2E"), json=body
+                )
+                assert is_clear(answer), told(answer)
+                assert answer.status_code >= 400 or NAME.fullmatch(one), told(answer)
+            assert await lasting(store) == before
 
 
-@pytest.mark.parametrize(("route", "field"), QUERIES, ids=[f"{name_of(r)} {field}" for r, field in QUERIES])
 async def test_an_extreme_value_in_a_query_is_refused_or_harmless(
-    api: httpx.AsyncClient, gateway: Gateway, route: Route, field: str
+    api: httpx.AsyncClient, gateway: Gateway, subtests: pytest.Subtests
 ) -> None:
-    path = path_of(route, NO_TASK)
-    before = memory_of(gateway)
-    for value in VALUES:
-        answer = await api.request(route.method, f"{path}?{field}={quote(value, safe='')}")
-        assert is_clear(answer), told(answer)
-        if answer.status_code == 422:
-            assert {one["field"] for one in answer.json()["errors"]} == {field}, told(answer)
-    assert memory_of(gateway) - before < 50
+    for route, field in QUERIES:
+        with subtests.test(route=route, field=field):
+            path = path_of(route, NO_TASK)
+            before = memory_of(gateway)
+            for value in VALUES:
+                answer = await api.request(route.method, f"{path}?{field}={quote(value, safe='')}")
+                assert is_clear(answer), told(answer)
+                if answer.status_code == 422:
+                    assert {one["field"] for one in answer.json()["errors"]} == {field}, told(answer)
+            assert memory_of(gateway) - before < 50

@@ -153,9 +153,10 @@ async def test_a_step_that_nobody_does_is_named_with_the_nearest_there_is(
     assert "did you mean 'outline'?" in problem["errors"][0]["message"]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+async def test_a_body_that_cannot_be_is_refused(
+    api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests
+) -> None:
+    for body, field in [
         ({}, "feature_name"),
         ({"feature_name": "a b"}, "feature_name"),
         ({"feature_name": "story", "input_data": [1]}, "input_data"),
@@ -164,15 +165,12 @@ async def test_a_step_that_nobody_does_is_named_with_the_nearest_there_is(
         ({"feature_name": "story", "user_id": "x" * 300}, "user_id"),
         ({"feature_name": "story", "job_id": "7"}, "job_id"),
         ({"feature_name": "story", "steps": ["outline"]}, "steps"),
-    ],
-)
-async def test_a_body_that_cannot_be_is_refused(
-    api: httpx.AsyncClient, store: Store, body: dict[str, Any], field: str
-) -> None:
-    answer = await api.post(JOBS, json=body)
-    assert answer.status_code == 422, answer.text
-    assert field in answer.json()["errors"][0]["field"] + answer.json()["errors"][0]["message"]
-    assert not (await store.list_tasks()).tasks
+    ]:
+        with subtests.test(body=body, field=field):
+            answer = await api.post(JOBS, json=body)
+            assert answer.status_code == 422, answer.text
+            assert field in answer.json()["errors"][0]["field"] + answer.json()["errors"][0]["message"]
+            assert not (await store.list_tasks()).tasks
 
 
 async def test_the_declarations_of_a_worker_bring_pipelines(api: httpx.AsyncClient, store: Store) -> None:

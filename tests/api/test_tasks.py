@@ -148,19 +148,20 @@ async def test_a_task_that_failed_tells_why(api: httpx.AsyncClient, store: Store
     )
 
 
-@pytest.mark.parametrize(
-    "task_id", [NO_TASK, "nothing", NO_TASK.upper(), "%7B%7D%3A*", "a%0Ab", "%00", "%FF"]
-)
-async def test_an_unknown_id_is_unknown_to_every_route(api: httpx.AsyncClient, task_id: str) -> None:
-    for method, path in (
-        ("GET", f"{TASKS}/{task_id}"),
-        ("DELETE", f"{TASKS}/{task_id}"),
-        ("GET", f"{TASKS}/{task_id}/explain"),
-        ("GET", f"/task/{task_id}"),
-        ("POST", f"/api/v1/dlq/{task_id}/replay"),
-        ("DELETE", f"/api/v1/dlq/{task_id}"),
-    ):
-        refused(await api.request(method, path), 404, "unknown_task")
+async def test_an_unknown_id_is_unknown_to_every_route(
+    api: httpx.AsyncClient, subtests: pytest.Subtests
+) -> None:
+    for task_id in [NO_TASK, "nothing", NO_TASK.upper(), "%7B%7D%3A*", "a%0Ab", "%00", "%FF"]:
+        with subtests.test(task_id=task_id):
+            for method, path in (
+                ("GET", f"{TASKS}/{task_id}"),
+                ("DELETE", f"{TASKS}/{task_id}"),
+                ("GET", f"{TASKS}/{task_id}/explain"),
+                ("GET", f"/task/{task_id}"),
+                ("POST", f"/api/v1/dlq/{task_id}/replay"),
+                ("DELETE", f"/api/v1/dlq/{task_id}"),
+            ):
+                refused(await api.request(method, path), 404, "unknown_task")
 
 
 async def test_explain_says_what_a_task_waits_for(api: httpx.AsyncClient, store: Store) -> None:

@@ -56,14 +56,11 @@ async def test_people_see_the_workers(api: httpx.AsyncClient) -> None:
     assert (seen["capacity"], seen["current_load"], seen["capabilities"]) == (5, 0, ["gpu"])
 
 
-@pytest.mark.parametrize("worker", [NOBODY, "w", "%7B%7D%3A*", "a%0Ab", "%00"])
-@pytest.mark.parametrize(
-    ("act", "body"), [("poll", {"available_capacity": 1}), ("heartbeat", {"current_load": 0})]
-)
-async def test_an_unknown_worker_has_to_register(
-    api: httpx.AsyncClient, worker: str, act: str, body: dict[str, Any]
-) -> None:
-    refused(await api.post(f"{WORKERS}/{worker}/{act}", json=body), 404, "unknown_worker")
+async def test_an_unknown_worker_has_to_register(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for worker in [NOBODY, "w", "%7B%7D%3A*", "a%0Ab", "%00"]:
+        for act, body in [("poll", {"available_capacity": 1}), ("heartbeat", {"current_load": 0})]:
+            with subtests.test(worker=worker, act=act, body=body):
+                refused(await api.post(f"{WORKERS}/{worker}/{act}", json=body), 404, "unknown_worker")
 
 
 async def test_an_unknown_worker_cannot_be_drained(api: httpx.AsyncClient) -> None:

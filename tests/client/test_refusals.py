@@ -75,14 +75,19 @@ async def test_a_proxy_with_nobody_behind_it_is_not_reachable(status: int) -> No
             await client.get(NO_TASK)
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [(200, b"<html>Hello"), (200, b"[]"), (200, b"\xff"), (404, b"Not found"), (301, b""), (500, b"{}")],
-)
-async def test_a_server_that_is_no_gateway_is_named(status: int, body: bytes) -> None:
-    async with answering(always(status, body, "text/html")) as url, client_of(url) as client:
-        with pytest.raises(errors.InvalidSettings, match="check the URL"):
-            await client.get(NO_TASK)
+async def test_a_server_that_is_no_gateway_is_named(subtests: pytest.Subtests) -> None:
+    for status, body in [
+        (200, b"<html>Hello"),
+        (200, b"[]"),
+        (200, b"\xff"),
+        (404, b"Not found"),
+        (301, b""),
+        (500, b"{}"),
+    ]:
+        with subtests.test(status=status, body=body):
+            async with answering(always(status, body, "text/html")) as url, client_of(url) as client:
+                with pytest.raises(errors.InvalidSettings, match="check the URL"):
+                    await client.get(NO_TASK)
 
 
 async def test_an_answer_of_other_json_is_no_answer() -> None:
@@ -154,12 +159,10 @@ async def test_what_cannot_be_repeated_is_not_sent_twice(gateway: Gateway, store
     assert (await store.get(task.task_id)).status == "queued"
 
 
-@pytest.mark.parametrize(
-    "url", ["http://", "http://ann:secret@h", "http://h?key=1", "http://h:port", "http://[x"]
-)
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(errors.InvalidSettings, match="like http://127"):
-        checked_url(url)
+def test_an_address_that_is_none_is_refused(subtests: pytest.Subtests) -> None:
+    for url in ["http://", "http://ann:secret@h", "http://h?key=1", "http://h:port", "http://[x"]:
+        with subtests.test(url=url), pytest.raises(errors.InvalidSettings, match="like http://127"):
+            checked_url(url)
 
 
 @pytest.mark.parametrize("key", ["flk_ x", "flk_\n", "flk_ü"])

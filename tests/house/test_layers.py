@@ -30,9 +30,8 @@ def test_nothing_in_the_tree_unpickles_evaluates_or_runs_a_shell() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("path", "source", "complaint"),
-    [
+def test_the_checker_catches(subtests: pytest.Subtests) -> None:
+    for path, source, complaint in [
         (
             "rules/choice.py",
             "from fairlead.store.store import Store",
@@ -56,15 +55,13 @@ def test_nothing_in_the_tree_unpickles_evaluates_or_runs_a_shell() -> None:
         ("api/app.py", "from pickle import loads", "imports pickle"),
         ("api/app.py", "x = eval('1')", "calls eval"),
         ("api/app.py", "import subprocess\nsubprocess.run('ls', shell=True)", "runs a shell"),
-    ],
-)
-def test_the_checker_catches(path: str, source: str, complaint: str) -> None:
-    assert any(complaint in breach for breach in breaches(path, source))
+    ]:
+        with subtests.test(path=path, source=source, complaint=complaint):
+            assert any(complaint in breach for breach in breaches(path, source))
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
+def test_the_checker_lets_pass(subtests: pytest.Subtests) -> None:
+    for path, source in [
         (
             "rules/choice.py",
             "import heapq\nfrom fairlead.model.task import Task\nfrom fairlead.rules.values import X",
@@ -79,7 +76,6 @@ def test_the_checker_catches(path: str, source: str, complaint: str) -> None:
         ),
         ("clock.py", "import time\ndef now_ms(): return time.time_ns()"),
         ("store/store.py", "client.eval('return 1', 0)\nimport time\ntime.monotonic()"),
-    ],
-)
-def test_the_checker_lets_pass(path: str, source: str) -> None:
-    assert breaches(path, source) == []
+    ]:
+        with subtests.test(path=path, source=source):
+            assert breaches(path, source) == []

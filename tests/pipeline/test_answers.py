@@ -26,9 +26,8 @@ def failure(what: Heard | Exception) -> Failure:
     return found
 
 
-@pytest.mark.parametrize(
-    ("body", "answer"),
-    [
+def test_an_answer_is_data_and_metrics(subtests: pytest.Subtests) -> None:
+    for body, answer in [
         (
             {"data": {"a": 1}, "metrics": {"tokens": 3}},
             Answer({"a": 1}, {"execution_time_ms": 12, "tokens": 3}),
@@ -37,11 +36,10 @@ def failure(what: Heard | Exception) -> Failure:
         ({"data": None}, Answer(None, {"execution_time_ms": 12})),
         ({"data": [], "metrics": None}, Answer([], {"execution_time_ms": 12})),
         ({"data": "x", "status": "SUCCESS", "more": 1}, Answer("x", {"execution_time_ms": 12})),
-    ],
-)
-def test_an_answer_is_data_and_metrics(body: Any, answer: Answer) -> None:
-    assert classify(heard(body), 12) == answer
-    assert answer.as_result() == {"data": answer.data, "metrics": answer.metrics}
+    ]:
+        with subtests.test(body=body, answer=answer):
+            assert classify(heard(body), 12) == answer
+            assert answer.as_result() == {"data": answer.data, "metrics": answer.metrics}
 
 
 @pytest.mark.parametrize(
@@ -51,16 +49,16 @@ def test_content_types_of_json(kind: str) -> None:
     assert isinstance(classify(heard({"data": 1}, content_type=kind), 0), Answer)
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 502, 503, 504])
-def test_a_status_that_may_pass_is_worth_another_try(status: int) -> None:
-    found = failure(heard({}, status))
-    assert (found.code, found.retriable) == (f"service_status_{status}", True)
-    assert isinstance(found.as_error(), RetriableError)
+def test_a_status_that_may_pass_is_worth_another_try(subtests: pytest.Subtests) -> None:
+    for status in [408, 425, 429, 502, 503, 504]:
+        with subtests.test(status=status):
+            found = failure(heard({}, status))
+            assert (found.code, found.retriable) == (f"service_status_{status}", True)
+            assert isinstance(found.as_error(), RetriableError)
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
+def test_every_other_status_fails_for_good(subtests: pytest.Subtests) -> None:
+    for status in [
         100,
         199,
         300,
@@ -84,17 +82,15 @@ def test_a_status_that_may_pass_is_worth_another_try(status: int) -> None:
         505,
         507,
         599,
-    ],
-)
-def test_every_other_status_fails_for_good(status: int) -> None:
-    found = failure(heard({}, status, retry_after="5"))
-    assert (found.code, found.retriable) == (f"service_status_{status}", False)
-    assert isinstance(found.as_error(), PermanentError)
+    ]:
+        with subtests.test(status=status):
+            found = failure(heard({}, status, retry_after="5"))
+            assert (found.code, found.retriable) == (f"service_status_{status}", False)
+            assert isinstance(found.as_error(), PermanentError)
 
 
-@pytest.mark.parametrize(
-    ("problem", "code"),
-    [
+def test_trouble_on_the_way_is_worth_another_try(subtests: pytest.Subtests) -> None:
+    for problem, code in [
         (httpx.ConnectError("Connect call failed ('10.1.2.3', 80)"), "service_unreachable"),
         (httpx.ConnectTimeout("slow"), "service_unreachable"),
         (TimeoutError(), "service_timeout"),
@@ -103,13 +99,12 @@ def test_every_other_status_fails_for_good(status: int) -> None:
         (httpx.WriteError("reset"), "service_connection_lost"),
         (httpx.RemoteProtocolError("half"), "service_connection_lost"),
         (ConnectionResetError("reset"), "service_connection_lost"),
-    ],
-)
-def test_trouble_on_the_way_is_worth_another_try(problem: Exception, code: str) -> None:
-    found = failure(problem)
-    assert (found.code, found.retriable) == (code, True)
-    # it may name an address, and customers read it
-    assert not str(problem) or str(problem) not in found.message
+    ]:
+        with subtests.test(problem=problem, code=code):
+            found = failure(problem)
+            assert (found.code, found.retriable) == (code, True)
+            # it may name an address, and customers read it
+            assert not str(problem) or str(problem) not in found.message
 
 
 def test_an_address_that_cannot_be_called_fails_for_good() -> None:
@@ -117,9 +112,8 @@ def test_an_address_that_cannot_be_called_fails_for_good() -> None:
     assert failure(httpx.InvalidURL("http://10.1.2.3:x")) == Failure("service_bad_url", message)
 
 
-@pytest.mark.parametrize(
-    ("what", "says"),
-    [
+def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
+    for what, says in [
         (heard(b""), "not JSON"),
         (heard(b"{"), "not JSON"),
         (heard(b'{"data": NaN}'), "not JSON"),
@@ -134,12 +128,11 @@ def test_an_address_that_cannot_be_called_fails_for_good() -> None:
         (heard({"data": 1}, content_type="text/plain"), "Content-Type is text/plain"),
         (heard({"data": 1}, content_type=""), "Content-Type is missing"),
         (heard({"data": 1}, content_encoding="gzip"), "Content-Encoding is gzip"),
-    ],
-)
-def test_what_is_no_answer_fails_for_good(what: Heard, says: str) -> None:
-    found = failure(what)
-    assert (found.code, found.retriable) == ("service_bad_answer", False)
-    assert says in found.message
+    ]:
+        with subtests.test(what=what, says=says):
+            found = failure(what)
+            assert (found.code, found.retriable) == ("service_bad_answer", False)
+            assert says in found.message
 
 
 def test_an_answer_may_be_as_large_as_a_result() -> None:
@@ -150,9 +143,8 @@ def test_an_answer_may_be_as_large_as_a_result() -> None:
         assert (found.code, found.retriable) == ("service_answer_too_large", False)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
+def test_retry_after_is_seconds_or_a_date_and_has_a_bound(subtests: pytest.Subtests) -> None:
+    for headers, seconds in [
         ({"retry_after": "7"}, 7),
         ({"retry_after": "0.5"}, 0.5),
         ({"retry_after": "-3"}, 0),
@@ -166,14 +158,13 @@ def test_an_answer_may_be_as_large_as_a_result() -> None:
         ({"retry_after": "Sun, 15 Nov 2026 12:01:30 GMT"}, 0),
         ({"retry_after": "Sun, 15 Nov 2026 12:01:30", "date": DATE}, 0),
         ({}, 0),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date_and_has_a_bound(headers: dict[str, str], seconds: float) -> None:
-    found = failure(heard({}, 503, **headers))
-    assert found.retry_after == seconds
-    error = found.as_error()
-    assert isinstance(error, RetriableError)
-    assert error.retry_after == seconds
+    ]:
+        with subtests.test(headers=headers, seconds=seconds):
+            found = failure(heard({}, 503, **headers))
+            assert found.retry_after == seconds
+            error = found.as_error()
+            assert isinstance(error, RetriableError)
+            assert error.retry_after == seconds
 
 
 def test_the_name_of_a_header_may_be_in_any_letters() -> None:

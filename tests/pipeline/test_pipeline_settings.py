@@ -180,9 +180,8 @@ c.limit = 4
 """
 
 
-@pytest.mark.parametrize(
-    ("key", "line"),
-    [
+def test_the_line_of_a_key_is_found(subtests: pytest.Subtests) -> None:
+    for key, line in [
         (("title",), 2),
         (("pipelines",), 6),
         (("pipelines", "full"), 7),
@@ -193,10 +192,9 @@ c.limit = 4
         (("services", "a.b", "limit"), 16),
         (("services", "c"), 17),
         (("nowhere",), None),
-    ],
-)
-def test_the_line_of_a_key_is_found(key: tuple[str, ...], line: int | None) -> None:
-    assert line_of(TEXT, key) == line
+    ]:
+        with subtests.test(key=key, line=line):
+            assert line_of(TEXT, key) == line
 
 
 def test_a_variable_has_no_line(file: Path) -> None:
@@ -204,23 +202,20 @@ def test_a_variable_has_no_line(file: Path) -> None:
     assert found.endswith("(from FAIRLEAD_SERVICES__X__LIMIT)")
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_addresses_of_services(subtests: pytest.Subtests) -> None:
+    for url in [
         "http://127.0.0.1:9000/v1/execute",
         "https://gpu.example",
         "http://gpu-1.internal:8080/a/b?model=x&y=%20",
         "http://[::1]:9000/",
         "http://10.0.0.7/",  # an operator's own network is where services are
-    ],
-)
-def test_addresses_of_services(url: str) -> None:
-    assert url_problem(url) is None
+    ]:
+        with subtests.test(url=url):
+            assert url_problem(url) is None
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_what_is_no_address_of_a_service(subtests: pytest.Subtests) -> None:
+    for url in [
         "",
         "h",
         "//h/",
@@ -259,10 +254,9 @@ def test_addresses_of_services(url: str) -> None:
         "http://[::1/",
         "http://[nonsense]/",
         " http://h/",
-    ],
-)
-def test_what_is_no_address_of_a_service(url: str) -> None:
-    assert url_problem(url)
+    ]:
+        with subtests.test(url=url):
+            assert url_problem(url)
 
 
 def test_a_password_in_an_address_is_not_repeated(file: Path) -> None:

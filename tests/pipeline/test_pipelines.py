@@ -22,19 +22,17 @@ async def frame(picture: str) -> str:
     return picture
 
 
-@pytest.mark.parametrize(
-    ("steps", "stages"),
-    [
+def test_a_pipeline_is_made_of_names_functions_and_parallels(subtests: pytest.Subtests) -> None:
+    for steps, stages in [
         (["a", "b"], (("a",), ("b",))),
         (("a", draw), (("a",), ("draw",))),
         (["a", ["b", draw], frame], (("a",), ("b", "draw"), ("images:frame",))),
         (["a", Parallel("b", draw)], (("a",), ("b", "draw"))),
         (["a", {"parallel": ["b", "c"]}], (("a",), ("b", "c"))),
         (["a", "a"], (("a",), ("a",))),
-    ],
-)
-def test_a_pipeline_is_made_of_names_functions_and_parallels(steps: Any, stages: Any) -> None:
-    assert Pipeline.of("p", steps) == Pipeline("p", stages)
+    ]:
+        with subtests.test(steps=steps, stages=stages):
+            assert Pipeline.of("p", steps) == Pipeline("p", stages)
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,8 @@ def of(params: dict[str, Any], **context: Any) -> StepInput:
     return StepInput(JOB, 3, params, context)
 
 
-@pytest.mark.parametrize(
-    ("job", "names", "given"),
-    [
+def test_parameters_come_by_name_and_the_later_step_wins(subtests: pytest.Subtests) -> None:
+    for job, names, given in [
         (of({"prompt": "a"}), {"prompt"}, {"prompt": "a"}),
         (of({"prompt": "a", "style": "oil"}), {"prompt"}, {"prompt": "a"}),
         (of({"prompt": "a"}, step_0_x=success({"prompt": "b"})), {"prompt"}, {"prompt": "b"}),
@@ -69,12 +68,9 @@ def of(params: dict[str, Any], **context: Any) -> StepInput:
         (of({"n": None}, step_0_x=success({"m": 2})), {"n", "m", "k"}, {"n": None, "m": 2}),
         (of({"n": 1}, step_0_x=success({"m": 2})), None, {"n": 1, "m": 2}),
         (of({"n": 1}, step_0_x=success({"m": 2})), set(), {}),
-    ],
-)
-def test_parameters_come_by_name_and_the_later_step_wins(
-    job: StepInput, names: set[str] | None, given: dict[str, Any]
-) -> None:
-    assert step_parameters(job, names) == given
+    ]:
+        with subtests.test(job=job, names=names, given=given):
+            assert step_parameters(job, names) == given
 
 
 def test_what_the_job_was_asked_with_is_not_changed() -> None:

@@ -181,16 +181,15 @@ BAD: dict[str, tuple[tuple[Any, Any, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "field"), BAD.values(), ids=BAD)
-async def test_bad_input_is_refused_by_field(
-    store: Store, arguments: tuple[Any, Any, Any], field: str
-) -> None:
-    with pytest.raises(errors.InvalidInput) as refused:
-        await store.crons.tick(*arguments, new())
-    assert refused.value.field == field
-    with pytest.raises(errors.InvalidInput):
-        await store.crons.last("")
-    assert "crons" not in await key_names(store)
+async def test_bad_input_is_refused_by_field(store: Store, subtests: pytest.Subtests) -> None:
+    for arguments, field in BAD.values():
+        with subtests.test(arguments=arguments, field=field):
+            with pytest.raises(errors.InvalidInput) as refused:
+                await store.crons.tick(*arguments, new())
+            assert refused.value.field == field
+            with pytest.raises(errors.InvalidInput):
+                await store.crons.last("")
+            assert "crons" not in await key_names(store)
 
 
 async def test_a_namespace_that_lost_its_data_says_so(store: Store, clock: Clock) -> None:

@@ -133,12 +133,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-async def test_a_bad_wish_is_refused_by_the_name_of_its_field(store: Store, case: str) -> None:
-    wishes, field = BAD[case]
-    with pytest.raises(errors.InvalidInput) as refused:
-        await store.list_tasks(**wishes)
-    assert refused.value.field == field
+async def test_a_bad_wish_is_refused_by_the_name_of_its_field(
+    store: Store, subtests: pytest.Subtests
+) -> None:
+    for case in BAD:
+        with subtests.test(case=case):
+            wishes, field = BAD[case]
+            with pytest.raises(errors.InvalidInput) as refused:
+                await store.list_tasks(**wishes)
+            assert refused.value.field == field
 
 
 async def test_workers_are_told_with_what_they_offer(store: Store, clock: Clock) -> None:

@@ -59,19 +59,17 @@ async def test_a_real_replica_is_refused(kind: str) -> None:
                 await check(connection)
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
+def test_new_enough_versions_are_taken(subtests: pytest.Subtests) -> None:
+    for info in [
         REDIS,
         {**REDIS, "redis_version": "8.2.0"},
         {**REDIS, "redis_version": "10.0"},
         VALKEY,
         {**VALKEY, "valkey_version": "7.2.4"},
         {**VALKEY, "valkey_version": "9.1.2"},
-    ],
-)
-def test_new_enough_versions_are_taken(info: dict[str, Any]) -> None:
-    check_server(info, "noeviction")
+    ]:
+        with subtests.test(info=info):
+            check_server(info, "noeviction")
 
 
 @pytest.mark.parametrize(

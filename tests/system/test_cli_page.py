@@ -31,12 +31,15 @@ def test_what_the_page_shows_is_what_happens(tmp_path: Path) -> None:
     assert not wrong, wrong
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_on_the_page(name: str) -> None:
-    assert re.search(rf"`fairlead {name}\b|\$ .*fairlead {name}\b|^## .*\b{name}\b", PAGE, re.M)
-    command = app[name]
-    groups = (
-        [other for other in command if not other.startswith("-")] if command.default_command is None else []
-    )
-    for other in groups:
-        assert re.search(rf"fairlead {name} {other}\b|`{name} {other}\b", PAGE), f"{name} {other}"
+def test_every_command_is_on_the_page(subtests: pytest.Subtests) -> None:
+    for name in COMMANDS:
+        with subtests.test(name=name):
+            assert re.search(rf"`fairlead {name}\b|\$ .*fairlead {name}\b|^## .*\b{name}\b", PAGE, re.M)
+            command = app[name]
+            groups = (
+                [other for other in command if not other.startswith("-")]
+                if command.default_command is None
+                else []
+            )
+            for other in groups:
+                assert re.search(rf"fairlead {name} {other}\b|`{name} {other}\b", PAGE), f"{name} {other}"

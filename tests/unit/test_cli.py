@@ -102,9 +102,8 @@ def test_wrong_use_is_one_line_on_stderr_and_code_2(
     assert shown.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
+def test_exit_codes(subtests: pytest.Subtests) -> None:
+    for error, code in [
         (errors.InvalidSettings(), 2),
         (errors.InvalidInput("field", "is wrong"), 2),
         (errors.StoreUnavailable(), 3),
@@ -112,10 +111,9 @@ def test_wrong_use_is_one_line_on_stderr_and_code_2(
         (errors.UnsuitableServer(), 3),
         (errors.UnknownTask(), 1),
         (errors.FairleadError(), 1),
-    ],
-)
-def test_exit_codes(error: errors.FairleadError, code: int) -> None:
-    assert exit_code(error) == code
+    ]:
+        with subtests.test(error=error, code=code):
+            assert exit_code(error) == code
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:

@@ -1,6 +1,6 @@
 """What is written on a command line, and what it means."""
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -14,9 +14,8 @@ from fairlead.model.states import State
 from fairlead.settings import Rate, Slots
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
+def test_a_value_is_json_if_it_reads_as_json_and_else_text(subtests: pytest.Subtests) -> None:
+    for written, meant in [
         ("1", 1),
         ("1.5", 1.5),
         ("true", True),
@@ -30,10 +29,9 @@ from fairlead.settings import Rate, Slots
         ("01", "01"),
         ("a=b", "a=b"),
         ("\ud800", "\ud800"),
-    ],
-)
-def test_a_value_is_json_if_it_reads_as_json_and_else_text(written: str, meant: Any) -> None:
-    assert given_parameters(None, [f"name={written}"]) == {"name": meant}
+    ]:
+        with subtests.test(written=written, meant=meant):
+            assert given_parameters(None, [f"name={written}"]) == {"name": meant}
 
 
 def test_single_parameters_stand_over_the_object_and_the_last_one_wins() -> None:
@@ -60,10 +58,10 @@ def test_limits_are_names_with_units() -> None:
     assert given_limits(["gpu=1", "memory=24"]) == {"gpu": 1, "memory": 24}
 
 
-@pytest.mark.parametrize("pair", ["gpu", "gpu=", "gpu=-1", "gpu=1.5", "gpu=one", "gpu=²"])
-def test_units_that_are_no_whole_number_are_refused(pair: str) -> None:
-    with pytest.raises(InvalidInput, match=r"^--limit: "):
-        given_limits([pair])
+def test_units_that_are_no_whole_number_are_refused(subtests: pytest.Subtests) -> None:
+    for pair in ["gpu", "gpu=", "gpu=-1", "gpu=1.5", "gpu=one", "gpu=²"]:
+        with subtests.test(pair=pair), pytest.raises(InvalidInput, match=r"^--limit: "):
+            given_limits([pair])
 
 
 def test_a_limit_is_slots_or_a_rate() -> None:

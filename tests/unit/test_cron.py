@@ -43,9 +43,8 @@ def ticks(made: Cron, after: int, count: int) -> list[str]:
 # Expressions
 
 
-@pytest.mark.parametrize(
-    ("expression", "after", "expected"),
-    [
+def test_an_expression_ticks(subtests: pytest.Subtests) -> None:
+    for expression, after, expected in [
         ("*/20 * * * *", "2026-01-01 00:59", ["2026-01-01 01:00", "2026-01-01 01:20"]),
         ("0 0 31 * *", "2026-01-31", ["2026-03-31 00:00", "2026-05-31 00:00"]),
         ("0 0 L * *", "2026-01-31", ["2026-02-28 00:00", "2026-03-31 00:00"]),
@@ -54,10 +53,9 @@ def ticks(made: Cron, after: int, count: int) -> list[str]:
         ("0 0 13 * 5", "2026-03-01", ["2026-03-06 00:00", "2026-03-13 00:00", "2026-03-20 00:00"]),
         ("0 9 * jan mon#1", "2026-01-01", ["2026-01-05 09:00", "2027-01-04 09:00"]),
         ("0 0 * 2 MON#5", "2026-01-01", ["2044-02-29 00:00"]),
-    ],
-)
-def test_an_expression_ticks(expression: str, after: str, expected: list[str]) -> None:
-    assert ticks(cron(expression), ms(after), len(expected)) == expected
+    ]:
+        with subtests.test(expression=expression, after=after, expected=expected):
+            assert ticks(cron(expression), ms(after), len(expected)) == expected
 
 
 def test_a_tick_is_after_the_instant_it_is_asked_for_to_the_millisecond() -> None:
@@ -285,12 +283,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "field"), BAD.values(), ids=BAD)
-def test_a_cron_that_could_never_work_is_refused_by_field(wrong: dict[str, Any], field: str) -> None:
-    right: dict[str, Any] = {"name": "c", "expression": "* * * * *", "task_type": "echo"}
-    with pytest.raises(InvalidInput) as refused:
-        Cron(**right | wrong)
-    assert refused.value.field == field
+def test_a_cron_that_could_never_work_is_refused_by_field(subtests: pytest.Subtests) -> None:
+    for wrong, field in BAD.values():
+        with subtests.test(wrong=wrong, field=field):
+            right: dict[str, Any] = {"name": "c", "expression": "* * * * *", "task_type": "echo"}
+            with pytest.raises(InvalidInput) as refused:
+                Cron(**right | wrong)
+            assert refused.value.field == field
 
 
 def test_a_refused_expression_is_told_what_is_wrong_and_what_to_do() -> None:

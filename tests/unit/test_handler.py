@@ -99,9 +99,8 @@ def test_other_names_go_to_a_function_that_takes_any() -> None:
     assert over_the_wire(with_rest, 1, second=2, third=[3]) == {"first": 1, "second": 2, "third": [3]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
+def test_a_value_arrives_as_what_the_type_hint_says(subtests: pytest.Subtests) -> None:
+    for kind, value in [
         (Size, Size(3)),
         (list[Size], [Size(1, 2), Size(3, 4)]),
         (Size | None, None),
@@ -121,19 +120,18 @@ def test_other_names_go_to_a_function_that_takes_any() -> None:
         (float, 3),
         (Any, {"a": [1, None, True]}),
         (object, [1]),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("has_default", [False, True])
-def test_a_value_arrives_as_what_the_type_hint_says(kind: Any, value: Any, has_default: bool) -> None:
-    def function(given: Any) -> None: ...
+    ]:
+        for has_default in [False, True]:
+            with subtests.test(kind=kind, value=value, has_default=has_default):
 
-    function.__annotations__["given"] = kind
-    if has_default:
-        function.__defaults__ = ("unused",)
-    assert over_the_wire(function, value) == {"given": value}
-    if has_default:
-        assert over_the_wire(function) == {}
+                def function(given: Any) -> None: ...
+
+                function.__annotations__["given"] = kind
+                if has_default:
+                    function.__defaults__ = ("unused",)
+                assert over_the_wire(function, value) == {"given": value}
+                if has_default:
+                    assert over_the_wire(function) == {}
 
 
 def test_a_parameter_without_a_hint_may_be_any_json() -> None:

@@ -16,12 +16,13 @@ def test_every_key_is_in_the_table_once() -> None:
     assert ALL == FIXED + LIVE + PASSING
 
 
-@pytest.mark.parametrize("key", ALL, ids=lambda key: key.name)
-def test_every_key_has_a_plain_name_a_type_and_a_sentence(key: object) -> None:
-    name, kind, meaning = (getattr(key, field) for field in ("name", "type", "meaning"))
-    assert re.fullmatch(r"[a-z]+", name)
-    assert kind in TYPES
-    assert len(meaning) > 5
+def test_every_key_has_a_plain_name_a_type_and_a_sentence(subtests: pytest.Subtests) -> None:
+    for key in ALL:
+        with subtests.test(key=key):
+            name, kind, meaning = (getattr(key, field) for field in ("name", "type", "meaning"))
+            assert re.fullmatch(r"[a-z]+", name)
+            assert kind in TYPES
+            assert len(meaning) > 5
 
 
 def test_only_what_passes_has_an_end() -> None:
@@ -40,8 +41,9 @@ def test_all_keys_of_a_namespace_share_the_hash_tag_in_braces() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a{b}", "x" * 65, "a:b", "ä", "a\n"])
-def test_a_namespace_that_would_break_the_keys_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        Keys(name)
-    assert refused.value.field == "namespace"
+def test_a_namespace_that_would_break_the_keys_is_refused(subtests: pytest.Subtests) -> None:
+    for name in ["", "a b", "a{b}", "x" * 65, "a:b", "ä", "a\n"]:
+        with subtests.test(name=name):
+            with pytest.raises(InvalidInput) as refused:
+                Keys(name)
+            assert refused.value.field == "namespace"

@@ -35,9 +35,8 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
+def test_an_event_as_a_message(subtests: pytest.Subtests) -> None:
+    for told, message in [
         (
             event("submit", State.DELAYED, {}, None),
             {"type": "QUEUED", "status": "delayed"},
@@ -75,10 +74,9 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
             {"type": "OUTPUT", "chunk": [1], "fence": 7},
         ),
         (event("replay", State.QUEUED, {}, State.FAILED), {"type": "QUEUED", "status": "queued"}),
-    ],
-)
-def test_an_event_as_a_message(told: Event, message: dict[str, Any]) -> None:
-    assert said(event_message(told)) == message
+    ]:
+        with subtests.test(told=told, message=message):
+            assert said(event_message(told)) == message
 
 
 def test_every_transition_has_a_message() -> None:

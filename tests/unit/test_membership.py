@@ -28,23 +28,22 @@ CASES: list[tuple[str, Found, Standing]] = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "standing"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_what_was_found_is_compared_with_what_is_known(seen: Found, standing: Standing) -> None:
-    assert judge(MINE, 1_100, seen) == standing
+def test_what_was_found_is_compared_with_what_is_known(subtests: pytest.Subtests) -> None:
+    for seen, standing in [case[1:] for case in CASES]:
+        with subtests.test(seen=seen, standing=standing):
+            assert judge(MINE, 1_100, seen) == standing
 
 
-@pytest.mark.parametrize(
-    ("seen", "standing"),
-    [
+def test_who_knows_nothing_joins_whatever_is_not_closed(subtests: pytest.Subtests) -> None:
+    for seen, standing in [
         (Found(), "open"),
         (found(), "open"),
         (found(LATER, "new"), "open"),
         (Found.of({"sealed": "gone"}), "gone"),
         (found(opens_at=6_000), "opening"),
-    ],
-)
-def test_who_knows_nothing_joins_whatever_is_not_closed(seen: Found, standing: Standing) -> None:
-    assert judge("", 0, seen) == standing
+    ]:
+        with subtests.test(seen=seen, standing=standing):
+            assert judge("", 0, seen) == standing
 
 
 def test_an_epoch_says_with_which_beat_it_began() -> None:

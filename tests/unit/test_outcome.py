@@ -86,9 +86,8 @@ def test_what_is_returned_is_the_result() -> None:
     assert completed(TASK, {"a": 1}) == Completed(TASK.task_id, 7, {"a": 1})
 
 
-@pytest.mark.parametrize(
-    ("problem", "code", "message", "retriable"),
-    [
+def test_what_is_raised_says_whether_it_is_tried_again(subtests: pytest.Subtests) -> None:
+    for problem, code, message, retriable in [
         (ValueError("no such colour"), "ValueError", "no such colour", True),
         (ValueError(), "ValueError", "ValueError", True),
         (ConnectionError("refused"), "ConnectionError", "refused", True),
@@ -99,50 +98,46 @@ def test_what_is_returned_is_the_result() -> None:
         (InvalidInput("colour", "is not a colour"), "invalid_input", "colour: is not a colour", False),
         (SystemExit(3), "SystemExit", "the handler called sys.exit(3)", True),
         (KeyboardInterrupt(), "KeyboardInterrupt", "KeyboardInterrupt", True),
-    ],
-)
-def test_what_is_raised_says_whether_it_is_tried_again(
-    problem: BaseException, code: str, message: str, retriable: bool
-) -> None:
-    report = failed(TASK, problem)
-    assert (report.code, report.message, report.retriable) == (code, message, retriable)
-    assert (report.task_id, report.fence, report.crashed, report.retry_after_ms) == (
-        TASK.task_id,
-        7,
-        False,
-        0,
-    )
+    ]:
+        with subtests.test(problem=problem, code=code, message=message, retriable=retriable):
+            report = failed(TASK, problem)
+            assert (report.code, report.message, report.retriable) == (code, message, retriable)
+            assert (report.task_id, report.fence, report.crashed, report.retry_after_ms) == (
+                TASK.task_id,
+                7,
+                False,
+                0,
+            )
 
 
-@pytest.mark.parametrize("error", HTTP_CLIENTS)
-@pytest.mark.parametrize(
-    ("status", "retriable"),
-    [
-        *((status, True) for status in (408, 425, 429, 502, 503, 504)),
-        *((status, False) for status in (400, 401, 403, 404, 409, 422, 500, 501)),
-    ],
-)
-def test_an_error_of_an_http_client_is_judged_by_its_status(error: Any, status: int, retriable: bool) -> None:
-    assert failed(TASK, error(status)).retriable is retriable
+def test_an_error_of_an_http_client_is_judged_by_its_status(subtests: pytest.Subtests) -> None:
+    for error in HTTP_CLIENTS:
+        for status, retriable in [
+            *((status, True) for status in (408, 425, 429, 502, 503, 504)),
+            *((status, False) for status in (400, 401, 403, 404, 409, 422, 500, 501)),
+        ]:
+            with subtests.test(error=error, status=status, retriable=retriable):
+                assert failed(TASK, error(status)).retriable is retriable
 
 
-@pytest.mark.parametrize("error", HTTP_CLIENTS)
-@pytest.mark.parametrize(
-    ("headers", "ms"),
-    [
-        ({"Retry-After": "12"}, 12_000),
-        ({"retry-after": "0.5"}, 500),
-        ({"Retry-After": "-3"}, 0),
-        ({"Retry-After": "nan"}, 0),
-        ({"Retry-After": "inf"}, MOST_SECONDS * 1000),
-        ({"Retry-After": "soon"}, 0),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 30_000),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"}, 0),
-        ({}, 0),
-    ],
-)
-def test_retry_after_is_honoured(error: Any, headers: dict[str, str], ms: int) -> None:
-    assert failed(TASK, error(503, headers)).retry_after_ms == ms
+def test_retry_after_is_honoured(subtests: pytest.Subtests) -> None:
+    for error in HTTP_CLIENTS:
+        for headers, ms in [
+            ({"Retry-After": "12"}, 12_000),
+            ({"retry-after": "0.5"}, 500),
+            ({"Retry-After": "-3"}, 0),
+            ({"Retry-After": "nan"}, 0),
+            ({"Retry-After": "inf"}, MOST_SECONDS * 1000),
+            ({"Retry-After": "soon"}, 0),
+            (
+                {"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"},
+                30_000,
+            ),
+            ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"}, 0),
+            ({}, 0),
+        ]:
+            with subtests.test(error=error, headers=headers, ms=ms):
+                assert failed(TASK, error(503, headers)).retry_after_ms == ms
 
 
 @pytest.mark.parametrize(

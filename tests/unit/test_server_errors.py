@@ -77,19 +77,21 @@ def test_a_node_that_does_not_hold_the_namespace_names_the_one_that_does(parse: 
     assert is_temporary(parse("MOVED 3999 127.0.0.1:6381")), "slots on the move come back"
 
 
-@pytest.mark.parametrize("words", TEMPORARY)
-def test_a_server_that_refuses_for_now_is_unavailable(parse: Any, words: str) -> None:
-    error = seen(parse(words))
-    assert type(error) is StoreUnavailable
-    assert words.partition(" ")[2] in error.message, "the operator must see what the server said"
-    problem = problem_of(error)
-    assert (problem.status, problem.body["code"]) == (503, "store_unavailable")
-    assert int(problem.headers["retry-after"]) >= 1
+def test_a_server_that_refuses_for_now_is_unavailable(parse: Any, subtests: pytest.Subtests) -> None:
+    for words in TEMPORARY:
+        with subtests.test(words=words):
+            error = seen(parse(words))
+            assert type(error) is StoreUnavailable
+            assert words.partition(" ")[2] in error.message, "the operator must see what the server said"
+            problem = problem_of(error)
+            assert (problem.status, problem.body["code"]) == (503, "store_unavailable")
+            assert int(problem.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("words", FAULTS)
-def test_an_error_that_stays_is_a_fault(parse: Any, words: str) -> None:
-    assert type(seen(parse(words))) is StoreFault
+def test_an_error_that_stays_is_a_fault(parse: Any, subtests: pytest.Subtests) -> None:
+    for words in FAULTS:
+        with subtests.test(words=words):
+            assert type(seen(parse(words))) is StoreFault
 
 
 def test_a_full_server_is_full(parse: Any) -> None:

@@ -33,19 +33,17 @@ def test_each_state_that_endangers_work_is_a_reason(changes: dict[str, str], rea
     assert list(problems_of(WELL | changes)) == [reason]
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
+def test_what_is_well_or_not_known_is_none(subtests: pytest.Subtests) -> None:
+    for info in [
         WELL,
         {},
         {"redis_version": "7.0.15"},
         # the append-only file has everything: a snapshot that failed loses nothing
         WELL | {"rdb_last_bgsave_status": "err"},
         WELL | {"aof_enabled": "0", "aof_last_write_status": "err"},
-    ],
-)
-def test_what_is_well_or_not_known_is_none(info: dict[str, str]) -> None:
-    assert problems_of(info) == {}
+    ]:
+        with subtests.test(info=info):
+            assert problems_of(info) == {}
 
 
 @pytest.mark.parametrize(
@@ -72,19 +70,17 @@ def test_info_is_read_line_by_line() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("log", "failure"),
-    [
+def test_only_the_end_of_the_latest_run_counts(subtests: pytest.Subtests) -> None:
+    for log, failure in [
         (START + FULL + END, "Error writing to the AOF file: No space left on device"),
         (START + SHORT + END, "Short write while writing to the AOF file: (nwritten=2, expected=4)"),
         (START + FULL + END + START, None),  # it runs again
         (START + SHORT, None),  # it continued
         (START, None),
         ("", None),
-    ],
-)
-def test_only_the_end_of_the_latest_run_counts(log: str, failure: str | None) -> None:
-    assert disk_failure(log) == failure
+    ]:
+        with subtests.test(log=log, failure=failure):
+            assert disk_failure(log) == failure
 
 
 def test_a_truncated_file_is_seen_in_the_log() -> None:

@@ -169,9 +169,8 @@ def test_a_limit_is_replaced_as_a_whole() -> None:
     assert settings.limits["search"] == Rate(count=1, period_seconds=1, burst=1)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(subtests: pytest.Subtests) -> None:
+    for text, message in [
         (
             "[worker]\ncapcity = 5",
             "worker.capcity: unknown key; did you mean worker.capacity? (from some.toml, line 2)",
@@ -190,15 +189,13 @@ def test_a_limit_is_replaced_as_a_whole() -> None:
             "[tasks.t]\nlimit = { a = 1 }",
             "tasks.t.limit: unknown key; did you mean tasks.t.limits? (from some.toml, line 2)",
         ),
-    ],
-)
-def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, message: str) -> None:
-    assert refusal(text) == message
+    ]:
+        with subtests.test(text=text, message=message):
+            assert refusal(text) == message
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "expected"),
-    [
+def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(subtests: pytest.Subtests) -> None:
+    for text, key, expected in [
         ("[worker]\ncapacity = 0", "worker.capacity", "a whole number of at least 1, not 0"),
         ('[worker]\ncapacity = "5"', "worker.capacity", 'a whole number of at least 1, not "5"'),
         ("[worker]\ncapacity = true", "worker.capacity", "a whole number of at least 1, not true"),
@@ -243,19 +240,15 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, message
         ("[limits]\nx = 1.5", "limits.x", "a number of slots, or a rate"),
         ("[limits]\nx = { burst = 1 }", "limits.x", "a number of slots, or a rate"),
         ('[limits]\nx = { limit = 1, rate = "1/s" }', "limits.x", "a number of slots, or a rate"),
-    ],
-)
-def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(
-    text: str, key: str, expected: str
-) -> None:
-    message = refusal(text)
-    assert message.startswith(f"{key}: expected {expected}")
-    assert message.endswith(f"(from some.toml, line {1 + text.count(chr(10))})")
+    ]:
+        with subtests.test(text=text, key=key, expected=expected):
+            message = refusal(text)
+            assert message.startswith(f"{key}: expected {expected}")
+            assert message.endswith(f"(from some.toml, line {1 + text.count(chr(10))})")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_bad_names_and_values_that_contradict_each_other_are_refused(subtests: pytest.Subtests) -> None:
+    for text, message in [
         ('[limits]\n"a b" = 1', "limits.a b: use 1 to 200 of A-Z"),
         ('[tasks."a/b"]\nlimits = {}', "tasks.a/b: use 1 to 200 of A-Z"),
         ("[worker]\ncapacity = 2\nreserve = 2", "worker: reserve (2) must be less than capacity (2)"),
@@ -271,10 +264,9 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(
             "[limits]\ngpu = 8\n[tasks.t.limits]\ngpu = 24",
             "settings: tasks.t.limits.gpu: 24 units are more than",
         ),
-    ],
-)
-def test_bad_names_and_values_that_contradict_each_other_are_refused(text: str, message: str) -> None:
-    assert refusal(text).startswith(message)
+    ]:
+        with subtests.test(text=text, message=message):
+            assert refusal(text).startswith(message)
 
 
 def test_a_refusal_names_the_variable_that_brought_the_value() -> None:
@@ -309,9 +301,7 @@ def test_rates(text: str, rate: tuple[int, float]) -> None:
     assert parse_rate(text) == rate
 
 
-@pytest.mark.parametrize(
-    "text", ["", "60", "60/", "/min", "-1/s", "0/s", "1.5/s", "1/week", "1/s/s", "\u0661/s"]
-)
-def test_what_is_not_a_rate(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a rate such as"):
-        parse_rate(text)
+def test_what_is_not_a_rate(subtests: pytest.Subtests) -> None:
+    for text in ["", "60", "60/", "/min", "-1/s", "0/s", "1.5/s", "1/week", "1/s/s", "\u0661/s"]:
+        with subtests.test(text=text), pytest.raises(ValueError, match="expected a rate such as"):
+            parse_rate(text)

@@ -35,19 +35,17 @@ def test_a_file_may_say_it_too(tmp_path: Path) -> None:
     assert load_settings(file, {}).server.submit_rate == Rate(count=5, period_seconds=1, burst=9)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+def test_what_is_no_rate_is_named(subtests: pytest.Subtests) -> None:
+    for text, says in [
         ("fast", "server.submit_rate: expected a rate such as"),
         ("100", "server.submit_rate: expected a rate such as"),
         ("0/s", "server.submit_rate: expected a rate such as"),
         ("{ burst = 3 }", "server.submit_rate: expected a rate such as"),
         ("{ rate = '1/s', burst = 0 }", "server.submit_rate.burst: expected a whole number of at least 1"),
         ("{ rate = '1/s', brust = 2 }", "did you mean server.submit_rate.burst?"),
-    ],
-)
-def test_what_is_no_rate_is_named(text: str, says: str) -> None:
-    with pytest.raises(InvalidSettings) as problem:
-        rate_of(text)
-    assert says in str(problem.value)
-    assert "FAIRLEAD_SERVER__SUBMIT_RATE" in str(problem.value)
+    ]:
+        with subtests.test(text=text, says=says):
+            with pytest.raises(InvalidSettings) as problem:
+                rate_of(text)
+            assert says in str(problem.value)
+            assert "FAIRLEAD_SERVER__SUBMIT_RATE" in str(problem.value)

@@ -69,9 +69,10 @@ def test_a_priority_is_known_by_its_word(priority: Priority) -> None:
     assert priority_named(priority.word) is priority
 
 
-@pytest.mark.parametrize("name", ["HIGH", "", "urgent", 0, None, ["high"]])
-def test_another_word_is_no_priority(name: object) -> None:
-    assert field_refused(priority_named, name) == "priority"
+def test_another_word_is_no_priority(subtests: pytest.Subtests) -> None:
+    for name in ["HIGH", "", "urgent", 0, None, ["high"]]:
+        with subtests.test(name=name):
+            assert field_refused(priority_named, name) == "priority"
 
 
 # JSON
@@ -112,9 +113,8 @@ def test_the_size_is_that_of_the_json() -> None:
     assert field_refused(to_json, "result", "é" * (MOST_BYTES // 2)) == "result"
 
 
-@pytest.mark.parametrize(
-    ("value", "field"),
-    [
+def test_what_is_not_json_is_refused_where_it_stands(subtests: pytest.Subtests) -> None:
+    for value, field in [
         (math.nan, "result"),
         ({"a": [0, math.inf]}, "result.a[1]"),
         ({"a": "\udc00"}, "result.a"),
@@ -124,10 +124,9 @@ def test_the_size_is_that_of_the_json() -> None:
         ((1, {2}), "result[1]"),
         (object(), "result"),
         (1 + 2j, "result"),
-    ],
-)
-def test_what_is_not_json_is_refused_where_it_stands(value: object, field: str) -> None:
-    assert field_refused(to_json, "result", value) == field
+    ]:
+        with subtests.test(value=value, field=field):
+            assert field_refused(to_json, "result", value) == field
 
 
 # Small things
@@ -138,31 +137,33 @@ def test_a_name_is_made_of_few_signs(value: str) -> None:
     check_name("name", value)
 
 
-@pytest.mark.parametrize(
-    "value", ["", "x" * 201, "a b", "a,b", "a;b", "a|b", "a=b", "a@b", "ä", "a\n", None, 5, b"a"]
-)
-def test_other_signs_are_no_name(value: object) -> None:
-    assert field_refused(check_name, "name", value) == "name"
+def test_other_signs_are_no_name(subtests: pytest.Subtests) -> None:
+    for value in ["", "x" * 201, "a b", "a,b", "a;b", "a|b", "a=b", "a@b", "ä", "a\n", None, 5, b"a"]:
+        with subtests.test(value=value):
+            assert field_refused(check_name, "name", value) == "name"
 
 
-@pytest.mark.parametrize("value", [0, -1, MOST_UNITS + 1, 1.0, True, "1", None, math.nan])
-def test_units_are_whole_and_at_least_one(value: object) -> None:
-    check_units("units", 1)
-    check_units("units", MOST_UNITS)
-    assert field_refused(check_units, "units", value) == "units"
+def test_units_are_whole_and_at_least_one(subtests: pytest.Subtests) -> None:
+    for value in [0, -1, MOST_UNITS + 1, 1.0, True, "1", None, math.nan]:
+        with subtests.test(value=value):
+            check_units("units", 1)
+            check_units("units", MOST_UNITS)
+            assert field_refused(check_units, "units", value) == "units"
 
 
-@pytest.mark.parametrize("value", [0, -5, 1.5, True, "5", None, math.nan, MOST_SECONDS * 1000 + 1, 10**400])
-def test_a_time_in_ms_is_whole_and_at_least_one(value: object) -> None:
-    check_ms("lease_ms", 1)
-    assert field_refused(check_ms, "lease_ms", value) == "lease_ms"
+def test_a_time_in_ms_is_whole_and_at_least_one(subtests: pytest.Subtests) -> None:
+    for value in [0, -5, 1.5, True, "5", None, math.nan, MOST_SECONDS * 1000 + 1, 10**400]:
+        with subtests.test(value=value):
+            check_ms("lease_ms", 1)
+            assert field_refused(check_ms, "lease_ms", value) == "lease_ms"
 
 
-@pytest.mark.parametrize("value", [0, 0.0009, -1, math.nan, math.inf, True, "5", MOST_SECONDS + 1, 10**400])
-def test_seconds_are_a_number_of_at_least_a_millisecond(value: object) -> None:
-    for good in (None, 0.001, 1, MOST_SECONDS):
-        check_seconds("timeout_seconds", good)
-    assert field_refused(check_seconds, "timeout_seconds", value) == "timeout_seconds"
+def test_seconds_are_a_number_of_at_least_a_millisecond(subtests: pytest.Subtests) -> None:
+    for value in [0, 0.0009, -1, math.nan, math.inf, True, "5", MOST_SECONDS + 1, 10**400]:
+        with subtests.test(value=value):
+            for good in (None, 0.001, 1, MOST_SECONDS):
+                check_seconds("timeout_seconds", good)
+            assert field_refused(check_seconds, "timeout_seconds", value) == "timeout_seconds"
 
 
 def test_where_zero_is_meant_zero_seconds_pass() -> None:
@@ -170,18 +171,20 @@ def test_where_zero_is_meant_zero_seconds_pass() -> None:
     assert field_refused(check_seconds, "delay_seconds", -0.001, zero=True) == "delay_seconds"
 
 
-@pytest.mark.parametrize("value", ["", "x" * 201, "a\nb", "\x00", "\ud800", 5, b"a", ["a"]])
-def test_a_short_text_is_printable_and_short(value: object) -> None:
-    for good in (None, "a", "Zoë Ω 你好", "x" * 200):
-        check_short("user_id", good)
-    assert field_refused(check_short, "user_id", value) == "user_id"
+def test_a_short_text_is_printable_and_short(subtests: pytest.Subtests) -> None:
+    for value in ["", "x" * 201, "a\nb", "\x00", "\ud800", 5, b"a", ["a"]]:
+        with subtests.test(value=value):
+            for good in (None, "a", "Zoë Ω 你好", "x" * 200):
+                check_short("user_id", good)
+            assert field_refused(check_short, "user_id", value) == "user_id"
 
 
-@pytest.mark.parametrize("value", ["gpu", 5, None, ["a,b"], [5], [f"c{i}" for i in range(17)]])
-def test_capabilities_are_a_list_of_up_to_sixteen_names(value: Any) -> None:
-    check_capabilities(())
-    check_capabilities({f"c{i}" for i in range(16)})
-    assert field_refused(check_capabilities, value) == "required_capabilities"
+def test_capabilities_are_a_list_of_up_to_sixteen_names(subtests: pytest.Subtests) -> None:
+    for value in ["gpu", 5, None, ["a,b"], [5], [f"c{i}" for i in range(17)]]:
+        with subtests.test(value=value):
+            check_capabilities(())
+            check_capabilities({f"c{i}" for i in range(16)})
+            assert field_refused(check_capabilities, value) == "required_capabilities"
 
 
 # A task as it is asked for
@@ -226,9 +229,10 @@ def test_there_is_a_wrong_value_for_every_field() -> None:
     assert WRONG.keys() == set(NewTask.__struct_fields__)
 
 
-@pytest.mark.parametrize("field", WRONG)
-def test_every_field_is_checked_by_its_name(field: str) -> None:
-    assert field_refused(check, NewTask(**{"task_type": "echo", field: WRONG[field]})) == field
+def test_every_field_is_checked_by_its_name(subtests: pytest.Subtests) -> None:
+    for field in WRONG:
+        with subtests.test(field=field):
+            assert field_refused(check, NewTask(**{"task_type": "echo", field: WRONG[field]})) == field
 
 
 def test_a_group_named_by_its_type_must_be_a_name_too() -> None:
