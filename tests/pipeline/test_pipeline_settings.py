@@ -8,8 +8,8 @@ from fairlead.errors import InvalidSettings
 from fairlead.pipeline.services import Service, services_of
 from fairlead.settings import ServiceSettings, Settings, Slots, TaskSettings
 from fairlead.settings.loading import load_settings
-from fairlead.settings.pipelines import url_problem
 from fairlead.settings.sources import line_of
+from fairlead.settings.urls import url_problem
 
 GOOD = """
 [services.prompt_enhancer]

@@ -1,9 +1,8 @@
-"""What may be written of services and pipelines: an address, and the stages of steps."""
+"""What may be written of pipelines: names of steps, and stages of them."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from fairlead.checks import MOST_STEPS
 
@@ -22,28 +21,6 @@ def name_problem(name: str) -> str | None:
         return f"use 1 to {MOST_NAME} of A-Z a-z 0-9 _ . : -"
     if name.startswith(SERVICE):
         return f"leave out {SERVICE!r}: a step names the service itself"
-    return None
-
-
-def url_problem(url: str) -> str | None:
-    """What is wrong with the address of a service, if anything. Passwords in it would be shown and logged."""
-    if not url:
-        return 'url is missing: say where it answers, as in url = "http://127.0.0.1:9000/v1/execute"'
-    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        return "url has characters that no address has: write them as %XX, a name as xn--..."
-    if not url.startswith(("http://", "https://")):
-        return "url must begin with http:// or https://"
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as problem:
-        return f"url is no address: {problem}"
-    if "@" in parts.netloc:
-        return "url must not hold a user or a password: let the service know its callers otherwise"
-    if not host or port == 0 or parts.netloc.endswith(":"):
-        return "url names no host and port to call"
-    if parts.fragment or "#" in url:
-        return "url must not have a #fragment: it is never sent"
     return None
 
 

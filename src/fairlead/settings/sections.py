@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from fairlead.checks import LEAST_WEIGHT, MOST_WEIGHT
-from fairlead.settings.pipelines import SERVICE, Stages, url_problem
+from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.settings.rates import parse_rate
-from fairlead.settings.urls import engine_url_problem
+from fairlead.settings.urls import engine_url_problem, url_problem
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]

@@ -1,4 +1,4 @@
-"""Which URLs of servers can be used, and what to write instead of those that cannot."""
+"""Which URLs of servers and services can be used, and what to write instead of those that cannot."""
 
 from urllib.parse import urlsplit
 
@@ -39,3 +39,25 @@ def _other(scheme: str) -> str:
     if scheme in ("valkey", "valkeys"):
         return f"url begins with {scheme}://: write redis:// or rediss://, Valkey speaks the same protocol"
     return f"url must be {FORMS}, or for clients and workers a gateway's http://HOST:PORT"
+
+
+def url_problem(url: str) -> str | None:
+    """What is wrong with the address of a service, if anything. Passwords in it would be shown and logged."""
+    if not url:
+        return 'url is missing: say where it answers, as in url = "http://127.0.0.1:9000/v1/execute"'
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return "url has characters that no address has: write them as %XX, a name as xn--..."
+    if not url.startswith(("http://", "https://")):
+        return "url must begin with http:// or https://"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as problem:
+        return f"url is no address: {problem}"
+    if "@" in parts.netloc:
+        return "url must not hold a user or a password: let the service know its callers otherwise"
+    if not host or port == 0 or parts.netloc.endswith(":"):
+        return "url names no host and port to call"
+    if parts.fragment or "#" in url:
+        return "url must not have a #fragment: it is never sent"
+    return None
