@@ -17,7 +17,7 @@ from fairlead.pipeline.submitting import planned
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
-from fairlead.views import time_view
+from fairlead.times import time_text
 from tests.conftest import Clock
 from tests.store.looking import claim_one
 from tests.waiting import wait_until
@@ -77,7 +77,7 @@ class Told:
 
     def timeline(self) -> list[tuple[float, str, Any]]:
         """Second, type, and whichever is told: the step, or old and new priority."""
-        seconds = {time_view(self.began + ms): ms / 1000 for ms in range(0, 2_200_000, 1000)}
+        seconds = {time_text(self.began + ms): ms / 1000 for ms in range(0, 2_200_000, 1000)}
         return [
             (seconds[message["at"]], message["type"], message.get("service_name") or message.get("new"))
             for message in self.messages

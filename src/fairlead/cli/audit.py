@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from fairlead.cli.options import DoorOptions, Output, open_store
 from fairlead.cli.output import compact, print_json, print_table
 from fairlead.store.access.audit import AuditEntry
-from fairlead.views import time_view
+from fairlead.times import time_text
 
 app = App(name="audit", help="List what was changed by hand, and check that the list is intact.")
 
@@ -24,7 +24,7 @@ async def list_entries(
     async with open_store(options) as store:
         entries = await store.audit.list(limit)
     if output == "json":
-        print_json({"entries": [asdict(entry) | {"at": time_view(entry.at)} for entry in entries]})
+        print_json({"entries": [asdict(entry) | {"at": time_text(entry.at)} for entry in entries]})
     else:
         columns = ("entry", "at", "by", "act", "subject", "before", "after", "reason")
         print_table(columns, [_row(entry) for entry in entries])
@@ -50,7 +50,7 @@ def _row(entry: AuditEntry) -> tuple[str, ...]:
     changed = ("-" if value is None else compact(value) for value in (entry.before, entry.after))
     return (
         str(entry.seq),
-        time_view(entry.at) or "-",
+        time_text(entry.at) or "-",
         entry.actor,
         entry.act,
         entry.subject,

@@ -15,7 +15,8 @@ from fairlead.cli.output import agreed, each, print_json, print_table, say
 from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.task import Task
-from fairlead.views import task_view, time_view
+from fairlead.shapes.task import TaskAnswer
+from fairlead.times import time_text
 
 app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")
 
@@ -41,14 +42,14 @@ async def list_dead(
     async with open_door(options) as door:
         tasks = [task async for task in _dead(door, task_type, limit)]
     if output == "json":
-        print_json({"tasks": [task_view(task) for task in tasks]})
+        print_json({"tasks": [TaskAnswer.from_value(task) for task in tasks]})
     else:
         print_table(("task", "type", "status", "ended", "code", "message"), [_row(task) for task in tasks])
 
 
 def _row(task: Task) -> tuple[str, ...]:
     code, message = (task.error.code, task.error.message) if task.error else ("-", "-")
-    return (task.task_id, task.task_type, task.status, time_view(task.completed_at) or "-", code, message)
+    return (task.task_id, task.task_type, task.status, time_text(task.completed_at) or "-", code, message)
 
 
 @Parameter(name="*")

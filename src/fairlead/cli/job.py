@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from msgspec.structs import asdict
 
 from fairlead.app.function import new_job
 from fairlead.app.job_handle import JobHandle
@@ -13,9 +14,9 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.submit import Repeated, given_parameters
 from fairlead.job_door import jobs_of
-from fairlead.job_views import job_view
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.settings import PriorityName
+from fairlead.shapes.job import JobAnswer
 
 app = App(name="job", help="Submit, show, watch, resume and cancel jobs, which are runs of pipelines.")
 
@@ -88,11 +89,11 @@ async def show(job_id: JobId, /, *, options: DoorOptions | None = None, output: 
     """Show a job and its steps; as JSON also what each has answered."""
     async with open_door(options) as door:
         job = await jobs_of(door).get(job_id)
-    view = job_view(job)
+    answer = JobAnswer.from_value(job)
     if output == "json":
-        print_json(view)
+        print_json(answer)
         return
-    facts = {name: value for name, value in view.items() if name not in ("steps", "context")}
+    facts = {name: value for name, value in asdict(answer).items() if name not in ("steps", "context")}
     print_facts({name: shown(value) for name, value in facts.items() if value not in (None, {})})
     print()
     columns = ("step", "name", "status", "attempts", "ms", "task")
@@ -135,7 +136,7 @@ async def cancel(job_id: JobId, /, *, options: DoorOptions | None = None, output
 
 def _print_end(job: Job, output: Output) -> None:
     if output == "json":
-        print_json(job_view(job))
+        print_json(JobAnswer.from_value(job))
     context = checked_context(job)
     if output == "table":
         print_json(context)

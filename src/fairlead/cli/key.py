@@ -4,6 +4,7 @@ import re
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from msgspec import to_builtins
 
 from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_store
@@ -12,8 +13,10 @@ from fairlead.errors import InvalidInput
 from fairlead.model.key import ApiKey, NewKey
 from fairlead.settings import Rate
 from fairlead.settings.rates import PERIODS
+from fairlead.shapes.base import Json
+from fairlead.shapes.key import KeyAnswer
 from fairlead.store.access.api_keys import id_of
-from fairlead.views import key_view, rate_text, time_view
+from fairlead.times import time_text
 
 app = App(name="key", help="Make, list, rotate and revoke API keys.")
 
@@ -50,7 +53,7 @@ async def create(
             name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed, max_priority=max_priority
         )
         _show(new, output)  # before anything else can go wrong: it is there now, and nobody else knows it
-        await note(store, "create_key", new.api_key.id, None, key_view(new.api_key))
+        await note(store, "create_key", new.api_key.id, None, _facts(new.api_key))
 
 
 @app.command(name="list")
@@ -59,7 +62,7 @@ async def list_keys(*, options: DoorOptions | None = None, output: Output = "tab
     async with open_store(options) as store:
         keys = await store.api_keys.all()
     if output == "json":
-        print_json({"keys": [key_view(key) for key in keys]})
+        print_json({"keys": [KeyAnswer.from_value(key) for key in keys]})
     else:
         columns = (
             "key",
@@ -83,7 +86,7 @@ async def revoke(key_id: KeyId, /, *, options: DoorOptions | None = None, output
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
         await store.api_keys.revoke(before.id)
-        await note(store, "revoke_key", before.id, key_view(before), {"state": "revoked"})
+        await note(store, "revoke_key", before.id, _facts(before), {"state": "revoked"})
     if output == "json":
         print_json({"revoked": id_of(key_id)})
     else:
@@ -104,7 +107,7 @@ async def rotate(
     async with open_store(options) as store:
         new = await store.api_keys.rotate(id_of(key_id), seconds)
         _show(new, output)
-        await note(store, "rotate_key", id_of(key_id), None, key_view(new.api_key))
+        await note(store, "rotate_key", id_of(key_id), None, _facts(new.api_key))
 
 
 def read_duration(field: str, text: str) -> int:
@@ -125,7 +128,7 @@ def read_rate(field: str, text: str) -> Rate:
 
 def _show(new: NewKey, output: Output) -> None:
     if output == "json":
-        print_json({"key": new.key_text, **key_view(new.api_key)})
+        print_json({"key": new.key_text, **_facts(new.api_key)})
         return
     print(new.key_text, flush=True)  # alone on stdout: KEY=$(fairlead key create ...) is the key
     say("Keep it: it is not shown again.")
@@ -138,10 +141,15 @@ def _row(key: ApiKey) -> tuple[str, ...]:
         key.state,
         ",".join(key.scopes),
         key.tenant or "-",
-        "-" if key.interval_us is None else rate_text(key.interval_us),
+        key.rate or "-",
         key.max_priority or "-",
-        time_view(key.created_at) or "-",
-        time_view(key.expires_at) or "never",
-        time_view(key.last_used_at) or "never",
+        time_text(key.created_at) or "-",
+        time_text(key.expires_at) or "never",
+        time_text(key.last_used_at) or "never",
         key.replaces or "-",
     )
+
+
+def _facts(key: ApiKey) -> Json:
+    facts: Json = to_builtins(KeyAnswer.from_value(key))
+    return facts

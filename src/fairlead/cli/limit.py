@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from msgspec import to_builtins
 
 from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_door
@@ -11,7 +12,9 @@ from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
-from fairlead.views import View, limit_and_slots_view, limit_view, rate_text, time_view
+from fairlead.shapes.base import Json
+from fairlead.shapes.limit import LimitAndSlots, LimitAnswer
+from fairlead.times import time_text
 
 app = App(name="limit", help="Show, set and free limits.")
 
@@ -35,8 +38,8 @@ async def status(
         else:
             limits = await door.limits.all(tenant=tenant)
     if output == "json":
-        views = [limit_view(limit) for limit in limits]
-        print_json({"limits": views} if name is None else limit_and_slots_view(limits[0]))
+        answers = [LimitAnswer.from_value(limit) for limit in limits]
+        print_json({"limits": answers} if name is None else LimitAndSlots.from_value(limits[0]))
         return
     columns = ("limit", "kind", "of", "active", "waiting", "room", "rate", "state")
     print_table(columns, [_row(limit) for limit in limits])
@@ -45,13 +48,13 @@ async def status(
         _print_slots(limits[0])
 
 
-async def _before(door: Door, name: str, tenant: str | None) -> View | None:
+async def _before(door: Door, name: str, tenant: str | None) -> Json | None:
     """The limit as it is; none if the tenant means a shared one by this name."""
     try:
         known = await door.limits.get(name, tenant=tenant)
     except UnknownLimit:
         return None
-    return limit_view(known) if known.tenant == tenant else None
+    return to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
@@ -62,8 +65,8 @@ def _row(limit: Limit) -> tuple[str, ...]:
         str(limit.active),
         str(limit.waiting),
         str(limit.room),
-        "-" if limit.interval_us is None else rate_text(limit.interval_us),
-        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.hold is not None else "-",
+        limit.rate or "-",
+        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.held_back else "-",
     )
 
 
@@ -74,7 +77,7 @@ def _print_slots(limit: Limit) -> None:
             "task" if slot.is_task else "lease",
             slot.holder or "-",
             str(slot.units),
-            time_view(slot.expires_at) or "-",
+            time_text(slot.expires_at) or "-",
         )
         for slot in limit.slots
     ]
@@ -106,9 +109,9 @@ async def set_limit(
         before = await _before(door, name, tenant)
         await door.limits.set(name, wanted, tenant=tenant, shared=shared)
         now = await door.limits.get(name, tenant=tenant)
-        await note(door, "set_limit", now.full_name, before, limit_view(now))
+        await note(door, "set_limit", now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
     if output == "json":
-        print_json(limit_view(now))
+        print_json(LimitAnswer.from_value(now))
         return
     sharing = "; shared with all tenants" if now.shared else ""
     if isinstance(wanted, Slots):
@@ -175,5 +178,5 @@ def _why_not(limit: Limit, lease: str) -> FairleadError:
     return InvalidInput(
         "--force",
         f"this would free {slot.units} of {limit.name} that {slot.holder or 'somebody'} holds until "
-        f"{time_view(slot.expires_at)}, while what it protects may still be going on; to do it, say --force",
+        f"{time_text(slot.expires_at)}, while what it protects may still be going on; to do it, say --force",
     )

@@ -2,37 +2,38 @@
 
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table
-from fairlead.views import stats_view
+from fairlead.shapes.stats import StatsAnswer
 
 
 async def stats(*, options: DoorOptions | None = None, output: Output = "table") -> None:
     """Show how much waits, runs and ended lately."""
     async with open_door(options) as door:
-        view = stats_view(await door.stats())
+        answer = StatsAnswer.from_value(await door.stats())
     if output == "json":
-        print_json(view)
+        print_json(answer)
         return
     print_table(
         ("priority", "queued", "oldest"),
         [
-            (priority, str(queue["depth"]), f"{queue['oldest_age_seconds']:.1f} s")
-            for priority, queue in view["queues"].items()
+            (priority, str(queue.depth), f"{queue.oldest_age_seconds:.1f} s")
+            for priority, queue in answer.queues.items()
         ],
     )
-    workers, ended = view["workers"], view["throughput"]
-    running = {"running": str(workers["used_capacity"])}
-    if workers["active"] is not None:  # else the key is a tenant's, and the workers are not
-        counts = ", ".join(f"{workers[state]} {state}" for state in ("active", "draining", "dead"))
-        running = {"running": f"{running['running']} of {workers['total_capacity']}", "workers": counts}
+    workers, ended = answer.workers, answer.throughput
+    running = {"running": str(workers.used_capacity)}
+    if workers.active is not None:  # else the key is a tenant's, and the workers are not
+        counts = ", ".join(f"{getattr(workers, state)} {state}" for state in ("active", "draining", "dead"))
+        running = {"running": f"{running['running']} of {workers.total_capacity}", "workers": counts}
     print()
     print_facts(
         {
-            "delayed": str(view["delayed"]),
+            "delayed": str(answer.delayed),
             **running,
             "last minute": ", ".join(
-                f"{ended[f'{state}_last_minute']} {state}" for state in ("completed", "failed", "cancelled")
+                f"{getattr(ended, f'{state}_last_minute')} {state}"
+                for state in ("completed", "failed", "cancelled")
             ),
         }
     )
-    if view["lost_events"]:
-        print_facts({"lost events": str(view["lost_events"])})
+    if answer.lost_events:
+        print_facts({"lost events": str(answer.lost_events)})

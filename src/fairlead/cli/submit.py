@@ -16,7 +16,8 @@ from fairlead.cli.watching import check_completed, follow, screen_for
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import PriorityName
-from fairlead.views import read_time, submitted_view, task_view
+from fairlead.shapes.task import TaskAnswer
+from fairlead.times import read_time
 
 Repeated = Parameter(negative=(), show_default=False)
 
@@ -91,14 +92,21 @@ async def submit(
     if wait:
         _print_end(task, output)
     elif output == "json":
-        print_json(submitted_view(submitted))
+        print_json(
+            {
+                "task_id": submitted.task_id,
+                "status": submitted.status,
+                "queue_position": submitted.queue_position,
+                "repeated": submitted.repeated,
+            }
+        )
     else:
         print(_sentence(submitted))
 
 
 def _print_end(task: Task, output: Output) -> None:
     if output == "json":
-        print_json(task_view(task))
+        print_json(TaskAnswer.from_value(task))
     check_completed(task)
     if output == "table":
         print_json(task.result)

@@ -4,6 +4,7 @@ import sys
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
+from msgspec import to_builtins
 
 from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_facts, print_json, print_table, printable, say, shown
@@ -12,8 +13,9 @@ from fairlead.door import Door
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import PriorityName
+from fairlead.shapes.task import ExplainAnswer, TaskAnswer, TasksAnswer
 from fairlead.store.listing import Wanted
-from fairlead.views import explanation_view, task_view, time_view
+from fairlead.times import time_text
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")
 
@@ -38,7 +40,7 @@ async def list_tasks(
         wanted = Wanted(status, priority, task_type, user_id)
         tasks, cursor = await _listed(door, wanted, limit, cursor)
     if output == "json":
-        print_json({"tasks": [task_view(task) for task in tasks], "next_cursor": cursor or None})
+        print_json(TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None))
         return
     columns = ("task", "type", "status", "priority", "user", "created", "worker")
     print_table(columns, [_row(task) for task in tasks])
@@ -70,7 +72,7 @@ def _row(task: Task) -> tuple[str, ...]:
         task.status,
         task.effective_priority.word,
         task.user_id or "-",
-        time_view(task.created_at) or "-",
+        time_text(task.created_at) or "-",
         task.assigned_worker_id or "-",
     )
 
@@ -81,12 +83,13 @@ async def show(task_id: TaskId, /, *, options: DoorOptions | None = None, output
     async with open_door(options) as door:
         task = await door.get(task_id)
         waits = await door.explain(task_id) if task.status is State.QUEUED else None
-    view = task_view(task, waits.queue_position if waits else None)
+    answer = TaskAnswer.from_value(task, queue_position=waits.queue_position if waits else None)
     if output == "json":
-        print_json(view)
+        print_json(answer)
         return
-    traceback = view["error"].pop("traceback") if view["error"] else None
-    print_facts(_facts(view) | ({"why": waits.sentence} if waits else {}))
+    facts = to_builtins(answer)
+    traceback = facts["error"].pop("traceback") if facts["error"] else None
+    print_facts(_facts(facts) | ({"why": waits.sentence} if waits else {}))
     for line in (traceback or "").splitlines():
         print(printable(line))
 
@@ -98,12 +101,13 @@ async def explain(
     """Say why a task waits, and what has to happen before it starts."""
     async with open_door(options) as door:
         explanation = await door.explain(task_id)
-    view = explanation_view(explanation)
+    answer = ExplainAnswer.from_value(explanation)
     if output == "json":
-        print_json(view)
+        print_json(answer)
         return
-    print(view.pop("sentence"))
-    print_facts(_facts(view))
+    facts = to_builtins(answer)
+    print(facts.pop("sentence"))
+    print_facts(_facts(facts))
 
 
 @app.command
@@ -128,6 +132,6 @@ async def watch(task_id: TaskId, /, *, options: DoorOptions | None = None, outpu
         print_json(task.result)
 
 
-def _facts(view: dict[str, Any]) -> dict[str, str]:
+def _facts(answer: dict[str, Any]) -> dict[str, str]:
     """What there is to say; nothing is said of what is empty."""
-    return {name: shown(value) for name, value in view.items() if value not in (None, "", [], {}, False)}
+    return {name: shown(value) for name, value in answer.items() if value not in (None, "", [], {}, False)}

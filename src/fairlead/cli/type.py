@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from fairlead.cli.auditing import note
 from fairlead.cli.options import DoorOptions, Output, open_store
 from fairlead.cli.output import print_json, print_table
-from fairlead.views import time_view
+from fairlead.times import time_text
 
 app = App(name="type", help="List, pause and resume task types.")
 
@@ -21,13 +21,13 @@ async def list_types(*, options: DoorOptions | None = None, output: Output = "ta
         types = await store.task_types()
     if output == "json":
         rows = [
-            {"task_type": name, "paused": since is not None, "paused_at": time_view(since)}
+            {"task_type": name, "paused": since is not None, "paused_at": time_text(since)}
             for name, since in types.items()
         ]
         print_json({"task_types": rows})
     else:
         print_table(
-            ("task type", "paused since"), [(name, time_view(since) or "-") for name, since in types.items()]
+            ("task type", "paused since"), [(name, time_text(since) or "-") for name, since in types.items()]
         )
 
 

@@ -14,7 +14,9 @@ from fairlead.model.event import Event
 from fairlead.model.reports import Output
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.task import Task, TaskProgress
-from fairlead.views import event_view, output_view, task_view, time_view
+from fairlead.shapes.event import EventLine
+from fairlead.shapes.task import OutputAnswer, TaskAnswer
+from fairlead.times import time_text
 
 LOOK_AGAIN = 5.0  # seconds of silence after which the state is read: nobody may be there to tell of it
 
@@ -105,7 +107,7 @@ async def _look(door: Door, task_id: str) -> Standing:
     task = await door.get(task_id)
     if task.status is State.QUEUED:
         return Standing(task, (await door.explain(task_id)).sentence)
-    return Standing(task, f"Until {time_view(task.run_at)}." if task.status is State.DELAYED else "")
+    return Standing(task, f"Until {time_text(task.run_at)}." if task.status is State.DELAYED else "")
 
 
 def screen_for(stream: TextIO) -> Screen:
@@ -133,11 +135,11 @@ class JsonLines(Lines):
 
     def show(self, news: News) -> None:
         if isinstance(news, Standing):
-            print_json_line({"task": task_view(news.task), "why": news.why})
+            print_json_line({"task": TaskAnswer.from_value(news.task), "why": news.why})
         elif isinstance(news, Event):
-            print_json_line({"event": event_view(news)})
+            print_json_line({"event": EventLine.from_value(news)})
         else:
-            print_json_line({"output": output_view(news)})
+            print_json_line({"output": OutputAnswer.from_value(news)})
 
 
 class Bar:

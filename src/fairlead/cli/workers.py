@@ -9,7 +9,8 @@ from fairlead.cli.options import DoorOptions, Output, open_door
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, UnknownWorker
 from fairlead.model.worker import WorkerStats
-from fairlead.views import time_view, worker_view
+from fairlead.shapes.worker import WorkerAnswer
+from fairlead.times import time_text
 
 app = App(name="workers", help="List workers, and drain them.")
 
@@ -20,7 +21,7 @@ async def list_workers(*, options: DoorOptions | None = None, output: Output = "
     async with open_door(options) as door:
         workers = (await door.stats()).workers
     if output == "json":
-        print_json({"workers": [worker_view(worker) for worker in workers]})
+        print_json({"workers": [WorkerAnswer.from_value(worker) for worker in workers]})
     else:
         columns = ("worker", "name", "status", "running", "reserve", "capabilities", "task types", "seen")
         print_table(columns, [_row(worker) for worker in workers])
@@ -35,7 +36,7 @@ def _row(worker: WorkerStats) -> tuple[str, ...]:
         str(worker.reserve),
         ", ".join(worker.capabilities) or "-",
         "any" if worker.task_types is None else ", ".join(worker.task_types) or "none",
-        time_view(worker.seen) or "-",
+        time_text(worker.seen) or "-",
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -12,14 +12,20 @@ from fairlead import __version__
 from fairlead.client.problems import AWAY, error_of
 from fairlead.clock import patient
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
+from fairlead.shapes.base import Json
+from fairlead.shapes.limit import LimitsAnswer
+from fairlead.shapes.worker import WorkersAnswer
 
 ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
 BYTES_PER_SECOND = 1 << 20  # so much more time has a call that sends much
 CONNECT_WITHIN = 3.0
 MOST_ANSWER = 64 * 1024 * 1024  # bytes
+CHECK = "check that the URL is of a gateway of this version"
 ATTEMPTS = 3  # of a call that may be repeated
 PAUSE = 0.1  # seconds after the first of them, then longer
 
+A = TypeVar("A")
+P = TypeVar("P", LimitsAnswer, WorkersAnswer)
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
 
@@ -33,13 +39,6 @@ def _segment(part: str) -> str:
     if part in (".", ".."):  # else it would be a way to another place
         return part.replace(".", "%2E")
     return quote(part, safe=":", errors="replace")
-
-
-class Answered(dict[str, Any]):
-    """What a gateway answered. Who lacks something in it has asked somebody else, or another version."""
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise InvalidSettings(f"the answer has no {name}: check that the URL is of a gateway of this version")
 
 
 class Caller:
@@ -63,26 +62,26 @@ class Caller:
     async def close(self) -> None:
         await self.http.aclose()
 
-    async def get(self, address: str, **query: Any) -> dict[str, Any]:
+    async def get(self, kind: type[A], address: str, **query: Any) -> A:
         given = {name: value for name, value in query.items() if value not in (None, "")}
-        return await self.ask("GET", address, query=given, repeat=True)
+        return await self.ask(kind, "GET", address, query=given, repeat=True)
 
-    async def listed(self, address: str, name: str, **query: Any) -> AsyncIterator[Any]:
-        """All that a list has, page by page."""
+    async def pages(self, kind: type[P], address: str, **query: Any) -> AsyncIterator[P]:
+        """All pages of a list."""
         cursor: str | None = ""
         while cursor is not None:
-            page = await self.get(address, cursor=cursor, **query)
-            for one in page[name]:
-                yield one
-            cursor = page.get("next_cursor")  # a gateway of an earlier version answers with all at once
+            page = await self.get(kind, address, cursor=cursor, **query)
+            yield page
+            cursor = page.next_cursor
 
     async def post(
-        self, address: str, body: Any = None, *, repeat: bool = False, **bounds: Any
-    ) -> dict[str, Any]:
-        return await self.ask("POST", address, body, repeat=repeat, **bounds)
+        self, kind: type[A], address: str, body: Any = None, *, repeat: bool = False, **bounds: Any
+    ) -> A:
+        return await self.ask(kind, "POST", address, body, repeat=repeat, **bounds)
 
     async def ask(
         self,
+        kind: type[A],
         method: str,
         address: str,
         body: Any = None,
@@ -91,36 +90,48 @@ class Caller:
         repeat: bool = False,
         within: float = ANSWER_WITHIN,
         most: int = MOST_ANSWER,
-    ) -> dict[str, Any]:
-        """`repeat`: it is the same however often it is sent, so a lost answer is asked for again."""
+    ) -> A:
+        """The answer, which is JSON of this kind.
+
+        `repeat`: it is the same however often it is sent, so a lost answer is asked for again.
+        """
         content = None if body is None else body if isinstance(body, bytes) else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with patient(within):
-                    return await self._once(
+                    answer, said = await self._once(
                         method, address, most, content=content, headers=headers, params=query
                     )
+                    return self._read(kind, answer, said)
             except (httpx.TransportError, TimeoutError) as problem:
                 if not repeat or attempt == ATTEMPTS or isinstance(problem, TimeoutError):
                     raise self._away(problem) from problem
             await asyncio.sleep(PAUSE * 4 ** (attempt - 1))
         raise AssertionError("every attempt returns or raises")
 
-    async def _once(self, method: str, address: str, most: int, **request: Any) -> dict[str, Any]:
+    async def _once(
+        self, method: str, address: str, most: int, **request: Any
+    ) -> tuple[httpx.Response, bytes]:
         async with self.http.stream(method, address, **request) as answer:
-            return self._read(answer, await read_capped(answer, most))
+            return answer, await read_capped(answer, most)
 
     async def refuse(self, answer: httpx.Response) -> None:
         """Raises what an answer says that is not what was asked for."""
-        self._read(answer, await read_capped(answer, MOST_ANSWER))
+        self._read(Json, answer, await read_capped(answer, MOST_ANSWER))
         raise InvalidSettings(f"{self.url} answered, but not as a gateway does: check the URL.")
 
-    def _read(self, answer: httpx.Response, content: bytes) -> dict[str, Any]:
+    def _read(self, kind: type[A], answer: httpx.Response, content: bytes) -> A:
+        why = ""
+        if answer.is_success:
+            try:
+                return msgspec.json.decode(content, type=kind)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+                why = str(problem)
         value = _value(content)
         if answer.is_success and isinstance(value, dict):
-            return Answered(value)
+            raise InvalidSettings(f"the answer of {self.url} is not what it should be ({why}): {CHECK}")
         if isinstance(value, dict) and "code" in value:
             raise error_of({"status": answer.status_code, **value}, _retry_after(answer))
         if answer.status_code in AWAY:

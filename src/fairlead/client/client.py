@@ -6,7 +6,7 @@ from typing import Any, Self
 import msgspec
 
 from fairlead.checks import MOST_BYTES, check_ms, check_task_id
-from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, Caller, path
+from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, A, Caller, path
 from fairlead.client.forms import (
     Parcel,
     completed_form,
@@ -32,17 +32,33 @@ from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
 from fairlead.model.worker import latest_first
-from fairlead.readings import (
-    read_claimed,
-    read_explanation,
-    read_output,
-    read_stats,
-    read_task,
-    read_worker,
-)
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.views import View, read_time
+from fairlead.shapes.base import Json
+from fairlead.shapes.declaration import DeclareAnswer
+from fairlead.shapes.stats import StatsAnswer
+from fairlead.shapes.task import (
+    BatchAnswer,
+    BatchItem,
+    CancelAnswer,
+    ExplainAnswer,
+    OutputsAnswer,
+    PurgeAnswer,
+    ReplayAnswer,
+    TaskAnswer,
+    TasksAnswer,
+)
+from fairlead.shapes.worker import (
+    Accepted,
+    ExpireAnswer,
+    ExtendAnswer,
+    PollAnswer,
+    ReleaseAnswer,
+    ResultAnswer,
+    SayAnswer,
+    WorkersAnswer,
+)
+from fairlead.times import read_time
 
 OF_A_TASK = 16 * 1024  # bytes besides its parameters
 SECONDS_PER_TASK = 0.1  # more time for an answer with many tasks in it
@@ -91,13 +107,14 @@ class Client:
         )
         try:
             for body in bodies:
-                rhythm = await self.caller.ask("PUT", path("internal", "declarations"), body, repeat=True)
+                address = path("internal", "declarations")
+                rhythm = await self.caller.ask(DeclareAnswer, "PUT", address, body, repeat=True)
         except NotAllowed as problem:
             # who only submits has no key for it, and need not: whoever runs the tasks has declared them
             log.info("not_declared", problem=str(problem))
             return
-        worker = msgspec.structs.replace(self.settings.worker, heartbeat_seconds=rhythm["heartbeat_seconds"])
-        lease = msgspec.structs.replace(self.settings.lease, lease_seconds=rhythm["lease_seconds"])
+        worker = msgspec.structs.replace(self.settings.worker, heartbeat_seconds=rhythm.heartbeat_seconds)
+        lease = msgspec.structs.replace(self.settings.lease, lease_seconds=rhythm.lease_seconds)
         self.settings = msgspec.structs.replace(self.settings, worker=worker, lease=lease)
 
     async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]:
@@ -105,10 +122,10 @@ class Client:
         if len(tasks) > MOST_PER_CALL:
             raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         parcel = Parcel(tasks, task_form)
-        rows: list[View] = []
+        rows: list[BatchItem] = []
         for some in parcel.bodies():
             batch = path("api", "v1", "tasks", "batch")
-            rows += (await self.caller.post(batch, {"tasks": some}, repeat=True))["tasks"]
+            rows += (await self.caller.post(BatchAnswer, batch, {"tasks": some}, repeat=True)).tasks
         return parcel.answers(map(submitted_or_error, rows))
 
     async def submit_one(self, task: NewTask) -> Submitted:
@@ -118,25 +135,25 @@ class Client:
         return answer
 
     async def get(self, task_id: str) -> Task:
-        return read_task(await self.caller.get(_task(task_id)))
+        return (await self.caller.get(TaskAnswer, _task(task_id))).to_value()
 
     async def explain(self, task_id: str) -> Explanation:
-        return read_explanation(await self.caller.get(_task(task_id, "explain")))
+        return (await self.caller.get(ExplainAnswer, _task(task_id, "explain"))).to_value()
 
     async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
         outputs: list[Output] = []
         following: int | None = after
         while following is not None:  # an answer may hold a part of them only
-            answer = await self.caller.get(_task(task_id, "outputs"), after=following)
-            outputs += [read_output(one) for one in answer["outputs"]]
-            following = answer["next_after"]
+            answer = await self.caller.get(OutputsAnswer, _task(task_id, "outputs"), after=following)
+            # its number is that of the message that brought it
+            outputs += [one.to_value(event_seq=one.seq) for one in answer.outputs]
+            following = answer.next_after
         return outputs
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; the worker that runs it, if one does. To do it again changes nothing."""
-        worker: str | None = (await self.caller.ask("DELETE", _task(task_id), repeat=True))["worker_id"]
-        return worker
+        return (await self.caller.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
     async def list_tasks(
         self,
@@ -150,6 +167,7 @@ class Client:
     ) -> TaskPage:
         """A page of the tasks that are like this, in no order; continue with its `next_cursor`."""
         page = await self.caller.get(
+            TasksAnswer,
             path("api", "v1", "tasks"),
             status=status,
             priority=priority,
@@ -158,32 +176,34 @@ class Client:
             limit=limit,
             cursor=cursor,
         )
-        return TaskPage([read_task(one) for one in page["tasks"]], page["next_cursor"] or "")
+        return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
         """Failed and dead-lettered tasks, the latest first; each can be replayed."""
         tasks: list[Task] = []
         cursor: str | None = str(skip)
         while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
-            page = await self.caller.get(path("api", "v1", "dlq"), limit=count - len(tasks), cursor=cursor)
-            tasks += [read_task(one) for one in page["tasks"]]
-            cursor = page["next_cursor"]
+            address, left = path("api", "v1", "dlq"), count - len(tasks)
+            page = await self.caller.get(TasksAnswer, address, limit=left, cursor=cursor)
+            tasks += [one.to_value() for one in page.tasks]
+            cursor = page.next_cursor
         return tasks
 
     async def replay(self, task_id: str) -> None:
-        await self.caller.post(path("api", "v1", "dlq", check_task_id(task_id), "replay"))
+        await self.caller.post(ReplayAnswer, path("api", "v1", "dlq", check_task_id(task_id), "replay"))
 
     async def purge(self, task_id: str) -> None:
         """Forgets a failed or dead-lettered task for good."""
-        await self.caller.ask("DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
+        await self.caller.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
 
     async def stats(self) -> Stats:
         """With a tenant's key, of the tenant: it may not see the workers."""
-        stats = await self.caller.get(path("api", "v1", "queue", "stats"))
-        if stats["workers"]["active"] is None:
-            return read_stats(stats, [])
-        listed = self.caller.listed(path("api", "v1", "workers"), "workers")
-        return read_stats(stats, latest_first([read_worker(one) async for one in listed]))
+        stats = await self.caller.get(StatsAnswer, path("api", "v1", "queue", "stats"))
+        if stats.workers.active is None:
+            return stats.to_value()
+        pages = self.caller.pages(WorkersAnswer, path("api", "v1", "workers"))
+        workers = [one.to_value() async for page in pages for one in page.workers]
+        return stats.to_value(workers=latest_first(workers))
 
     async def report(
         self,
@@ -203,18 +223,18 @@ class Client:
         reports: list[Completed | Failed] = [*completed, *failed]
         parcel = Parcel(reports, _report_form)
         poll = {"available_capacity": claim, "idle": idle} | ({"request_id": request} if request else {})
-        rows: list[View] = []
-        polled: View | None = None
+        rows: list[Accepted] = []
+        polled: PollAnswer | None = None
         bodies = parcel.bodies()
         for i, some in enumerate(bodies):
             last = claim and i == len(bodies) - 1
             body = {"results": some} | ({"poll": poll} if last else {})
-            answer = await self._of_worker(worker, "result", body, claim if last else 0)
-            rows += answer["results"]
-            polled = answer.get("polled")
+            answer = await self._of_worker(ResultAnswer, worker, "result", body, claim if last else 0)
+            rows += answer.results
+            polled = answer.polled
         if claim and not bodies:
-            polled = await self._of_worker(worker, "poll", poll, claim)
-        claimed = read_claimed(polled) if polled else Claimed()
+            polled = await self._of_worker(PollAnswer, worker, "poll", poll, claim)
+        claimed = polled.to_value() if polled else Claimed()
         return parcel.answers(map(state_or_error, rows)), claimed
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]:
@@ -224,15 +244,15 @@ class Client:
         """Gives tasks back unrun, to the place they had."""
         if not grants:
             return []
-        answer = await self._of_worker(worker, "release", grants_form(grants))
-        return [state_or_error(row) for row in answer["results"]]
+        answer = await self._of_worker(ReleaseAnswer, worker, "release", grants_form(grants))
+        return [state_or_error(row) for row in answer.results]
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
         parcel = Parcel(reports, progress_form)
-        rows: list[View] = []
+        rows: list[Accepted] = []
         for some in parcel.bodies():
-            rows += (await self._of_worker(worker, "progress", {"reports": some}))["results"]
+            rows += (await self._of_worker(SayAnswer, worker, "progress", {"reports": some})).results
         return parcel.answers(map(none_or_error, rows))
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
@@ -241,22 +261,22 @@ class Client:
         body = {"task_id": grant.id, "seconds": ms / 1000}
         if grant.fence is not None:
             body["fence"] = grant.fence
-        return read_time("deadline", (await self._of_worker(worker, "extend", body))["deadline"])
+        return read_time("deadline", (await self._of_worker(ExtendAnswer, worker, "extend", body)).deadline)
 
     async def expire(self, worker: str) -> int:
         """Ends the leases of a worker that is known to be dead; how many."""
-        return int((await self._of_worker(worker, "expire", None))["expired"])
+        return (await self._of_worker(ExpireAnswer, worker, "expire", None)).expired
 
-    async def _of_worker(self, worker: str, act: str, body: Any, claim: int = 0) -> View:
+    async def _of_worker(self, kind: type[A], worker: str, act: str, body: Any, claim: int = 0) -> A:
         most = MOST_ANSWER + claim * (MOST_BYTES + OF_A_TASK)
         address = path("internal", "workers", worker, act)
         within = ANSWER_WITHIN + claim * SECONDS_PER_TASK
-        return await self.caller.post(address, body, within=within, most=most)
+        return await self.caller.post(kind, address, body, within=within, most=most)
 
 
 def _task(task_id: str, *parts: str) -> str:
     return path("api", "v1", "tasks", check_task_id(task_id), *parts)
 
 
-def _report_form(report: Completed | Failed) -> View:
+def _report_form(report: Completed | Failed) -> Json:
     return completed_form(report) if isinstance(report, Completed) else failed_form(report)

@@ -17,7 +17,11 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask, check
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.views import View, rate_text, time_view
+from fairlead.settings.rates import rate_text
+from fairlead.shapes.base import Json
+from fairlead.shapes.task import BatchItem
+from fairlead.shapes.worker import Accepted
+from fairlead.times import time_text
 
 MOST_BYTES = 8 * 1024 * 1024  # of the items of one body; the gateway takes twice as much
 MOST_DECLARED = 200 * 1024  # bytes of the entries of one declaration; the gateway takes 256 KiB
@@ -33,7 +37,7 @@ APART = {"parameters", "priority", "priority_asked", "by_tenant", "weight", "run
 PLAIN = set(NewTask.__struct_fields__) - APART
 
 
-def task_form(task: NewTask) -> View:
+def task_form(task: NewTask) -> Json:
     """Raises what the store would, before anything is sent."""
     check(task)
     if task.tenant is not None:
@@ -48,18 +52,18 @@ def task_form(task: NewTask) -> View:
     if task.priority_asked:  # else the gateway finds it
         form["priority"] = task.priority
     if task.run_at is not None:
-        form["run_at"] = time_view(task.run_at)
+        form["run_at"] = time_text(task.run_at)
     return form
 
 
-def job_form(job: NewJob) -> View:
+def job_form(job: NewJob) -> Json:
     """Its stages are left out: the gateway knows its pipeline."""
     if job.tenant is not None:
         raise InvalidInput("tenant", OF_THE_KEY)
     if job.weight is not None:
         raise InvalidInput("weight", OF_THE_GATEWAY)
     optional = ("user_id", "max_wait_seconds", "idempotency_key", "trace_id")
-    form: View = {name: value for name in optional if (value := getattr(job, name)) is not None}
+    form: Json = {name: value for name in optional if (value := getattr(job, name)) is not None}
     form |= {"feature_name": job.feature_name, "job_id": job.job_id}
     form["input_data"] = raw("input_data", job.input_data)
     if job.priority_asked:  # else the gateway finds it
@@ -71,13 +75,13 @@ def raw(field: str, value: object) -> msgspec.Raw:
     return msgspec.Raw(to_json(field, value).encode())
 
 
-def completed_form(report: Completed) -> View:
+def completed_form(report: Completed) -> Json:
     form = {"task_id": report.task_id, "status": "completed", "result": raw("result", report.result)}
     return form | _fence(report.fence)
 
 
-def failed_form(report: Failed) -> View:
-    error: View = {
+def failed_form(report: Failed) -> Json:
+    error: Json = {
         "code": readable(report.code)[:200] or "error",
         "message": readable(report.message)[:4000],
         "retriable": report.retriable,
@@ -89,9 +93,9 @@ def failed_form(report: Failed) -> View:
     return {"task_id": report.task_id, "status": "failed", "error": error} | _fence(report.fence)
 
 
-def progress_form(report: Progress) -> View:
+def progress_form(report: Progress) -> Json:
     report.packed()  # raises what the store would
-    form: View = {"task_id": report.task_id, "message": readable(report.message)[:4000]}
+    form: Json = {"task_id": report.task_id, "message": readable(report.message)[:4000]}
     if report.fraction is not None:
         form["fraction"] = report.fraction
     if report.chunks:
@@ -101,12 +105,12 @@ def progress_form(report: Progress) -> View:
     return form | _fence(report.fence)
 
 
-def grants_form(grants: Sequence[Grant]) -> View:
+def grants_form(grants: Sequence[Grant]) -> Json:
     fences = {grant.id: grant.fence for grant in grants if grant.fence is not None}
     return {"task_ids": [grant.id for grant in grants], "fences": fences}
 
 
-def limit_form(name: str, wanted: LimitSettings, shared: bool | None = None) -> View:
+def limit_form(name: str, wanted: LimitSettings, shared: bool | None = None) -> Json:
     limit_arguments(name, wanted)  # raises what the store would
     sharing = {} if shared is None and not wanted.shared else {"shared": shared or wanted.shared}
     if isinstance(wanted, Slots):
@@ -115,13 +119,13 @@ def limit_form(name: str, wanted: LimitSettings, shared: bool | None = None) -> 
     return {"rate": rate_text(wanted.interval_us), "burst": wanted.burst, **sharing}
 
 
-def type_form(wanted: TaskSettings) -> View:
+def type_form(wanted: TaskSettings) -> Json:
     return {name: value for name in wanted.__struct_fields__ if (value := getattr(wanted, name)) is not None}
 
 
-def declared_bodies(tables: Mapping[str, Mapping[str, Any]]) -> list[View]:
+def declared_bodies(tables: Mapping[str, Mapping[str, Any]]) -> list[Json]:
     """What code declares, in as few bodies as the gateway accepts; what comes first is declared first."""
-    bodies: list[View] = [{}]
+    bodies: list[Json] = [{}]
     size = count = 0
     for table, forms in tables.items():
         for name, form in forms.items():
@@ -140,7 +144,7 @@ def stages_form(stages: Stages) -> list[Any]:
     return [stage[0] if len(stage) == 1 else {"parallel": list(stage)} for stage in stages]
 
 
-def _fence(fence: int | None) -> View:
+def _fence(fence: int | None) -> Json:
     return {} if fence is None else {"fence": fence}
 
 
@@ -150,7 +154,7 @@ class Parcel:
     What cannot be sent is answered with its error, and does not spoil the rest.
     """
 
-    def __init__(self, things: Iterable[T], form: Callable[[T], View]) -> None:
+    def __init__(self, things: Iterable[T], form: Callable[[T], Json]) -> None:
         self._accepted: list[msgspec.Raw] = []
         self._problems: list[InvalidInput | None] = []
         for thing in things:
@@ -178,9 +182,9 @@ class Parcel:
         return [next(waiting) if problem is None else problem for problem in self._problems]
 
 
-def state_or_error(row: View) -> State | FairleadError:
-    return State(row["status"]) if row["accepted"] else error_of(row["error"])
+def state_or_error(row: Accepted) -> State | FairleadError:
+    return none_or_error(row) or State(row.status or "")
 
 
-def none_or_error(row: View) -> FairleadError | None:
-    return None if row["accepted"] else error_of(row["error"])
+def none_or_error(row: Accepted | BatchItem) -> FairleadError | None:
+    return error_of(msgspec.to_builtins(row.error)) if row.error else None

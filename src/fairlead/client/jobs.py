@@ -10,9 +10,9 @@ from fairlead.client.calling import Caller, path
 from fairlead.client.forms import job_form
 from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
 from fairlead.errors import StoreUnavailable
-from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id
-from fairlead.readings import read_job
-from fairlead.views import View
+from fairlead.model.job import Job, NewJob, SubmittedJob, check_job_id
+from fairlead.shapes.base import Json
+from fairlead.shapes.job import CancelJobAnswer, JobAnswer, ResumeAnswer, SubmittedJobAnswer
 
 
 class Jobs:
@@ -24,22 +24,22 @@ class Jobs:
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """A job has an id of its own, so a lost answer is asked for again."""
-        answer = await self._caller.post(path("api", "v1", "jobs"), job_form(job), repeat=True)
-        return SubmittedJob(answer["job_id"], JobStatus(answer["status"]), answer["repeated"])
+        address = path("api", "v1", "jobs")
+        answer = await self._caller.post(SubmittedJobAnswer, address, job_form(job), repeat=True)
+        return answer.to_value()
 
     async def get(self, job_id: str) -> Job:
-        return read_job(await self._caller.get(_job(job_id)))
+        return (await self._caller.get(JobAnswer, _job(job_id))).to_value()
 
     async def cancel(self, job_id: str) -> None:
         """Ends it, with what waits and runs of it. Of one that is cancelled it is no news: ask again."""
-        await self._caller.ask("DELETE", _job(job_id), repeat=True)
+        await self._caller.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
     async def resume(self, job_id: str) -> list[str]:
         """Goes on at the stage that failed; the steps of it that are done already are not run again."""
-        skipped: list[str] = (await self._caller.post(_job(job_id, "resume")))["skipped"]
-        return skipped
+        return (await self._caller.post(ResumeAnswer, _job(job_id, "resume"))).skipped
 
-    async def watch(self, job: Job) -> AsyncGenerator[View]:
+    async def watch(self, job: Job) -> AsyncGenerator[Json]:
         """What is told of it until it has ended; a line that breaks is taken up where it was."""
         after, address = 0, _job(job.job_id, "events")
         while True:

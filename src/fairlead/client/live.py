@@ -13,8 +13,9 @@ from fairlead.client.steady import Steady
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.event import Event
 from fairlead.model.states import State
-from fairlead.readings import read_task
-from fairlead.views import View, read_time
+from fairlead.shapes.base import Json
+from fairlead.shapes.task import TaskAnswer
+from fairlead.times import read_time
 
 SILENT_SECONDS = 45.0  # after which nobody is there: the gateway gives a sign of life every 15
 PAUSE = 0.5  # seconds before it is asked again
@@ -61,17 +62,18 @@ class Live:
                 yield None  # the line has ended, perhaps because the task has
             await asyncio.sleep(PAUSE)
 
-    async def _event(self, message: View) -> Event | None:
+    async def _event(self, message: Json) -> Event | None:
         kind = message["type"]
         if kind in ENDS:
-            task = read_task(await self._caller.get(path("api", "v1", "tasks", message["task_id"])))
+            address = path("api", "v1", "tasks", message["task_id"])
+            task = (await self._caller.get(TaskAnswer, address)).to_value()
             detail = {"code": task.error.code} if task.error else {}
             at = task.completed_at or task.created_at
             return Event(task.task_id, ENDS[kind], None, task.status, at, task.fence, detail, message["seq"])
         return event_of(message)
 
 
-async def messages_of(caller: Caller, address: str, after: int) -> AsyncGenerator[View]:
+async def messages_of(caller: Caller, address: str, after: int) -> AsyncGenerator[Json]:
     """What a stream of events tells until it ends."""
     async with contextlib.AsyncExitStack() as stack:
         async with asyncio.timeout(ANSWER_WITHIN):
@@ -95,7 +97,7 @@ async def messages_of(caller: Caller, address: str, after: int) -> AsyncGenerato
                     yield message
 
 
-def _read(text: bytes) -> View | None:
+def _read(text: bytes) -> Json | None:
     """The data of one event; None of a sign of life."""
     data = b"\n".join(line[5:].lstrip() for line in text.split(b"\n") if line.startswith(b"data:"))
     try:
@@ -105,7 +107,7 @@ def _read(text: bytes) -> View | None:
     return value if isinstance(value, dict) and "seq" in value and "type" in value else None
 
 
-def event_of(message: View) -> Event | None:
+def event_of(message: Json) -> Event | None:
     """Of a message that does not end the task; None of what is no act, such as for which limits it waits."""
     match message["type"]:
         case "QUEUED":
@@ -131,6 +133,6 @@ def event_of(message: View) -> Event | None:
     return None
 
 
-def _event(act: str, after: State, message: View, detail: View) -> Event:
+def _event(act: str, after: State, message: Json, detail: Json) -> Event:
     at, fence = read_time("at", message["at"]), message.get("fence", 0)
     return Event(message["task_id"], act, None, after, at, fence, detail, message["seq"])

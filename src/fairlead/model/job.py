@@ -105,6 +105,10 @@ class Job:
     seq: int = 0  # of its last live message
 
     @property
+    def total_steps(self) -> int:
+        return len(self.steps)
+
+    @property
     def context(self) -> dict[str, Any]:
         """The result of every step that has one, and how often each was tried."""
         known: dict[str, Any] = {}

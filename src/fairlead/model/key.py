@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fairlead.settings.rates import rate_text
+
 SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
 
 
@@ -26,6 +28,10 @@ class ApiKey:
     burst: int | None = None  # tasks at once
     max_priority: str | None = None  # of its tasks; None: any
     state: KeyState = "active"
+
+    @property
+    def rate(self) -> str | None:
+        return None if self.interval_us is None else rate_text(self.interval_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from fairlead.model.priority import priority_named
 from fairlead.model.reports import Grant
 from fairlead.model.tenants import scope_of
 from fairlead.settings import Rate, Slots
+from fairlead.settings.rates import rate_text
 
 MOST_SLOTS = 1_000_000_000
 
@@ -22,6 +23,10 @@ class Slot:
     holder: str | None = None  # the worker that runs the task, or whoever acquired the lease
     expires_at: int | None = None  # ms
     tenant: str | None = None  # that acquired the lease; None: of a task, or the operator's
+
+    @property
+    def task_id(self) -> str | None:
+        return self.lease_id if self.is_task else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,18 @@ class Limit:
     has_more_slots: bool = False
     tenant: str | None = None  # whose own it is; None: the operator's
     shared: bool = False  # with all tenants, which may name it
+
+    @property
+    def held_back(self) -> bool:
+        return self.hold is not None
+
+    @property
+    def rate(self) -> str | None:
+        return None if self.interval_us is None else rate_text(self.interval_us)
+
+    @property
+    def burst(self) -> int | None:
+        return None if self.interval_us is None else self.limit
 
     @property
     def full_name(self) -> str:

@@ -114,6 +114,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     seq: int = 1  # of the last event that was told of it
 
     @property
+    def timeout_seconds(self) -> float:
+        return self.timeout_ms / 1000
+
+    @property
     def attempt(self) -> int:
         return self.retry_count + self.crash_count + self.loss_count + 1
 

@@ -18,6 +18,7 @@ PERIODS = {
 }
 A_RATE = 'a rate such as "60/min", "10/s" or "1000/h"'
 RATE = re.compile(rf"^\s*0*([1-9][0-9]{{0,99}})\s*/\s*({'|'.join(PERIODS)})\s*\Z")
+INTERVAL = re.compile(r"([0-9]+)/([a-z]+)|1 per ([0-9.e+-]+) s")
 RateText = Annotated[str, Meta(pattern=RATE.pattern, description=A_RATE)]
 
 
@@ -27,3 +28,23 @@ def parse_rate(text: str) -> tuple[int, float]:
     if not match:
         raise ValueError(f"expected {A_RATE}")
     return int(match[1]), float(PERIODS[match[2]])
+
+
+def rate_text(interval_us: int) -> str:
+    """The shortest unit in which this interval is a whole number of times: 1000000 is `1/s`, as is 60/min."""
+    for unit in ("s", "min", "h", "day"):
+        period_us = PERIODS[unit] * 1_000_000
+        count = period_us // interval_us
+        if count and period_us // count == interval_us:
+            return f"{count}/{unit}"
+    return f"1 per {interval_us / 1_000_000:g} s"
+
+
+def read_rate(text: str) -> int:
+    """The interval of `60/min` in microseconds."""
+    match = INTERVAL.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a rate")
+    if match[3]:
+        return round(float(match[3]) * 1_000_000)
+    return PERIODS[match[2]] * 1_000_000 // int(match[1])

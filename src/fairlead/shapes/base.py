@@ -1,38 +1,48 @@
 """What all shapes share: the types of fields, and the way from a value to its JSON and back."""
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from functools import cache, partial
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NewType,
+    Self,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+from fairlead.model.priority import NAMED_PRIORITIES, Priority
+from fairlead.times import read_time, time_text
+
+#: An object that has no shape of its own.
+Json = dict[str, Any]
 
 PriorityName = Literal["high", "medium", "low"]
-
+StatusName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
+#: In answers; `Time` is what a request may bring.
+Moment = NewType("Moment", str)
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:-]+$")]
-
-
 Short = Annotated[str, Meta(min_length=1, max_length=200)]
-
-
 Units = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-
-
 Seconds = Annotated[float, Meta(ge=0, le=315_360_000)]
-
-
 SomeSeconds = Annotated[float, Meta(ge=0.001, le=315_360_000)]
-
-
 Time = Annotated[str, Meta(max_length=40, description="RFC 3339", extra_json_schema={"format": "date-time"})]
-
-
 Fence = Annotated[int, Meta(ge=1)]
-
-
 Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
+    """What a request brings: strict, an unknown field is an error."""
 
 
 class PageQuery(Body, frozen=True):
@@ -51,8 +61,117 @@ class NoQuery(Body, frozen=True):
     pass
 
 
-StatusName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
-
-
 class Answer(Struct, kw_only=True):
     pass
+
+
+V = TypeVar("V")
+Convert = Callable[[Any], Any]
+
+
+class Shape(Answer, Generic[V]):
+    """The JSON of a value. A field has the name of an attribute, or `names` says of which.
+
+    What the value does not have is `extra`: it is given to `from_value`, or null. What the JSON does not have
+    is given to `to_value`, or has the default of the value.
+    """
+
+    names: ClassVar[Mapping[str, str]] = {}
+    extra: ClassVar[Collection[str]] = ()
+
+    @classmethod
+    def from_value(cls, value: V, **given: Any) -> Self:
+        plan = _plan(cls)
+        for name, attribute, write in plan.written:
+            if name not in given:
+                given[name] = write(getattr(value, attribute))
+        for name in cls.extra:
+            given.setdefault(name, None)
+        return cls(**given)
+
+    def to_value(self, **given: Any) -> V:
+        plan = _plan(type(self))
+        for name, attribute, read in plan.read:
+            if attribute not in given:
+                given[attribute] = read(getattr(self, name))
+        made: V = plan.kind(**given)
+        return made
+
+
+class _Plan:
+    """How the fields of a shape and the attributes of its value go together."""
+
+    def __init__(self, shape: type[Shape[Any]]) -> None:
+        self.kind = _kind(shape)
+        hints, attributes = get_type_hints(shape), get_type_hints(self.kind)
+        self.written: list[tuple[str, str, Convert]] = []
+        self.read: list[tuple[str, str, Convert]] = []
+        for field in fields(shape):
+            attribute = shape.names.get(field.name, field.name)
+            if attribute in attributes:
+                write, read = _converters(field.name, hints[field.name], attributes[attribute])
+                self.written.append((field.name, attribute, write))
+                self.read.append((field.name, attribute, read))
+            elif hasattr(self.kind, attribute):  # a property
+                self.written.append(
+                    (field.name, attribute, _converters(field.name, hints[field.name], Any)[0])
+                )
+            elif field.name not in shape.extra and field.required:
+                raise TypeError(f"{self.kind.__name__} has no {attribute} for the JSON of {shape.__name__}")
+
+
+_plan = cache(_Plan)
+
+
+def _kind(shape: type[Shape[Any]]) -> type:
+    for base in shape.__mro__:
+        for generic in base.__dict__.get("__orig_bases__", ()):
+            if arguments := get_args(generic):
+                return arguments[0]  # type: ignore[no-any-return]
+    raise TypeError(f"{shape.__name__} does not say of which value it is the JSON")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _converters(name: str, hint: Any, kind: Any) -> tuple[Convert, Convert]:
+    """From the type of an attribute to that of a field, and back."""
+    if NoneType in get_args(hint):
+        write, read = _converters(name, _without_none(hint), _without_none(kind))
+        return partial(_unless_none, write), partial(_unless_none, read)
+    if hint is Moment:
+        return time_text, partial(read_time, name)
+    if hint == PriorityName and kind in (Priority, Any):
+        return Priority.word.fget, NAMED_PRIORITIES.__getitem__  # type: ignore[attr-defined]
+    if isinstance(hint, type) and issubclass(hint, Shape):
+        return hint.from_value, hint.to_value
+    if getattr(hint, "__origin__", None) in (list, dict):
+        return _many(name, hint, kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _same, kind
+    return _same, _same
+
+
+def _many(name: str, hint: Any, kind: Any) -> tuple[Convert, Convert]:
+    item = next((one for one in get_args(kind) if one not in (str, ...)), Any)
+    write, read = _converters(name, get_args(hint)[-1], item)
+    if hint.__origin__ is dict:
+        if write is _same:  # it may be JSON that nobody has read
+            return _same, _same
+        return partial(_each_value, write), partial(_each_value, read)
+    made = tuple if getattr(kind, "__origin__", None) is tuple else list
+    return (lambda values: [write(one) for one in values]), (lambda values: made(read(one) for one in values))
+
+
+def _each_value(convert: Convert, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: convert(value) for name, value in values.items()}
+
+
+def _unless_none(convert: Convert, value: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+def _without_none(hint: Any) -> Any:
+    kinds = [one for one in get_args(hint) if one is not NoneType]
+    return kinds[0] if NoneType in get_args(hint) and len(kinds) == 1 else hint

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from fairlead.shapes.base import Answer, Body, Name, SomeSeconds, Time, Units
+from fairlead.shapes.base import Answer, Body, Moment, Name, SomeSeconds, Time, Units
 from fairlead.shapes.limit import LimitBody
 from fairlead.shapes.task import BatchItem, SubmitBody
 
@@ -42,8 +42,8 @@ class DeclareAnswer(Answer):
 
 class CronAnswer(Answer):
     name: str
-    last: str
-    now: str
+    last: Moment
+    now: Moment
 
 
 class TickAnswer(Answer):

@@ -1,10 +1,16 @@
 """Jobs, pipelines and services."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import field
 
-from fairlead.shapes.base import Answer, Body, Name, PriorityName, Short, SomeSeconds, Uuid
+from fairlead.model.job import Job, JobError, JobStep, SubmittedJob
+from fairlead.model.limit import Limit
+from fairlead.settings import ServiceSettings
+from fairlead.settings.pipelines import SERVICE, Stages
+from fairlead.shapes.base import Answer, Body, Moment, Name, PriorityName, Shape, Short, SomeSeconds, Uuid
 
 JobStatusName = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
 
@@ -22,28 +28,30 @@ class JobBody(Body, frozen=True):
     job_id: Uuid | None = None  # sent again with the same one, it is one job
 
 
-class SubmittedJobAnswer(Answer):
+class SubmittedJobAnswer(Shape[SubmittedJob]):
     job_id: str
     priority: PriorityName
     status: JobStatusName
     repeated: bool
 
 
-class JobErrorAnswer(Answer):
+class JobErrorAnswer(Shape[JobError]):
     code: str
     message: str
     retryable: bool
     step: int
 
 
-class JobStepAnswer(Answer):
+class JobStepAnswer(Shape[JobStep]):
     index: int
     name: str
     task_id: str
     stage: int
 
 
-class JobAnswer(Answer):
+class JobAnswer(Shape[Job]):
+    names: ClassVar = {"id": "job_id"}
+
     id: str
     feature_name: str
     status: JobStatusName
@@ -55,11 +63,20 @@ class JobAnswer(Answer):
     priority: PriorityName
     original_priority: PriorityName
     user_id: str | None
-    queued_at: str
-    promoted_at: str | None
-    last_progress_at: str
-    completed_at: str | None
+    queued_at: Moment
+    promoted_at: Moment | None
+    last_progress_at: Moment
+    completed_at: Moment | None
     error: JobErrorAnswer | None
+
+    def to_value(self, **given: Any) -> Job:
+        """The results of its steps are in its context. The tenant is that of the key."""
+        return super().to_value(steps=tuple(self._step(one) for one in self.steps), tenant=None, **given)
+
+    def _step(self, answer: JobStepAnswer) -> JobStep:
+        step = answer.to_value()
+        attempts = self.context.get(f"{step.key}__attempts", 0)
+        return replace(step, result=self.context.get(step.key), attempts=attempts)
 
 
 class ResumeAnswer(Answer):
@@ -75,11 +92,19 @@ class CancelJobAnswer(Answer):
 
 class PipelineAnswer(Answer):
     name: str
-    stages: list[list[str]]
+    stages: list[list[str]]  # the steps of a stage run side by side
 
 
 class PipelinesAnswer(Answer):
     pipelines: list[PipelineAnswer]
+
+    @classmethod
+    def of(cls, pipelines: Mapping[str, Stages]) -> Self:
+        listed = [
+            PipelineAnswer(name=name, stages=[*map(list, stages)])
+            for name, stages in sorted(pipelines.items())
+        ]
+        return cls(pipelines=listed)
 
 
 class ServiceAnswer(Answer):
@@ -90,6 +115,21 @@ class ServiceAnswer(Answer):
     url: str | None
     timeout_seconds: float | None
     max_attempts: int | None
+
+    @classmethod
+    def of(cls, limit: Limit, settings: Mapping[str, ServiceSettings], *, with_url: bool) -> Self:
+        """With what these settings say about it, if they have it."""
+        name = limit.name.removeprefix(SERVICE)
+        known = settings.get(name)
+        return cls(
+            name=name,
+            limit=limit.limit,
+            active=limit.active,
+            waiting=limit.waiting,
+            url=known.url if known and with_url else None,
+            timeout_seconds=known.timeout_seconds if known else None,
+            max_attempts=known.max_attempts if known else None,
+        )
 
 
 class ServicesAnswer(Answer):

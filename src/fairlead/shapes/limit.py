@@ -1,10 +1,23 @@
 """Limits and leases of their units."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from fairlead.shapes.base import Answer, Body, Fence, LongPageQuery, Name, PriorityName, Short, Units
+from fairlead.model.limit import Lease, Limit, Slot
+from fairlead.settings.rates import read_rate
+from fairlead.shapes.base import (
+    Answer,
+    Body,
+    Fence,
+    LongPageQuery,
+    Moment,
+    Name,
+    PriorityName,
+    Shape,
+    Short,
+    Units,
+)
 
 
 class LimitBody(Body, frozen=True):
@@ -49,7 +62,7 @@ class ForceQuery(TenantQuery, frozen=True):
     fence: Fence | None = None
 
 
-class LimitAnswer(Answer):
+class LimitAnswer(Shape[Limit], omit_defaults=True):
     name: str
     kind: Literal["slots", "rate"]
     limit: int
@@ -63,31 +76,47 @@ class LimitAnswer(Answer):
     rate: str | None = None
     burst: int | None = None
 
+    def to_value(self, **given: Any) -> Limit:
+        """Which sub-queue its units are kept back for is not said: it may be another tenant's."""
+        given.setdefault("slots", ())
+        interval = None if self.rate is None else read_rate(self.rate)
+        return super().to_value(interval_us=interval, hold="" if self.held_back else None, **given)
+
 
 class LimitsAnswer(Answer):
     limits: list[LimitAnswer]
     next_cursor: str | None
 
 
-class SlotAnswer(Answer):
+class SlotAnswer(Shape[Slot]):
+    names: ClassVar = {"slot_id": "lease_id", "worker_id": "holder"}
+
     slot_id: str
     task_id: str | None
     worker_id: str | None
-    expires_at: str | None
+    expires_at: Moment | None
     units: int
     tenant: str | None  # that acquired the lease
 
+    def to_value(self, **given: Any) -> Slot:
+        return super().to_value(is_task=self.task_id is not None, **given)
+
 
 class LimitAndSlots(LimitAnswer, kw_only=True):
+    names: ClassVar = {"group": "name"}
+
     group: str
     slots: list[SlotAnswer]
     has_more_slots: bool
 
+    def to_value(self, **given: Any) -> Limit:
+        return super().to_value(slots=tuple(slot.to_value() for slot in self.slots), **given)
 
-class LeaseAnswer(Answer):
+
+class LeaseAnswer(Shape[Lease]):
     lease_id: str
     fence: int
-    expires_at: str
+    expires_at: Moment
 
 
 class ReleasedLease(Answer):

@@ -1,9 +1,15 @@
 """How much waits, runs and ended lately."""
 
-from fairlead.shapes.base import Answer
+from collections import Counter
+from typing import Any, ClassVar, Self
+
+from fairlead.model.stats import Depth, Stats
+from fairlead.shapes.base import Answer, Shape
+
+ENDS = ("completed", "failed", "cancelled")
 
 
-class Queue(Answer):
+class Queue(Shape[Depth]):
     depth: int
     oldest_age_seconds: float
 
@@ -24,9 +30,39 @@ class Throughput(Answer):
     cancelled_last_minute: int
 
 
-class StatsAnswer(Answer):
+class StatsAnswer(Shape[Stats]):
+    extra: ClassVar = ("throughput",)
+
     queues: dict[str, Queue]
     delayed: int
     workers: WorkerCounts
     throughput: Throughput
     lost_events: int
+
+    @classmethod
+    def from_value(cls, value: Stats, **given: Any) -> Self:
+        ended = value.ended_last_minute
+        throughput = Throughput(
+            completed_last_minute=ended["completed"],
+            failed_last_minute=ended["failed"] + ended["dead_letter"],
+            cancelled_last_minute=ended["cancelled"],
+        )
+        return super().from_value(value, workers=_counts(value), throughput=throughput, **given)
+
+    def to_value(self, **given: Any) -> Stats:
+        """Dead letters are counted among the failed."""
+        ended = {state: getattr(self.throughput, f"{state}_last_minute") for state in ENDS}
+        held = self.workers.used_capacity if self.workers.active is None else None
+        given.setdefault("workers", [])
+        return super().to_value(ended_last_minute=Counter(ended), held=held, **given)
+
+
+def _counts(stats: Stats) -> WorkerCounts:
+    """Null for a tenant: the workers are not its own."""
+    if stats.held is not None:
+        kinds: dict[str, int | None] = dict.fromkeys(("active", "draining", "dead", "total_capacity"))
+    else:
+        states = Counter(worker.state for worker in stats.workers)
+        kinds = {kind: states[kind] for kind in ("active", "draining", "dead")}
+        kinds["total_capacity"] = stats.total_capacity
+    return WorkerCounts(**kinds, used_capacity=stats.used_capacity)

@@ -1,15 +1,20 @@
 """Tasks: as clients ask for them, and as they are answered."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
+from fairlead.model.reports import Output
+from fairlead.model.stats import Blocker, Explanation
+from fairlead.model.task import Submitted, Task, TaskError, TaskProgress
 from fairlead.shapes.base import (
     Answer,
     Body,
+    Moment,
     Name,
     PriorityName,
     Seconds,
+    Shape,
     Short,
     SomeSeconds,
     StatusName,
@@ -62,9 +67,7 @@ class ReplayBody(Body, frozen=True):
 
 
 class TaskQuery(Body, frozen=True):
-    status: (
-        Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"] | None
-    ) = None
+    status: StatusName | None = None
     priority: PriorityName | None = None
     task_type: Name | None = None
     user_id: Short | None = None
@@ -85,7 +88,9 @@ class Estimate(Answer):
     p90_seconds: float
 
 
-class SubmitAnswer(Answer):
+class SubmitAnswer(Shape[Submitted]):
+    extra: ClassVar = ("estimate",)
+
     task_id: str
     status: StatusName
     priority: PriorityName
@@ -95,14 +100,14 @@ class SubmitAnswer(Answer):
     blocked_by: list[str]
 
 
-class ErrorAnswer(Answer):
+class ErrorAnswer(Shape[TaskError]):
     code: str
     message: str
     retriable: bool
     traceback: str | None = None  # of the handler, up to 4 KiB; in lists it is null
 
 
-class BatchItem(Answer):
+class BatchItem(Shape[Submitted]):
     task_id: str | None = None
     status: StatusName | None = None
     queue_position: int | None = None
@@ -115,12 +120,14 @@ class BatchAnswer(Answer):
     tasks: list[BatchItem]
 
 
-class Progress(Answer):
+class Progress(Shape[TaskProgress]):
     fraction: float | None
     message: str
 
 
-class TaskAnswer(Answer):
+class TaskAnswer(Shape[Task]):
+    extra: ClassVar = ("queue_position", "estimate")
+
     task_id: str
     task_type: str
     status: StatusName
@@ -138,15 +145,15 @@ class TaskAnswer(Answer):
     max_retries: int
     max_wait_seconds: float | None
     delay_seconds: float | None
-    run_at: str | None
+    run_at: Moment | None
     idempotency_key: str | None
     trace_id: str | None
     job_id: str | None
     step: int | None  # which step of its job it is
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
-    deadline: str | None
+    created_at: Moment
+    started_at: Moment | None
+    completed_at: Moment | None
+    deadline: Moment | None
     attempt: int
     retry_count: int
     crash_count: int
@@ -158,6 +165,9 @@ class TaskAnswer(Answer):
     progress: Progress | None
     result: Any
     error: ErrorAnswer | None
+
+    def to_value(self, **given: Any) -> Task:
+        return super().to_value(timeout_ms=round(self.timeout_seconds * 1000), **given)
 
 
 class TasksAnswer(Answer):
@@ -171,7 +181,7 @@ class CancelAnswer(Answer):
     worker_id: str | None
 
 
-class OutputAnswer(Answer):
+class OutputAnswer(Shape[Output]):
     seq: int
     fence: int
     chunk: Any
@@ -182,24 +192,26 @@ class OutputsAnswer(Answer):
     next_after: int | None  # there are more after it
 
 
-class BlockerAnswer(Answer):
+class BlockerAnswer(Shape[Blocker]):
     limit: str
     needs: int
     used: int
     of: int
     paused: bool
-    free_at: str | None
+    free_at: Moment | None
     tenant: str | None  # whose own limit it is; null: the operator's
 
 
-class ExplainAnswer(Answer):
+class ExplainAnswer(Shape[Explanation]):
+    names: ClassVar = {"status": "state", "position_in_priority": "position", "ahead_by_priority": "ahead"}
+
     task_id: str
     status: StatusName
     sentence: str
     queue_position: int | None
     effective_priority: PriorityName | None
     promoted: bool
-    promotes_at: str | None
+    promotes_at: Moment | None
     position_in_priority: int | None
     ahead_by_priority: dict[str, int]
     blocked_by: list[BlockerAnswer]
@@ -207,7 +219,7 @@ class ExplainAnswer(Answer):
     type_paused: bool
     no_capable_worker: bool
     reserve: bool
-    run_at: str | None
+    run_at: Moment | None
 
 
 class ReplayAnswer(Answer):

@@ -1,16 +1,22 @@
 """Workers and their calls: polls, results, progress, heartbeats."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, field
 
+from fairlead.model.reports import Claimed
+from fairlead.model.states import State
+from fairlead.model.task import Task
+from fairlead.model.worker import Beat, WorkerStats
 from fairlead.shapes.base import (
     Answer,
     Body,
     Fence,
+    Moment,
     Name,
     PriorityName,
     Seconds,
+    Shape,
     Short,
     SomeSeconds,
     StatusName,
@@ -122,7 +128,7 @@ class RegisterAnswer(Answer):
     lease_seconds: float
 
 
-class PolledTask(Answer):
+class PolledTask(Shape[Task]):
     task_id: str
     task_type: str
     parameters: dict[str, Any]
@@ -130,27 +136,31 @@ class PolledTask(Answer):
     trace_id: str | None
     fence: int
     attempt: int
-    deadline: str | None
+    deadline: Moment | None
     priority: PriorityName
     job_id: str | None
     effective_priority: PriorityName
     user_id: str | None
     tenant: str | None
-    created_at: str
-    started_at: str | None
+    created_at: Moment
+    started_at: Moment | None
     max_retries: int
     retry_count: int
     crash_count: int
     loss_count: int
     step: int | None
 
+    def to_value(self, **given: Any) -> Task:
+        milliseconds = round(self.timeout_seconds * 1000)
+        return super().to_value(status=State.EXECUTING, timeout_ms=milliseconds, **given)
 
-class PollAnswer(Answer):
+
+class PollAnswer(Shape[Claimed]):
     tasks: list[PolledTask]
     draining: bool = False
     again: bool = False
-    now: str | None = None
-    next_alarm: str | None = None
+    now: Moment | None = None
+    next_alarm: Moment | None = None
 
 
 class Accepted(Answer):
@@ -173,7 +183,7 @@ class SayAnswer(Answer):
 
 class ExtendAnswer(Answer):
     task_id: str
-    deadline: str
+    deadline: Moment
 
 
 class WaitAnswer(Answer):
@@ -198,14 +208,17 @@ class LeaveAnswer(Answer):
     left: Literal[True]
 
 
-class HeartbeatAnswer(Answer):
+class HeartbeatAnswer(Shape[Beat]):
+    names: ClassVar = {"status": "state"}
+    extra: ClassVar = ("acknowledged", "cancel")
+
     acknowledged: bool
     status: Literal["active", "draining"]
     cancel: list[str]
-    deadlines: dict[str, str]
-    now: str
-    leases: dict[str, str]
-    stopping: dict[str, str]
+    deadlines: dict[str, Moment]
+    now: Moment
+    leases: dict[str, Moment]
+    stopping: dict[str, Moment]
     lost: list[str]
 
 
@@ -213,7 +226,9 @@ class ReleaseAnswer(Answer):
     results: list[Accepted]
 
 
-class WorkerAnswer(Answer):
+class WorkerAnswer(Shape[WorkerStats]):
+    names: ClassVar = {"status": "state", "current_load": "running", "seen_at": "seen"}
+
     worker_id: str
     name: str
     status: Literal["active", "draining", "dead"]
@@ -223,7 +238,7 @@ class WorkerAnswer(Answer):
     capabilities: list[str]
     task_types: list[str] | None
     version: str
-    seen_at: str
+    seen_at: Moment
 
 
 class WorkersAnswer(Answer):

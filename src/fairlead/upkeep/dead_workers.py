@@ -3,8 +3,8 @@
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.upkeep import LostWorker
+from fairlead.times import time_text
 from fairlead.upkeep.report import Report
-from fairlead.views import time_view
 
 MOST_NAMED = 5  # in the log, of one sweep: a rack that loses its power takes thousands of workers with it
 MOST_ACTS = 64  # of one sweep; the other duties have their turn before the next
@@ -27,7 +27,7 @@ async def run_once(store: Store) -> Report:
 
 def _log(lost: list[LostWorker]) -> None:
     for worker in lost[:MOST_NAMED]:
-        seen = time_view(worker.seen)
+        seen = time_text(worker.seen)
         log.warning("worker_lost", worker=worker.worker_id, seen=seen, running=worker.running)
     if len(lost) > MOST_NAMED:
         running = sum(worker.running for worker in lost)

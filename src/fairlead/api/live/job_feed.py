@@ -9,7 +9,7 @@ from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
 from fairlead.model.states import TERMINAL, State
 from fairlead.store.store import Store
-from fairlead.views import time_view
+from fairlead.times import time_text
 
 ENDS = {
     JobStatus.COMPLETED: "JOB_COMPLETE",
@@ -107,4 +107,4 @@ class JobFeed(Feed):
         return facts | ({"text": f"{words} {step.name} ({step.index + 1}/{total})"} if words else {})
 
     def _message(self, kind: str, seq: int, at: int) -> Message:
-        return {"type": kind, "seq": seq, "job_id": self._job.job_id, "at": time_view(at)}
+        return {"type": kind, "seq": seq, "job_id": self._job.job_id, "at": time_text(at)}

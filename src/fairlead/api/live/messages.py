@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from fairlead.model.event import Event
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Output
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation
 from fairlead.model.task import Task
-from fairlead.views import explanation_view, time_view
+from fairlead.shapes.task import BlockerAnswer
+from fairlead.times import time_text
 
 Message = dict[str, Any]
 
@@ -43,7 +46,7 @@ def _read(event: Event) -> tuple[str, Message]:
         case "output":
             return "OUTPUT", {"chunk": detail["chunk"], "fence": event.fence}
         case "extend":
-            return "EXTENDED", {"deadline": time_view(detail["deadline"])}
+            return "EXTENDED", {"deadline": time_text(detail["deadline"])}
         case "promote" if "from" in detail:
             return "JOB_PROMOTED", {"old": _class(detail["from"]), "new": _class(detail["to"])}
         case "fail" | "expire" if "retries" in detail:
@@ -59,7 +62,7 @@ def state_messages(task: Task, explanation: Explanation | None = None) -> list[M
     at = task.completed_at or task.started_at or task.created_at
     first = _message(FROM_STATE[task.status], task.seq, task.task_id, at)
     if task.status in (State.QUEUED, State.DELAYED):
-        first |= {"status": task.status, "run_at": time_view(task.run_at), **_queue_facts(explanation)}
+        first |= {"status": task.status, "run_at": time_text(task.run_at), **_queue_facts(explanation)}
         return [first, *waiting_messages(task.seq, at, explanation)]
     if task.status is State.EXECUTING:
         return [first | {"worker_id": task.assigned_worker_id, "fence": task.fence}, *_progress(task, at)]
@@ -75,7 +78,7 @@ def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list
     """For which limits it waits, if for any."""
     if not explanation or not explanation.blocked_by:
         return []
-    limits = explanation_view(explanation)["blocked_by"]
+    limits = [asdict(BlockerAnswer.from_value(one)) for one in explanation.blocked_by]
     return [_message("WAITING", seq, explanation.task_id, at) | {"limits": limits}]
 
 
@@ -86,7 +89,7 @@ def output_message(task_id: str, output: Output) -> Message:
 
 
 def _message(kind: str, seq: int, task_id: str, at: int) -> Message:
-    return {"type": kind, "seq": seq, "task_id": task_id, "at": time_view(at)}
+    return {"type": kind, "seq": seq, "task_id": task_id, "at": time_text(at)}
 
 
 def _queue_facts(explanation: Explanation | None) -> Message:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from fairlead.api.call import Call, where_and_what
 from fairlead.api.gateway import check_scope
@@ -55,11 +56,11 @@ class Session:
         call = self._make_call()
         call.body = _as(SubmitBody, wanted)
         answer = await tasks.submit(call)
-        task_id: str = answer["task_id"]
+        task_id = answer.task_id
         if follows:
             self._to_cancel.add(task_id)
         repeated = call.status == 200
-        await self._socket.send({"type": "SUBMITTED", "ref": ref, **answer, "repeated": repeated})
+        await self._socket.send({"type": "SUBMITTED", "ref": ref, **asdict(answer), "repeated": repeated})
         if task_id not in self._telling and not (repeated and await self._is_forgotten(task_id)):
             self._telling[task_id] = asyncio.create_task(self._tell(task_id))
 
@@ -76,7 +77,7 @@ class Session:
         check_scope(self._call.who, "cancel")
         call = self._make_call()
         call.path = {"task_id": _as(CancelMessage, wanted).cancel}
-        await self._socket.send({"type": "ACCEPTED", "ref": ref, **await tasks.cancel(call)})
+        await self._socket.send({"type": "ACCEPTED", "ref": ref, **asdict(await tasks.cancel(call))})
 
     def _make_call(self) -> Call:
         """As if it came by HTTP; the headers of the handshake say nothing of it."""

@@ -7,14 +7,13 @@ from fairlead.api.call import Call
 from fairlead.api.table import Route
 from fairlead.model.task import Task
 from fairlead.shapes.base import PageQuery
-from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TasksAnswer
+from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TaskAnswer, TasksAnswer
 from fairlead.store.listing import DeadPage, dead_page
-from fairlead.views import View, task_view
 
 PAGE, PAGES = 200, 20
 
 
-async def find(call: Call) -> View:
+async def find(call: Call) -> TasksAnswer:
     """The latest first; a page of 1 MiB ends early."""
     query: PageQuery = call.query
     tasks, skip = list[Task](), int(query.cursor or 0)
@@ -32,19 +31,19 @@ async def _dead(call: Call, count: int, skip: int) -> DeadPage:
     return await dead_page(call.gateway.store.connection, count, skip, call.who.tenant, msgspec.Raw)
 
 
-def _page(tasks: list[Task], cursor: str | None) -> View:
-    return {"tasks": [{**task_view(task), "estimate": None} for task in tasks], "next_cursor": cursor}
+def _page(tasks: list[Task], cursor: str | None) -> TasksAnswer:
+    return TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor)
 
 
-async def replay(call: Call) -> View:
+async def replay(call: Call) -> ReplayAnswer:
     """Queue it again, with all its retries."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
     await call.gateway.store.replay(task.task_id)
     await call.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"})
-    return {"task_id": task.task_id, "status": "queued"}
+    return ReplayAnswer(task_id=task.task_id, status="queued")
 
 
-async def replay_many(call: Call) -> View:
+async def replay_many(call: Call) -> ReplaysAnswer:
     """Queue again all of them, or those of one type."""
     body: ReplayBody = call.body or ReplayBody()
     store, replayed, skip, more = call.gateway.store, list[str](), 0, True
@@ -65,15 +64,15 @@ async def replay_many(call: Call) -> View:
                 skip += 1
     after = {"replayed": replayed, "count": len(replayed)}
     await call.audit("replay", body.task_type or "all", None, after)
-    return {"replayed": replayed}
+    return ReplaysAnswer(replayed=replayed)
 
 
-async def purge(call: Call) -> View:
+async def purge(call: Call) -> PurgeAnswer:
     """Forget it for good."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
     await call.gateway.store.purge(task.task_id)
     await call.audit("purge", task.task_id, {"status": task.status}, None)
-    return {"task_id": task.task_id, "purged": True}
+    return PurgeAnswer(task_id=task.task_id, purged=True)
 
 
 DLQ = "/api/v1/dlq"

@@ -11,12 +11,13 @@ from fairlead.api.routes.tasks import REFUSED, accepted, new_task
 from fairlead.api.table import Route
 from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.settings.pipelines import Stages, read_stages
+from fairlead.shapes.base import Json
 from fairlead.shapes.declaration import CronAnswer, DeclareAnswer, DeclareBody, TickAnswer, TickBody, TypeBody
 from fairlead.shapes.limit import LimitBody
-from fairlead.views import View, read_time, time_view
+from fairlead.times import read_time, time_text
 
 
-async def declare(call: Call) -> View:
+async def declare(call: Call) -> Json:
     """Say what tasks of these types get, and which limits they need; what an operator has set stands."""
     body: DeclareBody = call.body
     store = call.gateway.store
@@ -48,13 +49,13 @@ def _stages(name: str, steps: list[Any]) -> Stages:
         raise InvalidBody([(f"pipelines.{name}", str(problem))]) from None
 
 
-async def last_tick(call: Call) -> View:
+async def last_tick(call: Call) -> Json:
     """When a periodic task last ticked; one seen for the first time begins now."""
     last, now = await call.gateway.store.crons.last(call.path["name"])
-    return {"name": call.path["name"], "last": time_view(last), "now": time_view(now)}
+    return {"name": call.path["name"], "last": time_text(last), "now": time_text(now)}
 
 
-async def tick(call: Call) -> View:
+async def tick(call: Call) -> Json:
     """Submit the task of a tick, unless another process was first: then `submitted` is null."""
     body: TickBody = call.body
     previous, at = read_time("previous", body.previous), read_time("tick", body.tick)

@@ -14,33 +14,31 @@ from fairlead.api.routes.limits import page_of
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
-from fairlead.job_views import job_view, pipelines_view, service_view
 from fairlead.model.job import ENDED, NewJob
-from fairlead.model.limit import Limit
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings.pipelines import SERVICE
-from fairlead.shapes.base import LongPageQuery
+from fairlead.shapes.base import Json, LongPageQuery
 from fairlead.shapes.job import (
     CancelJobAnswer,
     JobAnswer,
     JobBody,
     PipelinesAnswer,
     ResumeAnswer,
+    ServiceAnswer,
     ServicesAnswer,
     SubmittedJobAnswer,
 )
 from fairlead.shapes.live import EventsQuery
-from fairlead.views import View
 
 
-async def submit(call: Call) -> View:
+async def submit(call: Call) -> SubmittedJobAnswer:
     """Run a pipeline: its first step is queued."""
     body: JobBody = call.body
     await call.gateway.spend(call.who, 1)
     found = (await terms_of(call, [body.user_id])).get(body.user_id or "")
     priority, is_asked = priority_of(call, body.priority, found)
-    chosen: View = {"job_id": id_of(call.who.tenant, body.job_id)} if body.job_id else {}
+    chosen: Json = {"job_id": id_of(call.who.tenant, body.job_id)} if body.job_id else {}
     new = NewJob(
         feature_name=body.feature_name,
         input_data=body.input_data,
@@ -61,20 +59,15 @@ async def submit(call: Call) -> View:
             priority = submitted.priority.word
         with contextlib.suppress(errors.UnknownJob):  # a key may be remembered for longer than its job
             priority = (await call.gateway.store.jobs.get(submitted.job_id)).original_priority.word
-    return {
-        "job_id": submitted.job_id,
-        "priority": priority,
-        "status": submitted.status,
-        "repeated": submitted.repeated,
-    }
+    return SubmittedJobAnswer.from_value(submitted, priority=priority)
 
 
-async def get(call: Call) -> View:
+async def get(call: Call) -> JobAnswer:
     """One job, with the results of its steps so far."""
-    return job_view(await call.gateway.own_job(call.who, call.path["job_id"]))
+    return JobAnswer.from_value(await call.gateway.own_job(call.who, call.path["job_id"]))
 
 
-async def resume(call: Call) -> View:
+async def resume(call: Call) -> Json:
     """Go on at the step that failed, with all results so far."""
     job = await call.gateway.own_job(call.who, call.path["job_id"])
     skipped = await call.gateway.store.jobs.resume(job.job_id)
@@ -82,7 +75,7 @@ async def resume(call: Call) -> View:
     return {"job_id": job.job_id, "status": status, "skipped": skipped}
 
 
-async def cancel(call: Call) -> View:
+async def cancel(call: Call) -> Json:
     """End a job, with what waits and runs of it."""
     job = await call.gateway.own_job(call.who, call.path["job_id"])
     await call.gateway.store.jobs.cancel(job.job_id)
@@ -98,22 +91,19 @@ async def events(call: Call) -> ASGIApp:
     return EventStream(call, JobFeed(call.gateway.store, job), after)
 
 
-async def pipelines(call: Call) -> View:
+async def pipelines(call: Call) -> PipelinesAnswer:
     """The pipelines that can be run, each with its stages."""
-    return pipelines_view((await call.gateway.store.jobs.known()).pipelines)
+    return PipelinesAnswer.of((await call.gateway.store.jobs.known()).pipelines)
 
 
-async def services(call: Call) -> View:
+async def services(call: Call) -> ServicesAnswer:
     """The services that steps may call, each with its limit and its use, and for operators its URL."""
     settings, with_url = call.gateway.store.settings.services, call.who.tenant is None
-
-    def view(limit: Limit) -> View:
-        is_service = limit.full_name.startswith(SERVICE)
-        return service_view(limit, settings, with_url=with_url) if is_service else {}
-
-    views, cursor = await page_of(call, max(call.query.cursor, SERVICE), view)
+    limits, cursor = await page_of(call, max(call.query.cursor, SERVICE))
     # the limits of services follow each other: behind the first of something else there are none
-    return {"services": [one for one in views if one], "next_cursor": cursor if all(views) else None}
+    found = [limit for limit in limits if limit.full_name.startswith(SERVICE)]
+    services = [ServiceAnswer.of(limit, settings, with_url=with_url) for limit in found]
+    return ServicesAnswer(services=services, next_cursor=cursor if len(found) == len(limits) else None)
 
 
 JOBS = "/api/v1/jobs"

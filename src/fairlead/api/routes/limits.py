@@ -1,7 +1,8 @@
 """Limits: see them, set them, and hold units of one without a task."""
 
 import asyncio
-from collections.abc import Callable
+
+from msgspec import to_builtins
 
 from fairlead import errors
 from fairlead.api.call import Call, ClientGone
@@ -17,6 +18,7 @@ from fairlead.shapes.limit import (
     LeaseAnswer,
     LeaseBody,
     LimitAndSlots,
+    LimitAnswer,
     LimitBody,
     LimitsAnswer,
     LimitsQuery,
@@ -24,7 +26,6 @@ from fairlead.shapes.limit import (
     RenewBody,
     TenantQuery,
 )
-from fairlead.views import View, limit_and_slots_view, limit_view, time_view
 
 AT_ONCE = 200  # limits that are read together: others are served in between
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
@@ -38,28 +39,26 @@ def tenant_of(call: Call) -> str | None:
     return call.who.tenant or named
 
 
-async def find(call: Call) -> View:
+async def find(call: Call) -> LimitsAnswer:
     """The limits that the caller may name, for an operator all of them, and how much of each is in use."""
-    views, cursor = await page_of(call, call.query.cursor, limit_view, tenant=tenant_of(call))
-    return {"limits": views, "next_cursor": cursor}
+    limits, cursor = await page_of(call, call.query.cursor, tenant=tenant_of(call))
+    return LimitsAnswer(limits=[*map(LimitAnswer.from_value, limits)], next_cursor=cursor)
 
 
-async def page_of(
-    call: Call, after: str, view: Callable[[Limit], View], *, tenant: str | None = None
-) -> tuple[list[View], str | None]:
+async def page_of(call: Call, after: str, *, tenant: str | None = None) -> tuple[list[Limit], str | None]:
     """As many as the query asks for, those after this name, and the cursor of the next page."""
-    views, most = list[View](), call.query.limit
+    found, most = list[Limit](), call.query.limit
     while True:
-        count = min(most - len(views), AT_ONCE)
+        count = min(most - len(found), AT_ONCE)
         limits, after = await call.gateway.store.limits.page(after, count, tenant=tenant)
-        views += map(view, limits)
-        if not after or len(views) == most:
-            return views, after or None
+        found += limits
+        if not after or len(found) == most:
+            return found, after or None
 
 
-async def get(call: Call) -> View:
+async def get(call: Call) -> LimitAndSlots:
     """One limit, and up to 100 of those who hold its units, or the one with `lease_id`."""
-    return limit_and_slots_view(await _get(call, call.query.lease_id))
+    return LimitAndSlots.from_value(await _get(call, call.query.lease_id))
 
 
 async def _get(call: Call, lease_id: str | None = None) -> Limit:
@@ -68,18 +67,18 @@ async def _get(call: Call, lease_id: str | None = None) -> Limit:
     return await limits.get(call.path["name"], lease_id, tenant=tenant_of(call), only_own_slots=is_tenant)
 
 
-async def put(call: Call) -> View:
+async def put(call: Call) -> LimitAndSlots:
     """Define or change a limit, with a tenant's key one of its own; takes effect at once. 0 pauses."""
     name, limits, wanted, tenant = call.path["name"], call.gateway.store.limits, call.body, tenant_of(call)
     try:
         known = await _get(call)
-        before = limit_view(known) if known.tenant == tenant else None
+        before = to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
     except errors.UnknownLimit:
         before = None
     await limits.set(name, wanted_limit(wanted), tenant=tenant, shared=wanted.shared)
     after = await _get(call)
-    await call.audit("set_limit", after.full_name, before, limit_view(after))
-    return limit_and_slots_view(after)
+    await call.audit("set_limit", after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
+    return LimitAndSlots.from_value(after)
 
 
 def wanted_limit(body: LimitBody) -> Slots | Rate:
@@ -99,7 +98,7 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
 ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
 
 
-async def acquire(call: Call) -> View:
+async def acquire(call: Call) -> LeaseAnswer:
     """Take units without a task, standing in line for up to `wait_seconds`."""
     limits, body = call.gateway.store.limits, call.body
     async with Caller(call, body.wait_seconds + LATE_SECONDS) as caller:
@@ -107,7 +106,7 @@ async def acquire(call: Call) -> View:
         for _ in range(ROUNDS_TO_HEAR):  # on a busy machine the grant may overtake the news that nobody waits
             await asyncio.sleep(0)
         if not caller.has_gone:
-            return _lease_view(lease)
+            return LeaseAnswer.from_value(lease)
         await limits.release(lease)  # nobody would
         raise ClientGone
 
@@ -138,11 +137,7 @@ async def _ask(call: Call) -> Lease:
     )
 
 
-def _lease_view(lease: Lease) -> View:
-    return {"lease_id": lease.lease_id, "fence": lease.fence, "expires_at": time_view(lease.expires_at)}
-
-
-async def renew(call: Call) -> View:
+async def renew(call: Call) -> LeaseAnswer:
     """Prolong a lease."""
     body: RenewBody = call.body or RenewBody()
     lease = await call.gateway.store.limits.renew_known(
@@ -152,10 +147,10 @@ async def renew(call: Call) -> View:
         lease_ms=round(body.lease_seconds * 1000),
         tenant=tenant_of(call),
     )
-    return _lease_view(lease)
+    return LeaseAnswer.from_value(lease)
 
 
-async def release(call: Call) -> View:
+async def release(call: Call) -> ReleasedLease:
     """Give units back; `force=true` (admin) frees a stuck lease."""
     query: ForceQuery = call.query
     name, lease_id, tenant = call.path["name"], call.path["lease_id"], tenant_of(call)
@@ -166,7 +161,7 @@ async def release(call: Call) -> View:
         await call.audit("force_release", subject, {"held": True}, {"held": False})
     else:
         await limits.release_known(name, lease_id, query.fence, tenant=tenant)
-    return {"lease_id": lease_id, "released": True}
+    return ReleasedLease(lease_id=lease_id, released=True)
 
 
 LIMIT = "/api/v1/limits/{name}"

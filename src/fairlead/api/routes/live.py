@@ -15,9 +15,9 @@ from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.table import Route, SocketRoute
 from fairlead.model.states import TERMINAL
+from fairlead.shapes.base import Json
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, WatchQuery
 from fairlead.store.access.tickets import SECONDS, Holder
-from fairlead.views import View
 
 
 async def watch(call: Call, socket: Socket) -> None:
@@ -76,7 +76,7 @@ def last_seen(call: Call) -> int:
     return int(last)
 
 
-async def make_ticket(call: Call) -> View:
+async def make_ticket(call: Call) -> Json:
     """A ticket that opens one WebSocket instead of the key, once and soon."""
     who = call.who
     scopes = tuple(sorted(who.scopes))

@@ -6,14 +6,14 @@ from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Task
+from fairlead.shapes.base import Json
 from fairlead.shapes.problem import HealthAnswer, ReadyAnswer
 from fairlead.shapes.task import SimpleAnswer, SimpleQuery
-from fairlead.views import View
 
 TASK_TYPE = "task"  # what `GET /task` submits
 
 
-async def submit(call: Call) -> View:
+async def submit(call: Call) -> Json:
     """Queue a task of the type `task` with this priority."""
     await call.gateway.spend(call.who, 1)
     priority, _ = priority_of(call, call.query.priority)
@@ -22,7 +22,7 @@ async def submit(call: Call) -> View:
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 
 
-async def get(call: Call) -> View:
+async def get(call: Call) -> Json:
     """How that task is."""
     task: Task = await call.gateway.own_task(call.who, call.path["task_id"])
     return {
@@ -33,12 +33,12 @@ async def get(call: Call) -> View:
     }
 
 
-async def healthz(call: Call) -> View:
+async def healthz(call: Call) -> Json:
     """This process runs."""
     return {"status": "ok", "version": __version__}
 
 
-async def readyz(call: Call) -> View:
+async def readyz(call: Call) -> Json:
     """The store can be reached, and nothing else keeps this server from its work; operators see what does."""
     try:
         call.gateway.readiness.check()

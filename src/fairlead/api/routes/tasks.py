@@ -16,6 +16,7 @@ from fairlead.api.problems import problem_of
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
+from fairlead.shapes.base import Json
 from fairlead.shapes.live import EventsQuery
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
@@ -24,6 +25,7 @@ from fairlead.shapes.task import (
     CancelAnswer,
     ExplainAnswer,
     ItsUser,
+    OutputAnswer,
     OutputsAnswer,
     SubmitAnswer,
     SubmitBody,
@@ -32,14 +34,14 @@ from fairlead.shapes.task import (
     TasksAnswer,
 )
 from fairlead.store.progress import output_page
-from fairlead.views import View, explanation_view, read_time, stats_view, task_view
+from fairlead.times import read_time
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
 ITS_USER = msgspec.json.Decoder(ItsUser)
 
 
-async def submit(call: Call) -> View:
+async def submit(call: Call) -> SubmitAnswer:
     """Queue a task."""
     body: SubmitBody = call.body
     await call.gateway.spend(call.who, 1)
@@ -49,18 +51,10 @@ async def submit(call: Call) -> View:
     if submitted.repeated:
         call.status = 200
         return await _as_it_is(call, submitted, wanted)
-    return {
-        "task_id": submitted.task_id,
-        "status": submitted.status,
-        "priority": wanted.priority,
-        "effective_priority": wanted.priority,
-        "queue_position": submitted.queue_position,
-        "estimate": None,
-        "blocked_by": submitted.blocked_by,
-    }
+    return SubmitAnswer.from_value(submitted, priority=wanted.priority, effective_priority=wanted.priority)
 
 
-async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> View:
+async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
     """The first answer once more: the same as long as nothing has changed."""
     task_id = submitted.task_id
     try:
@@ -68,31 +62,26 @@ async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> View:
         explanation = await call.gateway.store.explain(task_id)
     except errors.UnknownTask:  # its key is remembered for longer
         return _as_it_was(submitted, wanted)
-    return {
-        "task_id": task_id,
-        "status": task.status,
-        "priority": task.priority.word,
-        "effective_priority": task.effective_priority.word,
-        "queue_position": explanation.queue_position,
-        "estimate": None,
-        "blocked_by": [blocker.limit for blocker in explanation.blocked_by],
-    }
+    return SubmitAnswer.from_value(
+        submitted,
+        status=task.status,
+        priority=task.priority.word,
+        effective_priority=task.effective_priority.word,
+        queue_position=explanation.queue_position,
+        blocked_by=[blocker.limit for blocker in explanation.blocked_by],
+    )
 
 
-def _as_it_was(submitted: Submitted, wanted: NewTask) -> View:
+def _as_it_was(submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
     priority, effective = submitted.priority, submitted.effective_priority
-    return {
-        "task_id": submitted.task_id,
-        "status": submitted.status,
-        "priority": wanted.priority if priority is None else priority.word,
-        "effective_priority": wanted.priority if effective is None else effective.word,
-        "queue_position": None,
-        "estimate": None,
-        "blocked_by": [],
-    }
+    return SubmitAnswer.from_value(
+        submitted,
+        priority=wanted.priority if priority is None else priority.word,
+        effective_priority=wanted.priority if effective is None else effective.word,
+    )
 
 
-async def submit_batch(call: Call) -> View:
+async def submit_batch(call: Call) -> Json:
     """Queue up to 1,000 tasks; each is accepted or refused on its own."""
     items = call.body.tasks
     await call.gateway.spend(call.who, len(items))
@@ -137,7 +126,7 @@ async def _users_of(call: Call, items: Sequence[msgspec.Raw]) -> Iterable[str]:
     return found
 
 
-def accepted(answer: Submitted | errors.FairleadError) -> View:
+def accepted(answer: Submitted | errors.FairleadError) -> Json:
     if isinstance(answer, errors.FairleadError):
         return {"error": problem_of(answer).body}
     return {
@@ -203,16 +192,16 @@ def trace_of(call: Call) -> str | None:
     return trace[1] if trace else None
 
 
-async def get(call: Call) -> View:
+async def get(call: Call) -> TaskAnswer:
     """One task, with its result when it has ended."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
     position = None
     if task.status == "queued":
         position = (await call.gateway.store.explain(task.task_id)).queue_position
-    return {**task_view(task, position), "estimate": None}
+    return TaskAnswer.from_value(task, queue_position=position)
 
 
-async def find(call: Call) -> View:
+async def find(call: Call) -> TasksAnswer:
     """Tasks that fit, page by page, in no order; a page of 1 MiB ends early."""
     wanted: TaskQuery = call.query
     page = await call.gateway.store.list_tasks(
@@ -225,42 +214,39 @@ async def find(call: Call) -> View:
         cursor=wanted.cursor,
         content=msgspec.Raw,
     )
-    return {
-        "tasks": [{**task_view(task), "estimate": None} for task in page.tasks],
-        "next_cursor": page.next_cursor or None,
-    }
+    return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
 
 
-async def cancel(call: Call) -> View:
+async def cancel(call: Call) -> CancelAnswer:
     """End a task, also while it runs."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
     worker = await call.gateway.store.cancel(task.task_id)
-    return {"task_id": task.task_id, "status": "cancelled", "worker_id": worker}
+    return CancelAnswer(task_id=task.task_id, status="cancelled", worker_id=worker)
 
 
-async def outputs(call: Call) -> View:
+async def outputs(call: Call) -> OutputsAnswer:
     """The chunks of output that are kept, the latest 1,000, after the message with this seq; up to 1 MiB."""
     query: EventsQuery = call.query
     task = await call.gateway.own_task(call.who, call.path["task_id"])
     kept, more = await output_page(
         call.gateway.store, task.task_id, after_event=query.after or 0, content=msgspec.Raw
     )
-    return {
-        "outputs": [{"seq": one.event_seq, "fence": one.fence, "chunk": one.chunk} for one in kept],
-        "next_after": kept[-1].event_seq if more else None,
-    }
+    outputs = [OutputAnswer.from_value(one, seq=one.event_seq) for one in kept]
+    return OutputsAnswer(outputs=outputs, next_after=kept[-1].event_seq if more else None)
 
 
-async def explain(call: Call) -> View:
+async def explain(call: Call) -> ExplainAnswer:
     """Why a task waits, and what has to happen before it starts."""
     task = await call.gateway.own_task(call.who, call.path["task_id"])
-    view = explanation_view(await call.gateway.store.explain(task.task_id))
-    return view if call.who.tenant is None else {**view, "held_for": None}  # it may be another tenant's
+    answer = ExplainAnswer.from_value(await call.gateway.store.explain(task.task_id))
+    if call.who.tenant is not None:
+        answer.held_for = None  # it may be another tenant's
+    return answer
 
 
-async def stats(call: Call) -> View:
+async def stats(call: Call) -> StatsAnswer:
     """How much waits, runs and ended lately: of all, or with a tenant's key of the tenant."""
-    return stats_view(await call.gateway.store.stats(call.who.tenant, brief=True))
+    return StatsAnswer.from_value(await call.gateway.store.stats(call.who.tenant, brief=True))
 
 
 TASKS = "/api/v1/tasks"

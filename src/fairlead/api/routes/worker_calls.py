@@ -13,6 +13,7 @@ from fairlead.api.problems import HttpProblem
 from fairlead.api.routes.workers import ANYTHING, UNKNOWN, WORKER, accepted, worker_id
 from fairlead.api.table import Route
 from fairlead.model.reports import Grant, Progress
+from fairlead.shapes.base import Json
 from fairlead.shapes.worker import (
     ExpireAnswer,
     ExtendAnswer,
@@ -26,19 +27,19 @@ from fairlead.shapes.worker import (
     WaitAnswer,
     WaitBody,
 )
-from fairlead.views import View, time_view
+from fairlead.times import time_text
 
 
-async def wait(call: Call) -> View:
+async def wait(call: Call) -> Json:
     """Wait until there is something to claim, or a task is cancelled."""
     body: WaitBody = call.body
     return {"called": await wait_for_call(call, worker_id(call), body.wait_seconds)}
 
 
-async def say(call: Call) -> View:
+async def say(call: Call) -> Json:
     """How far runs are, and what they put out."""
     reports: list[TaskProgressBody] = call.body.reports
-    rows: list[View] = []
+    rows: list[Json] = []
     while len(rows) < len(reports):
         some = _next_few(reports, len(rows))
         answers = await (_tell_in_pieces(call, some[0]) if len(some) == 1 else _tell(call, some))
@@ -105,15 +106,15 @@ def _progress(one: TaskProgressBody) -> Progress | errors.FairleadError:
     return Progress(one.task_id, one.fence, one.fraction, one.message, chunks, one.first)
 
 
-async def extend(call: Call) -> View:
+async def extend(call: Call) -> Json:
     """More time for a task that runs, unless it has more."""
     body: ExtendBody = call.body
     grant = Grant(body.task_id, body.fence)
     deadline = await call.gateway.store.extend(worker_id(call), grant, round(body.seconds * 1000))
-    return {"task_id": body.task_id, "deadline": time_view(deadline)}
+    return {"task_id": body.task_id, "deadline": time_text(deadline)}
 
 
-async def stall(call: Call) -> View:
+async def stall(call: Call) -> Json:
     """This worker lives but does not answer: what it has not begun is queued again, and it is given nothing
     until it polls."""
     body: StallBody = call.body
@@ -121,12 +122,12 @@ async def stall(call: Call) -> View:
     return {"released": [{"task_id": grant.id, "fence": grant.fence} for grant in given_back]}
 
 
-async def expire(call: Call) -> View:
+async def expire(call: Call) -> Json:
     """This worker is dead for certain: what it held is free now. A task that it held alone has crashed."""
     return {"expired": await call.gateway.store.expire(worker_id(call))}
 
 
-async def leave(call: Call) -> View:
+async def leave(call: Call) -> Json:
     """This worker has stopped and holds nothing."""
     worker = worker_id(call)
     await call.gateway.store.workers.leave(worker)

@@ -16,11 +16,10 @@ from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.reported import log_reported
 from fairlead.api.table import Route
 from fairlead.checks import NAME
-from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
+from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
-from fairlead.model.task import Task
 from fairlead.model.worker import WorkerStats, latest_first
-from fairlead.shapes.base import LongPageQuery
+from fairlead.shapes.base import Json, LongPageQuery
 from fairlead.shapes.worker import (
     DrainAnswer,
     HeartbeatAnswer,
@@ -34,10 +33,10 @@ from fairlead.shapes.worker import (
     ReleaseBody,
     ResultAnswer,
     ResultBody,
+    WorkerAnswer,
     WorkersAnswer,
 )
 from fairlead.store.listing import PAGE_BYTES
-from fairlead.views import View, time_view, worker_view
 
 ONE_RESULT = msgspec.json.Decoder(OneResult)
 ANYTHING = msgspec.json.Decoder(Any)
@@ -52,7 +51,7 @@ def worker_id(call: Call) -> str:
     return call.path["worker_id"]
 
 
-async def register(call: Call) -> View:
+async def register(call: Call) -> Json:
     """Make a worker known; it gets an id to poll with."""
     body: RegisterBody = call.body
     store = call.gateway.store
@@ -75,67 +74,32 @@ async def register(call: Call) -> View:
     }
 
 
-async def poll(call: Call) -> View:
+async def poll(call: Call) -> PollAnswer:
     """Up to so many tasks that can start now; waits for one up to `wait_seconds`."""
-    return _claimed(await poll_tasks(call, worker_id(call), call.body))
+    return PollAnswer.from_value(await poll_tasks(call, worker_id(call), call.body))
 
 
-def _claimed(claimed: Claimed) -> View:
-    return {
-        "tasks": [_polled(task) for task in claimed.tasks],
-        "draining": claimed.draining,
-        "again": claimed.again,
-        "now": time_view(claimed.now),
-        "next_alarm": time_view(claimed.next_alarm),
-    }
-
-
-def _polled(task: Task) -> View:
-    return {
-        "task_id": task.task_id,
-        "task_type": task.task_type,
-        "parameters": task.parameters,
-        "timeout_seconds": task.timeout_ms / 1000,
-        "trace_id": task.trace_id,
-        "fence": task.fence,
-        "attempt": task.attempt,
-        "deadline": time_view(task.deadline),
-        "priority": task.priority.word,
-        "job_id": task.job_id,
-        "effective_priority": task.effective_priority.word,
-        "user_id": task.user_id,
-        "tenant": task.tenant,
-        "created_at": time_view(task.created_at),
-        "started_at": time_view(task.started_at),
-        "max_retries": task.max_retries,
-        "retry_count": task.retry_count,
-        "crash_count": task.crash_count,
-        "loss_count": task.loss_count,
-        "step": task.step,
-    }
-
-
-async def result(call: Call) -> View:
+async def result(call: Call) -> Json:
     """How one run, or many, ended; with `poll` also the next tasks, in one trip."""
     body: ResultBody = call.body
     view = await (_report_one(call, body) if body.results is None else _report_many(call, body, body.results))
     if body.poll:
-        view["polled"] = _claimed(await poll_tasks(call, worker_id(call), body.poll))
+        view["polled"] = PollAnswer.from_value(await poll_tasks(call, worker_id(call), body.poll))
     return view
 
 
-async def _report_one(call: Call, body: ResultBody) -> View:
+async def _report_one(call: Call, body: ResultBody) -> Json:
     (answer,) = await _report(call, [_one(body)])
     if isinstance(answer, errors.FairleadError):
         raise answer
     return {"accepted": True}
 
 
-async def _report_many(call: Call, body: ResultBody, items: list[msgspec.Raw]) -> View:
+async def _report_many(call: Call, body: ResultBody, items: list[msgspec.Raw]) -> Json:
     """A few at a time. All are read before the first is reported: one that cannot be read spoils them all."""
     if body.task_id is not None:
         raise InvalidBody([("results", "give one result, or a list of them, not both")])
-    groups, rows = list(in_groups(items)), list[View]()
+    groups, rows = list(in_groups(items)), list[Json]()
     if len(groups) > 1:
         async for _ in taking_turns(map(_results, groups, _starts(groups))):
             pass
@@ -196,14 +160,14 @@ def _failed(one: OneResult) -> Failed:
     )
 
 
-def accepted(task_id: str, answer: State | errors.FairleadError | None) -> View:
+def accepted(task_id: str, answer: State | errors.FairleadError | None) -> Json:
     """One line of an answer to many; None: it was, and there is no more to say."""
     if isinstance(answer, errors.FairleadError):
         return {"task_id": task_id, "accepted": False, "code": answer.code, "error": problem_of(answer).body}
     return {"task_id": task_id, "accepted": True, "status": answer}
 
 
-async def heartbeat(call: Call) -> View:
+async def heartbeat(call: Call) -> HeartbeatAnswer:
     """The worker is alive: its leases are prolonged, and it learns what to stop."""
     body: HeartbeatBody = call.body
     store, worker = call.gateway.store, worker_id(call)
@@ -216,20 +180,8 @@ async def heartbeat(call: Call) -> View:
     ]
     heard = await store.progress(worker, *told) if told else []
     lost = [one.task_id for one, problem in zip(told, heard, strict=True) if _is_lost(problem)]
-    return {
-        "acknowledged": True,
-        "status": beat.state,
-        "cancel": list(dict.fromkeys(beat.cancelled + lost)),
-        "deadlines": _times(beat.deadlines),
-        "now": time_view(beat.now),
-        "leases": _times(beat.leases),
-        "stopping": _times(beat.stopping),
-        "lost": beat.lost,
-    }
-
-
-def _times(by_task: dict[str, int]) -> View:
-    return {task: time_view(at) for task, at in by_task.items()}
+    stop = list(dict.fromkeys(beat.cancelled + lost))
+    return HeartbeatAnswer.from_value(beat, acknowledged=True, cancel=stop)
 
 
 def _is_lost(problem: errors.FairleadError | None) -> bool:
@@ -239,7 +191,7 @@ def _is_lost(problem: errors.FairleadError | None) -> bool:
     return problem is not None
 
 
-async def release(call: Call) -> View:
+async def release(call: Call) -> Json:
     """Give tasks back unrun, without penalty."""
     body: ReleaseBody = call.body
     grants = [Grant(task_id, body.fences.get(task_id)) for task_id in body.task_ids]
@@ -247,18 +199,18 @@ async def release(call: Call) -> View:
     return {"results": [accepted(*pair) for pair in zip(body.task_ids, answers, strict=True)]}
 
 
-async def find(call: Call) -> View:
+async def find(call: Call) -> WorkersAnswer:
     """The workers of the last hour, page by page; a page has the latest first and ends early at 1 MiB."""
     workers, cursor, size, most = list[WorkerStats](), call.query.cursor, 0, call.query.limit
     while True:
         page = await call.gateway.store.workers.page(cursor, min(most - len(workers), AT_ONCE))
         workers, cursor, size = workers + page.workers, page.next_cursor, size + page.size
         if not cursor or len(workers) >= most or size >= PAGE_BYTES:
-            views = [worker_view(one) for one in latest_first(workers)]
-            return {"workers": views, "next_cursor": cursor or None}
+            answers = [WorkerAnswer.from_value(one) for one in latest_first(workers)]
+            return WorkersAnswer(workers=answers, next_cursor=cursor or None)
 
 
-async def drain(call: Call) -> View:
+async def drain(call: Call) -> Json:
     """Give a worker nothing more; it ends when it has finished what it holds."""
     worker = worker_id(call)
     await call.gateway.store.workers.drain(worker)

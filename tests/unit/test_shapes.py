@@ -1,6 +1,7 @@
 """How values look as JSON: the names and shapes that clients rely on."""
 
 from collections import Counter
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,18 +16,10 @@ from fairlead.model.stats import Blocker, Depth, Explanation, Stats
 from fairlead.model.task import Task, TaskError
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
-from fairlead.settings.rates import PERIODS, parse_rate
-from fairlead.views import (
-    explanation_view,
-    limit_and_slots_view,
-    limit_view,
-    rate_text,
-    read_time,
-    stats_view,
-    task_view,
-    time_view,
-    worker_view,
-)
+from fairlead.settings.rates import PERIODS, parse_rate, rate_text
+from fairlead.shapes import base, declaration, event, job, key, limit, live, problem, stats, task, worker
+from fairlead.shapes.base import Shape
+from fairlead.times import read_time, time_text
 
 NOON = 1_769_860_800_007  # ms
 NOON_TEXT = "2026-01-31T12:00:00.007Z"
@@ -54,16 +47,35 @@ CONTRACT = {
     *("created_at", "started_at", "completed_at"),
     *("fence", "result", "error", "job_id", "queue_position"),
 }
+BLOCKER = Blocker("gpu", 1, 2, 2, False, NOON)
+STUDIO = WorkerStats("a", "active", 4, 3, NOON, 1, ("draw",), ("cuda",), "studio", "1.0")
+MODULES = (base, declaration, event, job, key, limit, live, problem, stats, task, worker)
+SHAPES = sorted(
+    {
+        one
+        for module in MODULES
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Shape)
+    }
+    - {Shape},
+    key=lambda shape: shape.__name__,
+)
+
+
+def json_of(shape: type[Shape[Any]], value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], msgspec.to_builtins(shape.from_value(value)))
+
+
 GPU = Limit("gpu", "slots", 2, 1, 3, 1, False, None, None, ())
 
 
 def test_times_are_rfc_3339_in_utc_with_milliseconds() -> None:
-    assert (time_view(NOON), time_view(0), time_view(None)) == (NOON_TEXT, "1970-01-01T00:00:00.000Z", None)
+    assert (time_text(NOON), time_text(0), time_text(None)) == (NOON_TEXT, "1970-01-01T00:00:00.000Z", None)
 
 
 @given(st.integers(min_value=0, max_value=253_402_300_799_999))
 def test_a_time_is_read_as_it_was_shown(ms: int) -> None:
-    assert read_time("run_at", str(time_view(ms))) == ms
+    assert read_time("run_at", str(time_text(ms))) == ms
 
 
 @pytest.mark.parametrize("text", ["2026-01-31T13:00:00.007+01:00", "2026-01-31 12:00:00.007Z"])
@@ -81,8 +93,50 @@ def test_what_is_no_time_is_refused_with_an_example(subtests: pytest.Subtests) -
             assert refused.value.field == "run_at"
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_field_of_a_shape_has_its_attribute(shape: type[Shape[Any]]) -> None:
+    with pytest.raises(AttributeError):  # and not a TypeError, which would say what is missing
+        shape.from_value(None)
+
+
+def test_a_field_without_an_attribute_is_noticed() -> None:
+    class Wrong(Shape[Depth]):
+        depht: int
+
+    with pytest.raises(TypeError, match="Depth has no depht for the JSON of Wrong"):
+        Wrong.from_value(Depth(1, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        (task.TaskAnswer, TASK),
+        (limit.LimitAnswer, GPU),
+        (limit.LimitAnswer, Limit("api", "rate", 7, 0, 0, 7, False, 1_000_000, "", ())),
+        (
+            worker.WorkerAnswer,
+            WorkerStats("a", "active", 4, 3, NOON, 1, ("draw",), ("cuda",), "studio", "1.0"),
+        ),
+        (
+            task.ExplainAnswer,
+            Explanation(
+                "t",
+                State.QUEUED,
+                Priority.LOW,
+                position=2,
+                blocked_by=(Blocker("gpu", 1, 2, 2, False, NOON),),
+            ),
+        ),
+        (stats.Queue, Depth(2, 1.5)),
+    ],
+)
+def test_a_value_is_read_as_it_was_written(shape: type[Shape[Any]], value: object) -> None:
+    sent = msgspec.json.encode(shape.from_value(value))
+    assert msgspec.json.decode(sent, type=shape).to_value() == value
+
+
 def test_a_task_has_every_field_of_the_contract() -> None:
-    view = task_view(TASK)
+    view = json_of(task.TaskAnswer, TASK)
     assert view.keys() >= CONTRACT
     assert (view["status"], view["priority"], view["effective_priority"]) == ("failed", "low", "medium")
     assert (view["created_at"], view["started_at"]) == (NOON_TEXT, None)
@@ -97,13 +151,13 @@ def test_a_task_has_every_field_of_the_contract() -> None:
 
 
 def test_a_limit_of_slots_has_no_rate() -> None:
-    view = limit_view(GPU)
+    view = json_of(limit.LimitAnswer, GPU)
     assert view.items() >= {"name": "gpu", "kind": "slots", "limit": 2, "active": 1, "waiting": 3}.items()
     assert "rate" not in view
 
 
 def test_a_rate_is_shown_with_its_burst() -> None:
-    view = limit_view(Limit("api", "rate", 7, 0, 0, 7, False, 1_000_000, None, ()))
+    view = json_of(limit.LimitAnswer, Limit("api", "rate", 7, 0, 0, 7, False, 1_000_000, None, ()))
     assert (view["kind"], view["rate"], view["burst"]) == ("rate", "1/s", 7)
 
 
@@ -121,7 +175,7 @@ def test_a_rate_of_no_common_unit_is_shown_by_its_interval() -> None:
 
 def test_slots_say_who_holds_them() -> None:
     slots = (Slot("t1", 2, True, "w", NOON), Slot("l1", 1, False, tenant="acme"))
-    view = limit_and_slots_view(Limit("gpu", "slots", 3, 3, 0, 0, False, None, None, slots))
+    view = json_of(limit.LimitAndSlots, Limit("gpu", "slots", 3, 3, 0, 0, False, None, None, slots))
     assert view["group"] == "gpu"
     assert view["slots"] == [
         {"slot_id": "t1", "task_id": "t1", "worker_id": "w", "expires_at": NOON_TEXT, "units": 2}
@@ -135,7 +189,7 @@ def test_stats_are_those_of_the_queue_route() -> None:
     workers = [WorkerStats("a", "active", 4, 3, NOON), WorkerStats("b", "dead", 4, 0, 0)]
     queues = {priority.word: Depth(0, 0.0) for priority in Priority} | {"low": Depth(2, 1.5)}
     ended = Counter({"completed": 5, "failed": 1, "dead_letter": 2, "cancelled": 1})
-    assert stats_view(Stats(queues, workers, 6, ended, 0)) == {
+    assert json_of(stats.StatsAnswer, Stats(queues, workers, 6, ended, 0)) == {
         "queues": {
             "high": {"depth": 0, "oldest_age_seconds": 0.0},
             "medium": {"depth": 0, "oldest_age_seconds": 0.0},
@@ -149,8 +203,7 @@ def test_stats_are_those_of_the_queue_route() -> None:
 
 
 def test_a_worker_is_shown_with_its_load() -> None:
-    known = WorkerStats("a", "active", 4, 3, NOON, 1, ("draw",), ("cuda",), "studio", "1.0")
-    assert worker_view(known) == {
+    assert json_of(worker.WorkerAnswer, STUDIO) == {
         "worker_id": "a",
         "name": "studio",
         "status": "active",
@@ -162,11 +215,12 @@ def test_a_worker_is_shown_with_its_load() -> None:
         "version": "1.0",
         "seen_at": NOON_TEXT,
     }
-    assert worker_view(WorkerStats("a", "active", 4, 3, NOON))["task_types"] is None, "any"
+    assert json_of(worker.WorkerAnswer, WorkerStats("a", "active", 4, 3, NOON))["task_types"] is None, "any"
 
 
 def test_an_explanation_says_it_in_facts_and_in_a_sentence() -> None:
-    view = explanation_view(
+    view = json_of(
+        task.ExplainAnswer,
         Explanation(
             "t1",
             State.QUEUED,
@@ -174,7 +228,7 @@ def test_an_explanation_says_it_in_facts_and_in_a_sentence() -> None:
             position=2,
             ahead={"high": 3},
             blocked_by=(Blocker("gpu", 1, 2, 2, False, NOON),),
-        )
+        ),
     )
     assert (view["status"], view["effective_priority"]) == ("queued", "low")
     assert (view["queue_position"], view["position_in_priority"], view["ahead_by_priority"]) == (
@@ -190,7 +244,7 @@ def test_an_explanation_says_it_in_facts_and_in_a_sentence() -> None:
 
 
 def test_the_explanation_of_a_task_that_does_not_wait_has_no_position() -> None:
-    view = explanation_view(Explanation("t1", State.EXECUTING))
+    view = json_of(task.ExplainAnswer, Explanation("t1", State.EXECUTING))
     assert (view["queue_position"], view["effective_priority"], view["sentence"]) == (
         None,
         None,
