@@ -83,18 +83,17 @@ async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_ta
         assert len(workers.ids()) == 2
 
 
-@pytest.mark.parametrize("processes", ["1", "3"])
 @pytest.mark.parametrize(
-    ("target", "code", "complaint"),
+    ("processes", "target", "code", "complaint"),
     [
-        ("nope:fl", 2, "app: there is no module 'nope' in "),
-        ("tests.apps.nope:fl", 2, "app: there is no module 'tests.apps.nope' in "),
-        ("tests.apps.idle:nope", 2, "app: tests.apps.idle has no 'nope'"),
-        ("tests.apps.idle:number", 2, "app: tests.apps.idle:number is a int, not a Fairlead"),
-        ("tests.apps.idle", 2, "app: 'tests.apps.idle' is not of the form module:attribute"),
-        ("tests.apps.idle:fl", 2, "tasks: there is nothing to run: decorate a function with @fl.task"),
-        ("tests.apps.broken:fl", 1, "RuntimeError: the licence has run out"),
-        ("tests.apps.leaving:fl", 2, "app: tests.apps.leaving calls sys.exit(0) when it is imported"),
+        ("1", "nope:fl", 2, "app: there is no module 'nope' in "),
+        ("3", "tests.apps.nope:fl", 2, "app: there is no module 'tests.apps.nope' in "),
+        ("1", "tests.apps.idle:nope", 2, "app: tests.apps.idle has no 'nope'"),
+        ("3", "tests.apps.idle:number", 2, "app: tests.apps.idle:number is a int, not a Fairlead"),
+        ("1", "tests.apps.idle", 2, "app: 'tests.apps.idle' is not of the form module:attribute"),
+        ("3", "tests.apps.idle:fl", 2, "tasks: there is nothing to run: decorate a function with @fl.task"),
+        ("1", "tests.apps.broken:fl", 1, "RuntimeError: the licence has run out"),
+        ("3", "tests.apps.leaving:fl", 2, "app: tests.apps.leaving calls sys.exit(0) when it is imported"),
     ],
 )
 async def test_what_cannot_be_loaded_is_said_once_and_not_tried_again(
