@@ -8,6 +8,9 @@ STAMP := $(VENV)/.stamp-installed
 # uv brings its own list of certificates; a machine behind a company proxy has the right one itself.
 export UV_SYSTEM_CERTS ?= 1
 
+# What one process of the tests has compiled the others load: to compile the tests takes longer than many of them.
+export PYTHONDONTWRITEBYTECODE :=
+
 # A file is run by one process, so that what its tests share (a gateway) is started once.
 SPREAD := --dist loadfile --no-loadscope-reorder
 # Of the store every test, on one of the three servers it supports.

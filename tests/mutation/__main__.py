@@ -104,7 +104,7 @@ def run_tests(tests: str, changed: dict[str, str]) -> tuple[int, str]:
             (copy / file).write_text(text)
         options = "-x -q -p no:cacheprovider --randomly-seed=1 --hypothesis-seed=1"
         command = f"exec {sys.executable} -m pytest {options} {tests}"
-        environment = os.environ | {"PYTHONPATH": str(copy)}
+        environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": ""}
         try:
             done = subprocess.run(
                 ["/bin/sh", "-c", command],
