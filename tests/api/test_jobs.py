@@ -248,7 +248,8 @@ async def test_pipelines_are_listed_with_their_stages(api: httpx.AsyncClient, st
         "pipelines": [
             {"name": "note", "stages": [["outline"]]},
             {"name": "story", "stages": [["outline"], ["draw", "narrate"], ["bind"]]},
-        ]
+        ],
+        "next_cursor": None,
     }
 
 

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from fairlead.client.client import Client
-from fairlead.settings import EngineSettings, Settings, Slots
+from fairlead.settings import EngineSettings, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import SERVICE
 from fairlead.store.store import Store
-from tests.api.asking import good
+from tests.api.asking import good, refused
 from tests.api.lagging import Lags, gateway, http, lags
 from tests.api.serving import Gateway
 from tests.api.test_metrics import read
@@ -19,7 +19,7 @@ from tests.api.test_metrics import read
 __all__ = ["gateway", "http", "lags"]
 
 MANY = 10_000
-LIMITS, WORKERS = "/api/v1/limits", "/api/v1/workers"
+LIMITS, WORKERS, PIPELINES = "/api/v1/limits", "/api/v1/workers", "/api/v1/pipelines"
 
 
 @pytest.fixture
@@ -81,6 +81,27 @@ async def test_services_are_found_among_many_limits(
     answer = good(await http.get("/api/v1/services"))
     assert ([one["name"] for one in answer["services"]], answer["next_cursor"]) == (services, None)
     await lags.check(lambda: http.get("/api/v1/services"))
+
+
+async def test_a_pipeline_for_each_customer(http: httpx.AsyncClient, store: Store, lags: Lags) -> None:
+    stages = tuple(("draw",) for _ in range(32))
+    names = [f"customer:{n:05}" for n in range(MANY)]
+    for first in range(0, MANY, 500):
+        some = dict.fromkeys(names[first : first + 500], stages)
+        await store.declare("code", {"draw": TaskSettings()}, {}, some)
+    answer = good(await http.get(PIPELINES))
+    assert [one["name"] for one in answer["pipelines"]] == names[:1000]
+    assert answer["pipelines"][0]["stages"] == [["draw"]] * 32
+    following = good(await http.get(PIPELINES, params={"limit": 5, "cursor": answer["next_cursor"]}))
+    assert [one["name"] for one in following["pipelines"]] == names[1000:1005]
+    jobs = "/api/v1/jobs"
+    await lags.check(lambda: http.get(PIPELINES))
+    await lags.check(lambda: http.post(jobs, json={"feature_name": names[-1]}))
+    await lags.check(lambda: http.post(jobs, json={"feature_name": "nowhere"}))
+    assert good(await http.post(jobs, json={"feature_name": names[5]}), 201)["status"] == "PENDING"
+    refusal = await http.post(jobs, json={"feature_name": "nowhere"})
+    problem = refused(refusal, 422, "unknown_pipeline", "feature_name")
+    assert problem["detail"].endswith("customer:00009 and 9990 more.")
 
 
 async def test_what_a_scrape_leaves_out_is_counted(http: httpx.AsyncClient, store: Store, lags: Lags) -> None:

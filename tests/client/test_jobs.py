@@ -44,7 +44,7 @@ async def test_a_pipeline_is_declared_and_run(fl: Fairlead, store: Store) -> Non
         context = await fl.run("story", {"topic": "Zoë"}, user_id="ann", priority="high", timeout=40)
     assert context["step_3_bind"]["data"] == "a book of 2 pages, with 2 chapters.en.ogg"
     assert context["step_3_bind__attempts"] == 1
-    assert (await store.jobs.known()).pipelines["story"] == (("outline",), ("draw", "narrate"), ("bind",))
+    assert await store.jobs.pipelines.get("story") == (("outline",), ("draw", "narrate"), ("bind",))
 
 
 async def test_a_job_is_the_same_from_here_and_there(fl: Fairlead, store: Store) -> None:

@@ -98,7 +98,7 @@ class Day:
         await self.store.promote()
 
     async def submit(self, feature: str, priority: str, user: str) -> str:
-        stages = planned(await self.store.jobs.known(), feature)
+        stages = await planned(self.store.jobs.pipelines, feature)
         new = NewJob(feature_name=feature, stages=stages, priority=priority, user_id=user)
         return (await self.store.jobs.submit(new)).job_id
 

@@ -190,7 +190,7 @@ OF_KEYS = (
 
 async def summary_of_the_rest(store: Store) -> Row:
     """All that is neither a task, a job nor a limit."""
-    stats, known = await store.stats(), await store.jobs.known()
+    stats, pipelines = await store.stats(), store.jobs.pipelines
     tasks = (await store.list_tasks(limit=1000)).tasks
     outputs = {task.task_id: await store.outputs(task.task_id) for task in tasks}
     rest = {
@@ -207,8 +207,8 @@ async def summary_of_the_rest(store: Store) -> Row:
         "api_keys": [_fields(key, *OF_KEYS) for key in await store.api_keys.all()],
         "audit": await store.audit.list(),
         "crons": {name: (await store.crons.last(name))[0] for name in ("nightly", "hourly")},
-        "pipelines": known.pipelines,
-        "task_types": sorted(known.task_types),
+        "pipelines": (await pipelines.page("", 1000))[0],
+        "task_types": await pipelines.task_types(),
     }
     return dict(_plain(rest))
 

@@ -1,32 +1,52 @@
 """From the name of a pipeline to a job: what its steps are is looked up where all processes declare it."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from fairlead.errors import UnknownPipeline
-from fairlead.model.job import NewJob, SubmittedJob
+from fairlead.errors import InvalidInput, UnknownPipeline
+from fairlead.model.job import NewJob, NewStep, SubmittedJob
 from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings.pipelines import SERVICE
-from fairlead.store.jobs import Known
+from fairlead.store.pipelines import Pipelines
+
+MOST_NAMED = 10
 
 
 class SubmitsJobs(Protocol):
     """The store's jobs, as far as submitting needs them."""
 
-    async def known(self) -> Known: ...
+    pipelines: Pipelines
+
     async def submit(self, job: NewJob) -> SubmittedJob: ...
 
 
 async def submit_job(jobs: SubmitsJobs, job: NewJob) -> SubmittedJob:
     """Its stages are those of its pipeline."""
-    return await jobs.submit(replace(job, stages=planned(await jobs.known(), job.feature_name)))
+    return await jobs.submit(replace(job, stages=await planned(jobs.pipelines, job.feature_name)))
 
 
-def planned(known: Known, feature_name: str) -> Any:
-    """The stages of a job of this pipeline; UnknownPipeline names those there are."""
-    stages = known.pipelines.get(feature_name)
+async def planned(pipelines: Pipelines, name: str) -> tuple[tuple[NewStep, ...], ...]:
+    """The stages of a job of this pipeline; UnknownPipeline names some of those there are."""
+    stages = await pipelines.get(name)
     if stages is None:
-        there_are = ", ".join(sorted(known.pipelines)) or "none: add [pipelines], or call fl.pipeline"
-        raise UnknownPipeline(f"There is no pipeline {feature_name!r}; there are {there_are}.")
-    services = {name.removeprefix(SERVICE) for name in known.task_types if name.startswith(SERVICE)}
-    return Pipeline(feature_name, stages).plan(services, known.task_types)
+        raise UnknownPipeline(f"There is no pipeline {name!r}; there are {_some(await pipelines.names())}.")
+    steps = {step for stage in stages for step in stage}
+    types = await pipelines.task_types_among([*steps, *(SERVICE + step for step in steps)])
+    pipeline = Pipeline(name, stages)
+    try:
+        return pipeline.plan(_services(types), types)
+    except InvalidInput:  # once more with all there are, so that it can say what may be meant
+        every = await pipelines.task_types()
+        return pipeline.plan(_services(every), every)
+
+
+def _services(types: Iterable[str]) -> Collection[str]:
+    return {name.removeprefix(SERVICE) for name in types if name.startswith(SERVICE)}
+
+
+def _some(names: list[str]) -> str:
+    if not names:
+        return "none: add [pipelines], or call fl.pipeline"
+    left = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")

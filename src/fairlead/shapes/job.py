@@ -97,14 +97,15 @@ class PipelineAnswer(Answer):
 
 class PipelinesAnswer(Answer):
     pipelines: list[PipelineAnswer]
+    next_cursor: str | None
 
     @classmethod
-    def of(cls, pipelines: Mapping[str, Stages]) -> Self:
+    def of(cls, pipelines: Mapping[str, Stages], next_cursor: str | None) -> Self:
         listed = [
             PipelineAnswer(name=name, stages=[*map(list, stages)])
             for name, stages in sorted(pipelines.items())
         ]
-        return cls(pipelines=listed)
+        return cls(pipelines=listed, next_cursor=next_cursor)
 
 
 class ServiceAnswer(Answer):

@@ -1,7 +1,6 @@
 """Jobs in the store: submitting a pipeline's run, looking at it, ending it, going on with it."""
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -12,21 +11,14 @@ from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_i
 from fairlead.model.priority import Priority, priority_named
 from fairlead.model.task import NewTask, write_key
 from fairlead.settings import Settings
-from fairlead.settings.pipelines import Stages
 from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
+from fairlead.store.pipelines import Pipelines
 from fairlead.store.reports import expect_ok, submitted_or_error
 from fairlead.store.specs import spec_of
 
-as_stages = msgspec.json.Decoder(Stages).decode
 OPTIONAL = ("user_id", "tenant", "trace_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    pipelines: dict[str, Stages]
-    task_types: frozenset[str]
 
 
 class Keeps(Connected, Submits, Protocol):
@@ -36,6 +28,7 @@ class Keeps(Connected, Submits, Protocol):
 class Jobs:
     def __init__(self, store: Keeps) -> None:
         self._store = store
+        self.pipelines = Pipelines(store.connection)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
@@ -50,19 +43,6 @@ class Jobs:
             expect_ok(answer)
         known = Priority(answer["priority"]) if "priority" in answer else None
         return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known)
-
-    async def known(self) -> Known:
-        """The pipelines that can be run, and the types of task their steps may be."""
-        connection = self._store.connection
-        pipelines, types = await connection.read(
-            ("HGETALL", connection.keys.key("pipelines")), ("HKEYS", connection.keys.key("types"))
-        )
-        # a file's over code's
-        written = sorted((text(field), stages) for field, stages in fields_of(pipelines).items())
-        return Known(
-            {name.partition(":")[2]: as_stages(stages) for name, stages in written},
-            frozenset(text(field).partition(":")[2] for field in types),
-        )
 
     async def get(self, job_id: str) -> Job:
         connection = self._store.connection

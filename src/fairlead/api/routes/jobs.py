@@ -10,14 +10,14 @@ from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import TooManyConnections
-from fairlead.api.routes.limits import page_of
+from fairlead.api.routes.limits import AT_ONCE, page_of
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
 from fairlead.model.job import ENDED, NewJob
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job
-from fairlead.settings.pipelines import SERVICE
+from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.shapes.base import Json, LongPageQuery
 from fairlead.shapes.job import (
     CancelJobAnswer,
@@ -93,7 +93,13 @@ async def events(call: Call) -> ASGIApp:
 
 async def pipelines(call: Call) -> PipelinesAnswer:
     """The pipelines that can be run, each with its stages."""
-    return PipelinesAnswer.of((await call.gateway.store.jobs.known()).pipelines)
+    found, after, most = dict[str, Stages](), call.query.cursor, call.query.limit
+    while True:
+        count = min(most - len(found), AT_ONCE)
+        some, after = await call.gateway.store.jobs.pipelines.page(after, count)
+        found |= some
+        if not after or len(found) == most:
+            return PipelinesAnswer.of(found, after or None)
 
 
 async def services(call: Call) -> ServicesAnswer:
@@ -154,7 +160,14 @@ ROUTES = (
         media="text/event-stream",
         refusals=(errors.UnknownJob, TooManyConnections),
     ),
-    Route(method="GET", path="/api/v1/pipelines", scope="read", handler=pipelines, answer=PipelinesAnswer),
+    Route(
+        method="GET",
+        path="/api/v1/pipelines",
+        scope="read",
+        handler=pipelines,
+        query=LongPageQuery,
+        answer=PipelinesAnswer,
+    ),
     Route(
         method="GET",
         path="/api/v1/services",
