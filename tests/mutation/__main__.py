@@ -48,10 +48,10 @@ TARGETS = {
     ),
     "outcome": Target("worker/outcome.py", "tests/unit/test_outcome.py", 14),
     "doctor": Target(
-        "store/doctor*.py", "tests/store/test_planted* tests/store/test_doctor.py" + ONE_SERVER, 30
+        "store/doctor/*.py", "tests/store/test_planted* tests/store/test_doctor.py" + ONE_SERVER, 30
     ),
     "settings": Target(
-        "settings*.py", "tests/unit/test_settings* tests/pipeline/test_pipeline_settings.py", 20
+        "settings/*.py", "tests/unit/test_settings* tests/pipeline/test_pipeline_settings.py", 20
     ),
 }
 

@@ -120,16 +120,20 @@ async def serve_tiny_and_heavy(store: Store, clock: Clock, stages: list[list[New
     return slot
 
 
-@pytest.mark.parametrize("stages", [IN_A_ROW, AT_ONCE], ids=["in a row", "at once"])
 class TestJobsThatBeginWithATinyStep:
     """Against single tasks as long as their other steps. Nearly all starts are of promoted tasks."""
 
+    @pytest.mark.parametrize("stages", [IN_A_ROW, AT_ONCE], ids=["in a row", "at once"])
     async def test_by_default(self, store: Store, clock: Clock, stages: list[list[NewStep]]) -> None:
         slot = await serve_tiny_and_heavy(store, clock, stages)
         jobs = [task.job_id for task in slot.started if task.user_id == "ann"]
         assert [job for job, _ in groupby(jobs)] == list(dict.fromkeys(jobs))  # one after the other
 
-    @pytest.mark.parametrize("seconds", [0, 60, 645])  # never, after the first tiny step, after the next
+    @pytest.mark.parametrize(
+        ("seconds", "stages"),
+        [(0, AT_ONCE), (60, IN_A_ROW), (645, AT_ONCE)],
+        ids=["never", "after the first tiny step", "after the next"],
+    )
     async def test_whenever_they_are_promoted(
         self, open_store: Callable[..., Store], clock: Clock, stages: list[list[NewStep]], seconds: int
     ) -> None:
@@ -139,12 +143,12 @@ class TestJobsThatBeginWithATinyStep:
         await serve_tiny_and_heavy(store, clock, stages)
 
     async def test_when_started_jobs_do_not_go_first(
-        self, open_store: Callable[..., Store], clock: Clock, stages: list[list[NewStep]]
+        self, open_store: Callable[..., Store], clock: Clock
     ) -> None:
         scheduling = Scheduling(started_jobs_first=False)
         store = open_store(clock=clock, settings=Settings(admission=MANY, scheduling=scheduling))
         await store.open()
-        await serve_tiny_and_heavy(store, clock, stages)
+        await serve_tiny_and_heavy(store, clock, IN_A_ROW)
 
 
 async def test_a_step_that_is_promoted_after_later_ones_of_its_job_goes_before_them(
