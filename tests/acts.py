@@ -13,7 +13,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
-from fairlead.store.access.tickets import Holder
+from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.connection import pack
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.store import Store

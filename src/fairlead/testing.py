@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from fairlead.app.app import Fairlead
 from fairlead.app.function import TaskFunction
-from fairlead.app.place import Place
+from fairlead.app.target import Target
 from fairlead.checks import to_json
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
@@ -31,7 +31,7 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Settings
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.doctor import examine
-from fairlead.worker.context import Context, Said
+from fairlead.worker.context import Context, HandlerMessage
 
 R = TypeVar("R")
 START = 1_700_000_000_000  # ms: where a fake clock stands at first
@@ -59,7 +59,7 @@ class Inline:
     output: list[Any] = field(default_factory=list)
     extended: list[float] = field(default_factory=list)
 
-    def hear(self, said: Said) -> None:
+    def hear(self, said: HandlerMessage) -> None:
         if said.kind == "progress":
             self.progress.append((said.value, said.message))
         else:
@@ -96,7 +96,7 @@ async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> Asyn
     """
     place = app.place
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-        app.place = Place(data=folder, config=place.config)
+        app.place = Target(data=folder, config=place.config)
         try:
             async with app:
                 if clock:

@@ -17,7 +17,7 @@ from fairlead.model.reports import Grant
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.settings.loading import load_settings
-from fairlead.store import listening
+from fairlead.store import subscription
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.claimer import Claimer
@@ -134,7 +134,7 @@ async def answer(_: Any, writer: asyncio.StreamWriter) -> None:
 async def test_a_subscription_that_fails_is_made_again(
     live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits, failed = listening._until_silent, asyncio.Event()
+    waits, failed = subscription._until_silent, asyncio.Event()
 
     async def fail_once(wire: Any) -> None:
         if not failed.is_set():
@@ -142,7 +142,7 @@ async def test_a_subscription_that_fails_is_made_again(
             raise KeyError("planted")
         await waits(wire)
 
-    monkeypatch.setattr(listening, "_until_silent", fail_once)
+    monkeypatch.setattr(subscription, "_until_silent", fail_once)
     task = NewTask(task_type="echo")
     await live_store.submit_one(task)
     async with live_store.live.watch(task.task_id) as events:

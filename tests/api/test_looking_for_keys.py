@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from fairlead import errors
+from fairlead.api.batching import SubmitBatcher
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import ANYBODY, Gateway
-from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.problems import Unauthorized
@@ -19,7 +19,7 @@ from tests.store.looking import raw
 def gateway_on(store: Store) -> Gateway:
     return Gateway(
         store=store,
-        gatherer=Gatherer(store),
+        batcher=SubmitBatcher(store),
         polls=Polls(store),
         keys=KeyRing(store.api_keys),
         priorities=None,

@@ -7,11 +7,11 @@ import pytest
 
 from fairlead import errors
 from fairlead.api.problems import STATUS, Forbidden, HttpProblem, Unauthorized, problem_of
-from fairlead.client import calling
-from fairlead.client.calling import checked_key, checked_url
+from fairlead.client import transport
 from fairlead.client.client import Client
 from fairlead.client.forms import job_form, task_form
 from fairlead.client.problems import error_of
+from fairlead.client.transport import checked_key, checked_url
 from fairlead.model.job import NewJob
 from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
@@ -179,7 +179,7 @@ def test_only_a_gateway_has_a_client() -> None:
 
 
 def test_a_name_is_never_a_way_to_another_place() -> None:
-    assert calling.path("api", "..", "a/b", "ü ?", ".") == "/api/%2E%2E/a%2Fb/%C3%BC%20%3F/%2E"
+    assert transport.path("api", "..", "a/b", "ü ?", ".") == "/api/%2E%2E/a%2Fb/%C3%BC%20%3F/%2E"
 
 
 def test_a_weight_does_not_leave_a_client() -> None:

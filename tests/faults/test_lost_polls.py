@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fairlead.api.batching import SubmitBatcher
 from fairlead.api.endpoint import Endpoint
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
-from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.routes.workers import ROUTES, poll
@@ -30,7 +30,7 @@ class PollingGateway:
         (route,) = [route for route in ROUTES if route.handler is poll]
         gateway = Gateway(
             store=store,
-            gatherer=Gatherer(store),
+            batcher=SubmitBatcher(store),
             polls=polls,
             keys=KeyRing(store.api_keys),
             priorities=None,

@@ -10,7 +10,7 @@ LAYERS = (
     ("cli", "testing"),
     (
         "app",
-        "job_door",
+        "job_backend",
         "mypy_plugin",
         "client",
         "api",
@@ -18,7 +18,7 @@ LAYERS = (
         "upkeep",
     ),
     ("pipeline",),
-    ("door",),
+    ("backend",),
     ("store", "history"),
     ("simulate",),
     ("rules",),

@@ -31,7 +31,7 @@ from fairlead.settings import (
 )
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.records import read_record
-from fairlead.store.reports import handed_by
+from fairlead.store.replies import handed_by
 from fairlead.store.store import Store
 from fairlead.store.workers import TAKE
 from tests.connections import connected

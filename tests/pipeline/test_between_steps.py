@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.listening import hear, hear_all, socket, types
 from tests.api.serving import Gateway
-from tests.pipeline.doors import JOBS, Door, door_to, gateway_with, held_port
+from tests.pipeline.gateway_client import JOBS, GatewayClient, client_to, gateway_with, held_port
 from tests.pipeline.servers import GOOD, RawService, Request, hangs, raw_service, says
 from tests.servers import Server
 from tests.waiting import wait_until
@@ -46,9 +46,9 @@ def gateway(
 
 
 @pytest.fixture
-async def door(gateway: Gateway) -> AsyncIterator[Door]:
-    async with door_to(gateway) as door:
-        yield door
+async def client(gateway: Gateway) -> AsyncIterator[GatewayClient]:
+    async with client_to(gateway) as client:
+        yield client
 
 
 @pytest.fixture
@@ -57,41 +57,43 @@ async def service(ports: dict[str, int]) -> AsyncIterator[RawService]:
         yield made
 
 
-async def pause(door: Door, service: str, paused: bool) -> None:
-    answer = await door.api.put(f"/api/v1/limits/service:{service}", json={"limit": 0 if paused else 1})
+async def pause(client: GatewayClient, service: str, paused: bool) -> None:
+    answer = await client.api.put(f"/api/v1/limits/service:{service}", json={"limit": 0 if paused else 1})
     assert answer.is_success, answer.text
 
 
 @pytest.fixture
-async def between_steps(door: Door, service: RawService) -> AsyncIterator[dict[str, Any]]:
+async def between_steps(client: GatewayClient, service: RawService) -> AsyncIterator[dict[str, Any]]:
     """A job whose first step is done and whose second finds no room."""
-    await pause(door, "second", True)
-    submitted = await door.submit("both")
+    await pause(client, "second", True)
+    submitted = await client.submit("both")
 
     async def waits() -> bool:
-        return bool((await door.job(submitted["job_id"]))["current_step_index"] == 1)
+        return bool((await client.job(submitted["job_id"]))["current_step_index"] == 1)
 
     await wait_until(waits)
     yield submitted
-    await pause(door, "second", False)
+    await pause(client, "second", False)
 
 
 async def test_without_the_priority_service_jobs_are_accepted_with_the_fallback(
-    door: Door, service: RawService, ports: dict[str, int]
+    client: GatewayClient, service: RawService, ports: dict[str, int]
 ) -> None:
-    submitted = await door.submit("both", user_id="ann")
+    submitted = await client.submit("both", user_id="ann")
     assert submitted["priority"] == "low"
-    assert (await door.ended(submitted["job_id"]))["status"] == "COMPLETED"
+    assert (await client.ended(submitted["job_id"]))["status"] == "COMPLETED"
     async with raw_service(says({"priority": "high"}), ports["priorities"]) as asked:
-        paying = await door.submit("both", user_id="ann")
-        modest = await door.submit("both", user_id="ann", priority="medium")
+        paying = await client.submit("both", user_id="ann")
+        modest = await client.submit("both", user_id="ann", priority="medium")
     assert (paying["priority"], modest["priority"]) == ("high", "medium")
     for one in (paying, modest):
-        assert (await door.ended(one["job_id"]))["status"] == "COMPLETED"
+        assert (await client.ended(one["job_id"]))["status"] == "COMPLETED"
     assert [request.line for request in asked.asked] == ["GET /users/ann/priority HTTP/1.1"]
 
 
-async def test_a_job_is_promoted_while_it_waits_between_two_steps(door: Door, service: RawService) -> None:
+async def test_a_job_is_promoted_while_it_waits_between_two_steps(
+    client: GatewayClient, service: RawService
+) -> None:
     watched = asyncio.Event()
 
     async def when_watched(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -99,19 +101,19 @@ async def test_a_job_is_promoted_while_it_waits_between_two_steps(door: Door, se
         await says(GOOD)(request, writer)
 
     service.reply = when_watched
-    await pause(door, "second", True)
-    job_id = (await door.submit("both", priority="low"))["job_id"]
+    await pause(client, "second", True)
+    job_id = (await client.submit("both", priority="low"))["job_id"]
     await wait_until(lambda: service.asked)  # what runs is not promoted
-    async with socket(door.gateway, f"/ws/{job_id}") as opened:
+    async with socket(client.gateway, f"/ws/{job_id}") as opened:
         messages = await hear(opened)
         watched.set()
         while messages[-1]["type"] != "JOB_PROMOTED":
             messages += await hear(opened)
-        job = await door.job(job_id)
+        job = await client.job(job_id)
         assert (job["status"], job["current_step_index"]) == ("RUNNING", 1)
         assert (job["priority"], job["original_priority"]) == ("medium", "low")
         assert job["promoted_at"] is not None
-        await pause(door, "second", False)
+        await pause(client, "second", False)
         rest, _ = await hear_all(opened)
     assert types(messages + rest) == [
         *("STEP_START", "STEP_COMPLETE", "QUEUED", "WAITING", "JOB_PROMOTED"),
@@ -120,30 +122,30 @@ async def test_a_job_is_promoted_while_it_waits_between_two_steps(door: Door, se
 
 
 async def test_a_job_cancelled_between_two_steps_never_reaches_the_second(
-    door: Door, service: RawService, between_steps: dict[str, Any]
+    client: GatewayClient, service: RawService, between_steps: dict[str, Any]
 ) -> None:
     job_id = between_steps["job_id"]
-    assert (await door.api.delete(f"{JOBS}/{job_id}")).json() == {"job_id": job_id, "status": "CANCELLED"}
-    await pause(door, "second", False)
-    after = await door.submit("both")
-    assert (await door.ended(after["job_id"]))["status"] == "COMPLETED"
-    job = await door.job(job_id)
+    assert (await client.api.delete(f"{JOBS}/{job_id}")).json() == {"job_id": job_id, "status": "CANCELLED"}
+    await pause(client, "second", False)
+    after = await client.submit("both")
+    assert (await client.ended(after["job_id"]))["status"] == "COMPLETED"
+    job = await client.job(job_id)
     assert (job["status"], job["context"]["step_0_first"]["data"]) == ("CANCELLED", GOOD["data"])
     asked = [request.body["meta"] for request in service.asked]
     assert [one["service_name"] for one in asked if one["job_id"] == job_id] == ["first"]
 
 
 async def test_a_job_cancelled_during_a_step_frees_its_slot_for_the_next(
-    door: Door, service: RawService
+    client: GatewayClient, service: RawService
 ) -> None:
     service.reply = hangs
-    job_id = (await door.submit("both"))["job_id"]
+    job_id = (await client.submit("both"))["job_id"]
     await wait_until(lambda: service.asked)
-    async with socket(door.gateway, f"/ws/{job_id}") as opened:
-        assert (await door.api.delete(f"{JOBS}/{job_id}")).is_success
+    async with socket(client.gateway, f"/ws/{job_id}") as opened:
+        assert (await client.api.delete(f"{JOBS}/{job_id}")).is_success
         messages, _ = await hear_all(opened)
     assert types(messages)[-1] == "CANCELLED"
     await wait_until(lambda: service.gone == 1, because="the call is cut off")
     service.reply = says(GOOD)
-    after = await door.submit("both")
-    assert (await door.ended(after["job_id"]))["status"] == "COMPLETED"
+    after = await client.submit("both")
+    assert (await client.ended(after["job_id"]))["status"] == "COMPLETED"

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline import calling
-from fairlead.pipeline.calling import Call, ServiceClient
+from fairlead.pipeline.calling import ServiceClient, ServiceRequest
 from fairlead.pipeline.services import Service
 from tests.pipeline.servers import (
     GOOD,
@@ -41,7 +41,7 @@ async def client(url: str, timeout: float = 15) -> AsyncIterator[ServiceClient]:
         await made.close()
 
 
-def a_call(**facts: Any) -> Call:
+def a_call(**facts: Any) -> ServiceRequest:
     usual: dict[str, Any] = {
         "task_id": "01900000-0000-7000-8000-000000000001",
         "fence": 17,
@@ -51,7 +51,7 @@ def a_call(**facts: Any) -> Call:
         "params": {"prompt": "a city"},
         "context": {"step_0_x": {"status": "SUCCESS", "data": 1, "metrics": {}}},
     }
-    return Call(**{**usual, **facts})
+    return ServiceRequest(**{**usual, **facts})
 
 
 async def refusal(service: RawService, reply: Reply, timeout: float = 15) -> RetriableError | PermanentError:

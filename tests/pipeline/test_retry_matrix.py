@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from tests.api.serving import Gateway
-from tests.pipeline.doors import JOBS, Door, door_to, gateway_with, held_port
+from tests.pipeline.gateway_client import JOBS, GatewayClient, client_to, gateway_with, held_port
 from tests.pipeline.servers import (
     GOOD,
     RawService,
@@ -68,9 +68,9 @@ def gateway(
 
 
 @pytest.fixture
-async def door(gateway: Gateway) -> AsyncIterator[Door]:
-    async with door_to(gateway) as door:
-        yield door
+async def client(gateway: Gateway) -> AsyncIterator[GatewayClient]:
+    async with client_to(gateway) as client:
+        yield client
 
 
 @pytest.fixture
@@ -111,36 +111,36 @@ FAILED_AT_ONCE = {
 }
 
 
-async def resume(door: Door, job_id: str) -> tuple[int, str | None]:
-    answer = await door.api.post(f"{JOBS}/{job_id}/resume")
+async def resume(client: GatewayClient, job_id: str) -> tuple[int, str | None]:
+    answer = await client.api.post(f"{JOBS}/{job_id}/resume")
     return answer.status_code, answer.json().get("code")
 
 
-async def fails(door: Door, feature: str, code: str, attempts: int) -> None:
+async def fails(client: GatewayClient, feature: str, code: str, attempts: int) -> None:
     """For good, so that it cannot be resumed."""
-    job_id = (await door.submit(feature))["job_id"]
-    job = await door.ended(job_id)
+    job_id = (await client.submit(feature))["job_id"]
+    job = await client.ended(job_id)
     assert job["status"] == "FAILED"
     error = job["error"]
     assert (error["code"], error["retryable"], error["step"]) == (code, False, 0), error
     assert job["context"] == {f"step_0_{job['steps'][0]['name']}__attempts": attempts}
-    assert await resume(door, job_id) == (409, "not_resumable")
+    assert await resume(client, job_id) == (409, "not_resumable")
 
 
 @pytest.mark.parametrize(
     ("reply", "code"), [*TOO_LATE.values(), *TRIED_AGAIN.values()], ids=[*TOO_LATE, *TRIED_AGAIN]
 )
 async def test_is_tried_again_and_fails_when_the_attempts_are_used_up(
-    door: Door, service: RawService, reply: Reply, code: str
+    client: GatewayClient, service: RawService, reply: Reply, code: str
 ) -> None:
     service.reply = reply
-    await fails(door, "hurry" if code == "service_timeout" else "ask", code, ATTEMPTS)
+    await fails(client, "hurry" if code == "service_timeout" else "ask", code, ATTEMPTS)
     assert [request.body["meta"]["attempt"] for request in service.asked] == [1, 2]
 
 
 @pytest.mark.parametrize(("reply", "code"), TRIED_AGAIN.values(), ids=TRIED_AGAIN.keys())
 async def test_is_forgotten_when_the_next_attempt_succeeds(
-    door: Door, service: RawService, reply: Reply, code: str
+    client: GatewayClient, service: RawService, reply: Reply, code: str
 ) -> None:
     replies = iter([reply, says(GOOD)])
 
@@ -148,48 +148,48 @@ async def test_is_forgotten_when_the_next_attempt_succeeds(
         await next(replies)(request, writer)
 
     service.reply = first_badly_then_well
-    job = await door.ended((await door.submit("ask"))["job_id"])
+    job = await client.ended((await client.submit("ask"))["job_id"])
     assert (job["status"], job["error"]) == ("COMPLETED", None), code
     assert job["context"] == {"step_0_ai": {"status": "SUCCESS", **GOOD}, "step_0_ai__attempts": 2}
 
 
 @pytest.mark.parametrize(("reply", "code"), FAILED_AT_ONCE.values(), ids=FAILED_AT_ONCE.keys())
-async def test_fails_at_once(door: Door, service: RawService, reply: Reply, code: str) -> None:
+async def test_fails_at_once(client: GatewayClient, service: RawService, reply: Reply, code: str) -> None:
     service.reply = reply
-    await fails(door, "ask", code, 1)
+    await fails(client, "ask", code, 1)
     assert len(service.asked) == 1
 
 
-async def test_nobody_at_the_address_is_tried_again(door: Door) -> None:
-    await fails(door, "lost", "service_unreachable", ATTEMPTS)
+async def test_nobody_at_the_address_is_tried_again(client: GatewayClient) -> None:
+    await fails(client, "lost", "service_unreachable", ATTEMPTS)
 
 
 @pytest.mark.parametrize("said", ["503 Service Unavailable", "429 Too Many Requests"])
-async def test_retry_after_is_waited_for(door: Door, service: RawService, said: str) -> None:
+async def test_retry_after_is_waited_for(client: GatewayClient, service: RawService, said: str) -> None:
     service.reply = status(said, retry_after="0.7")
-    job_id = (await door.submit("ask"))["job_id"]
-    (step,) = (await door.ended(job_id))["steps"]
-    told = [(event["act"], event["to"], event["at"]) for event in await events(door.store, step["task_id"])]
+    job_id = (await client.submit("ask"))["job_id"]
+    (step,) = (await client.ended(job_id))["steps"]
+    told = [(event["act"], event["to"], event["at"]) for event in await events(client.store, step["task_id"])]
     assert [act for act, _, _ in told] == ["submit", "claim", "fail", "promote", "claim", "fail"]
     assert told[2][1] == "delayed"
     assert told[4][2] - told[2][2] >= 700, "ms of the store's clock, between the failure and the next start"
 
 
-async def test_no_free_slot_in_time_can_be_resumed(door: Door, service: RawService) -> None:
+async def test_no_free_slot_in_time_can_be_resumed(client: GatewayClient, service: RawService) -> None:
     limit = "/api/v1/limits/service:ai"
-    assert (await door.api.put(limit, json={"limit": 0})).is_success
-    job_id = (await door.submit("ask", max_wait_seconds=3))["job_id"]
-    error = (await door.ended(job_id))["error"]
+    assert (await client.api.put(limit, json={"limit": 0})).is_success
+    job_id = (await client.submit("ask", max_wait_seconds=3))["job_id"]
+    error = (await client.ended(job_id))["error"]
     assert (error["code"], error["retryable"]) == ("RESOURCE_EXHAUSTED", True)
-    assert (await door.api.put(limit, json={"limit": 1})).is_success
-    assert await resume(door, job_id) == (200, None)
-    assert (await door.ended(job_id))["status"] == "COMPLETED"
-    assert await resume(door, job_id) == (409, "not_resumable")
+    assert (await client.api.put(limit, json={"limit": 1})).is_success
+    assert await resume(client, job_id) == (200, None)
+    assert (await client.ended(job_id))["status"] == "COMPLETED"
+    assert await resume(client, job_id) == (409, "not_resumable")
 
 
-async def test_a_cancelled_job_cannot_be_resumed(door: Door, service: RawService) -> None:
+async def test_a_cancelled_job_cannot_be_resumed(client: GatewayClient, service: RawService) -> None:
     service.reply = hangs
-    job_id = (await door.submit("ask"))["job_id"]
+    job_id = (await client.submit("ask"))["job_id"]
     await wait_until(lambda: service.asked)
-    assert (await door.api.delete(f"{JOBS}/{job_id}")).is_success
-    assert await resume(door, job_id) == (409, "not_resumable")
+    assert (await client.api.delete(f"{JOBS}/{job_id}")).is_success
+    assert await resume(client, job_id) == (409, "not_resumable")

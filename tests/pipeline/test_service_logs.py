@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.logs import event_of, json_records, records
-from tests.pipeline.doors import JOBS, gateway_with, held_port
+from tests.pipeline.gateway_client import JOBS, gateway_with, held_port
 from tests.pipeline.servers import Reply, breaks_off, hangs, raw_service, says
 from tests.servers import Server
 from tests.waiting import wait_until

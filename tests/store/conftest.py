@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fairlead.store import blocking
+from fairlead.store import blocking_pool
 from fairlead.store.connection import Connection, pack
 from tests.connections import PATIENCE, connected
 from tests.servers import Server
@@ -17,7 +17,7 @@ namespaces = itertools.count()
 
 @pytest.fixture(autouse=True)
 def the_end_of_a_wait_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocking, "LATE", PATIENCE)
+    monkeypatch.setattr(blocking_pool, "LATE", PATIENCE)
 
 
 @pytest.fixture

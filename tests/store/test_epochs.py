@@ -7,7 +7,7 @@ import pytest
 
 from fairlead import errors
 from fairlead.settings import Slots
-from fairlead.store.access.tickets import Holder
+from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.monitor import Monitor
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store

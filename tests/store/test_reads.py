@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.model.job import NewJob, NewStep
-from fairlead.store.access.tickets import Holder
+from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
 from fairlead.store.store import Store
 from tests.connections import connected

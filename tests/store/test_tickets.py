@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fairlead.store.access.tickets import SECONDS, Holder
+from fairlead.store.access.socket_tickets import SECONDS, Holder
 from fairlead.store.store import Store
 from tests.store.looking import everything, raw
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from fairlead.client.steady import Steady
+from fairlead.client.resumable import Resumable
 
 
 class Source:
@@ -23,7 +23,7 @@ class Source:
             self.closed = True
 
 
-async def given_up(news: Steady[int]) -> None:
+async def given_up(news: Resumable[int]) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
             await anext(news)
@@ -31,7 +31,7 @@ async def given_up(news: Steady[int]) -> None:
 
 async def test_who_gave_up_comes_back_and_has_missed_nothing() -> None:
     source = Source()
-    async with Steady(source.items()) as news:
+    async with Resumable(source.items()) as news:
         await given_up(news)
         await given_up(news)
         for number in range(3):
@@ -42,7 +42,7 @@ async def test_who_gave_up_comes_back_and_has_missed_nothing() -> None:
 
 async def test_what_goes_wrong_is_told_to_who_waits() -> None:
     source = Source()
-    async with Steady(source.items()) as news:
+    async with Resumable(source.items()) as news:
         await given_up(news)
         source.news.put_nowait(ValueError("no more"))
         with pytest.raises(ValueError, match="no more"):
@@ -53,6 +53,6 @@ async def test_what_goes_wrong_is_told_to_who_waits() -> None:
 
 async def test_it_is_closed_while_somebody_would_still_wait() -> None:
     source = Source()
-    async with Steady(source.items()) as news:
+    async with Resumable(source.items()) as news:
         await given_up(news)
     assert source.closed

@@ -12,7 +12,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.app.handle import TaskHandle
-from fairlead.app.place import Place
+from fairlead.app.target import Target
 from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.apps import draining
@@ -232,5 +232,5 @@ async def test_a_claim_under_way_when_draining_begins_is_given_back(fl: Fairlead
 
 
 def test_the_place_of_an_app_is_told_to_its_workers() -> None:
-    told = Place("redis://there", None, "n", None).or_else(Place("redis://here", "folder", "m", "file"))
-    assert told == Place("redis://there", "folder", "n", "file")
+    told = Target("redis://there", None, "n", None).or_else(Target("redis://here", "folder", "m", "file"))
+    assert told == Target("redis://there", "folder", "n", "file")

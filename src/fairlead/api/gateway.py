@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
+from fairlead.api.batching import SubmitBatcher
 from fairlead.api.budget import Budget
 from fairlead.api.failed_keys import FailedKeys
-from fairlead.api.gathering import Gatherer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
@@ -52,7 +52,7 @@ NOBODY = Identity("nobody", frozenset())  # on routes that are open to everybody
 @dataclass(slots=True)
 class Gateway:
     store: Store
-    gatherer: Gatherer
+    batcher: SubmitBatcher
     polls: Polls
     keys: KeyRing
     priorities: PriorityService | None

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from fairlead.api.batching import SubmitBatcher
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
-from fairlead.api.gathering import Gatherer
 from fairlead.api.http.manager import Bounds
 from fairlead.api.http.server import HttpServer
 from fairlead.api.live.connections import Connections
@@ -136,7 +136,7 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
         has_keys = await _any_keys(store)
         yield Gateway(
             store=store,
-            gatherer=await stack.enter_async_context(Gatherer(store)),
+            batcher=await stack.enter_async_context(SubmitBatcher(store)),
             polls=await stack.enter_async_context(Polls(store)),
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,

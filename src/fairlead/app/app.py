@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+from fairlead.app.acquire import LeaseGuard, Wish
 from fairlead.app.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
 from fairlead.app.handle import TaskHandle
-from fairlead.app.holding import Holding, Wish
 from fairlead.app.job_handle import JobHandle
-from fairlead.app.place import Place
+from fairlead.app.target import Target
+from fairlead.backend import Backend
 from fairlead.checks import check_name, check_seconds, check_units
-from fairlead.client.opening import connected_door
+from fairlead.client.opening import connected_backend
 from fairlead.cron import Cron, Missed
-from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
-from fairlead.job_door import jobs_of
+from fairlead.job_backend import jobs_of
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
@@ -59,50 +59,52 @@ class Fairlead:
         self.limits: dict[str, LimitSettings] = {}
         self.pipelines: dict[str, Stages] = {}
         self.waits_for_data = False  # when the store has lost its data: wait until it is opened again
-        self.place = Place(url, data, None if namespace == "default" else namespace, config, key)
+        self.place = Target(url, data, None if namespace == "default" else namespace, config, key)
         self._opened: AsyncExitStack | None = None
-        self._door: Door | None = None
+        self._backend: Backend | None = None
 
     @property
-    def door(self) -> Door:
+    def backend(self) -> Backend:
         """The store itself, or the gateway in front of it."""
-        if self._door is None:
+        if self._backend is None:
             raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
-        return self._door
+        return self._backend
 
     @property
     def store(self) -> Store:
-        if not isinstance(self.door, Store):
-            raise FairleadError("The store is behind a gateway here: what it can do for you is `fl.door`.")
-        return self.door
+        if not isinstance(self.backend, Store):
+            raise FairleadError("The store is behind a gateway here: what it can do for you is `fl.backend`.")
+        return self.backend
 
     async def __aenter__(self) -> Self:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
         async with AsyncExitStack() as stack:
-            door = await stack.enter_async_context(connected_door(self.place.read_settings()))
-            if isinstance(door, Store):
-                watching = Monitor(door).watching(partial(self.declare, door), waits=self.waits_for_data)
+            backend = await stack.enter_async_context(connected_backend(self.place.read_settings()))
+            if isinstance(backend, Store):
+                watching = Monitor(backend).watching(
+                    partial(self.declare, backend), waits=self.waits_for_data
+                )
                 await stack.enter_async_context(watching)
             else:  # a gateway has opened it
-                await self.declare(door)
-            self._door, self._opened = door, stack.pop_all()
+                await self.declare(backend)
+            self._backend, self._opened = backend, stack.pop_all()
         return self
 
-    async def declare(self, door: Door) -> None:
+    async def declare(self, backend: Backend) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""
         # without a settings file an app only joins: the policy of the namespace is kept
         govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
-        store = door if isinstance(door, Store) else None
+        store = backend if isinstance(backend, Store) else None
         if store:
             await store.open(govern=False)
         types = {name: handler.settings for name, handler in self.handlers.items()}
-        await door.declare("code", types, self.limits, self.pipelines)
+        await backend.declare("code", types, self.limits, self.pipelines)
         if store and govern:  # after the code: the file may name limits that the code defines
             await store.open()
 
     async def __aexit__(self, *_: object) -> None:
-        opened, self._opened, self._door = self._opened, None, None
+        opened, self._opened, self._backend = self._opened, None, None
         if opened:
             await opened.aclose()
 
@@ -205,19 +207,19 @@ class Fairlead:
         return await self.submit_new(new_task(task_type, parameters or {}, options))
 
     async def submit_new(self, task: NewTask) -> TaskHandle[Any]:
-        return TaskHandle(self.door, await self.door.submit_one(task))
+        return TaskHandle(self.backend, await self.backend.submit_one(task))
 
     async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
         """Many at once, made by `function.new(...)`. In order; a refused one is answered with its error."""
         wanted = list(tasks)  # all of them first: if one cannot be made, none is submitted
         # The store answers calls in order, so the next is made ready while it works on this one; a gateway
         # may take two calls in any order.
-        size, most_under_way = (PER_CALL, 2) if isinstance(self.door, Store) else (MOST_PER_CALL, 1)
+        size, most_under_way = (PER_CALL, 2) if isinstance(self.backend, Store) else (MOST_PER_CALL, 1)
         answers: list[Submitted | FairleadError] = []
         under_way: deque[asyncio.Task[list[Submitted | FairleadError]]] = deque()
         try:
             for i in range(0, len(wanted), size):
-                under_way.append(asyncio.create_task(self.door.submit(*wanted[i : i + size])))
+                under_way.append(asyncio.create_task(self.backend.submit(*wanted[i : i + size])))
                 await asyncio.sleep(0)  # it is sent now
                 if len(under_way) == most_under_way:
                     answers += await under_way.popleft()
@@ -226,12 +228,12 @@ class Fairlead:
         finally:
             for call in under_way:
                 call.cancel()
-        return [one if isinstance(one, FairleadError) else TaskHandle(self.door, one) for one in answers]
+        return [one if isinstance(one, FairleadError) else TaskHandle(self.backend, one) for one in answers]
 
     async def get(self, task_id: str) -> TaskHandle[Any]:
         """A task that was submitted before, by this process or another."""
-        task = await self.door.get(task_id)
-        return TaskHandle(self.door, Submitted(task.task_id, task.status))
+        task = await self.backend.get(task_id)
+        return TaskHandle(self.backend, Submitted(task.task_id, task.status))
 
     def pipeline(self, name: str, steps: Sequence[Step | Sequence[Step]]) -> None:
         """Declares a pipeline: services and tasks by name, decorated functions, and lists (or `Parallel`) of
@@ -259,12 +261,12 @@ class Fairlead:
         self, pipeline: str, input_data: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
     ) -> JobHandle:
         """A job, by the name of its pipeline, which this process need not have declared."""
-        jobs = jobs_of(self.door)
+        jobs = jobs_of(self.backend)
         return JobHandle(jobs, await jobs.submit(new_job(pipeline, input_data or {}, options)))
 
     async def get_job(self, job_id: str) -> JobHandle:
         """A job that was submitted before, by this process or another."""
-        return await JobHandle.of(jobs_of(self.door), job_id)
+        return await JobHandle.of(jobs_of(self.backend), job_id)
 
     def acquire(
         self,
@@ -276,7 +278,7 @@ class Fairlead:
         holder: str = "",
         priority: str = "medium",
         user_id: str | None = None,
-    ) -> Holding:
+    ) -> LeaseGuard:
         """Units of a limit without a task; LimitFull when there are none within `wait` seconds.
 
         Who waits stands in line with the tasks that need the limit, by priority and fair share.
@@ -292,7 +294,7 @@ class Fairlead:
             priority=priority,
             user_id=user_id,
         )
-        return Holding(self.door, wish)
+        return LeaseGuard(self.backend, wish)
 
     @asynccontextmanager
     async def worker(self, **options: Any) -> AsyncIterator[Worker]:
@@ -300,8 +302,8 @@ class Fairlead:
 
         `fairlead worker` is sturdier: a process beside it keeps the leases even when a handler blocks all.
         """
-        declare = partial(self.declare, self.door)
-        made = running_worker(self.door, self.handlers, self.crons, WorkerOptions(**options), declare)
+        declare = partial(self.declare, self.backend)
+        made = running_worker(self.backend, self.handlers, self.crons, WorkerOptions(**options), declare)
         async with made as worker:
             yield worker
 

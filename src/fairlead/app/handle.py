@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from fairlead.door import Door, Reopens
+from fairlead.backend import Backend, Reopens
 from fairlead.errors import FairleadError, StoreUnavailable, TaskCancelled, TaskFailed
 from fairlead.model.event import Event
 from fairlead.model.states import TERMINAL, State
@@ -23,36 +23,36 @@ PAUSE = 0.25  # seconds between two looks when the store does not answer
 class TaskHandle(Generic[R]):
     """`R` is what the task's result is."""
 
-    def __init__(self, door: Door, submitted: Submitted) -> None:
+    def __init__(self, backend: Backend, submitted: Submitted) -> None:
         self.task_id = submitted.task_id
         self.status = submitted.status  #: when it was submitted
         self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
         self.queue_position = submitted.queue_position
         self.estimate: None = None  #: there are no estimates yet
-        self._door = door
+        self._backend = backend
 
     def __repr__(self) -> str:
         return f"<task {self.task_id}>"
 
     async def get(self) -> Task:
         """The task as it is now."""
-        return await self._door.get(self.task_id)
+        return await self._backend.get(self.task_id)
 
     async def explain(self) -> Explanation:
         """Why it waits."""
-        return await self._door.explain(self.task_id)
+        return await self._backend.explain(self.task_id)
 
     async def cancel(self) -> None:
         """Ends it, also while it runs; AlreadyFinished when it has ended."""
-        await self._door.cancel(self.task_id)
+        await self._backend.cancel(self.task_id)
 
     async def wait(self, timeout: float | None = None) -> Task:
         """The task once it has ended, however; TimeoutError when it has not within the time."""
-        async with asyncio.timeout(timeout), self._door.live.watch(self.task_id) as events:
+        async with asyncio.timeout(timeout), self._backend.live.watch(self.task_id) as events:
             task = await self.get()
             while task.status not in TERMINAL:
                 await self._next_end(events)
-                task = await insist(self._door, self.get)
+                task = await retry_while_unavailable(self._backend, self.get)
             return task
 
     async def result(self, timeout: float | None = None) -> R:
@@ -70,10 +70,10 @@ class TaskHandle(Generic[R]):
         """What happens to it, as it happens, until it has ended; first what the store knows already."""
         seen = 0
         await self.get()  # who asks for a task that is not there, or a store that is away, is told at once
-        async with self._door.live.watch(self.task_id) as events:
+        async with self._backend.live.watch(self.task_id) as events:
             async for event in events:
                 if event is None:  # the beginning, or some may be missing
-                    for known in await insist(self._door, partial(self._known, seen)):
+                    for known in await retry_while_unavailable(self._backend, partial(self._known, seen)):
                         seen = known.detail.get("seq", seen)
                         yield known
                         if known.after in TERMINAL:
@@ -86,7 +86,7 @@ class TaskHandle(Generic[R]):
 
     async def _known(self, seen: int) -> list[Event]:
         """Its output so far, then its state."""
-        task, outputs = await self.get(), await self._door.outputs(self.task_id, after=seen)
+        task, outputs = await self.get(), await self._backend.outputs(self.task_id, after=seen)
         state, at = task.status, task.completed_at or task.started_at or task.created_at
         detail: dict[str, Any] = {"error": task.error.code} if task.error else {}
         return [
@@ -117,7 +117,7 @@ class TaskHandle(Generic[R]):
             return
 
 
-async def insist(door: Reopens, look: Callable[[], Awaitable[T]]) -> T:
+async def retry_while_unavailable(backend: Reopens, look: Callable[[], Awaitable[T]]) -> T:
     """The store may be away for a while; who waits for a task or a job waits for that too."""
     while True:
         try:
@@ -125,4 +125,4 @@ async def insist(door: Reopens, look: Callable[[], Awaitable[T]]) -> T:
         except StoreUnavailable:
             await asyncio.sleep(PAUSE)
             with contextlib.suppress(FairleadError):  # the next look tells
-                await door.reopen()
+                await backend.reopen()

@@ -5,23 +5,23 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from fairlead.app.handle import insist
+from fairlead.app.handle import retry_while_unavailable
 from fairlead.errors import JobCancelled, JobFailed
-from fairlead.job_door import JobsDoor, Message
+from fairlead.job_backend import JobsBackend, Message
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 
 LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look yourself at least so often
 
 
 class JobHandle:
-    def __init__(self, jobs: JobsDoor, submitted: SubmittedJob) -> None:
+    def __init__(self, jobs: JobsBackend, submitted: SubmittedJob) -> None:
         self.job_id = submitted.job_id
         self.status = submitted.status  #: when it was submitted
         self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
         self._jobs = jobs
 
     @classmethod
-    async def of(cls, jobs: JobsDoor, job_id: str) -> "JobHandle":
+    async def of(cls, jobs: JobsBackend, job_id: str) -> "JobHandle":
         """Of a job that was submitted before."""
         return cls(jobs, SubmittedJob(job_id, (await jobs.get(job_id)).status))
 
@@ -49,7 +49,7 @@ class JobHandle:
             job = await self.get()
             while job.status not in ENDED:
                 await self._next_end(job)
-                job = await insist(self._jobs, self.get)
+                job = await retry_while_unavailable(self._jobs, self.get)
             return job
 
     async def result(self, timeout: float | None = None) -> dict[str, Any]:

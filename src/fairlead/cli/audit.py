@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fairlead.cli.options import DoorOptions, Output, open_store
+from fairlead.cli.options import BackendOptions, Output, open_store
 from fairlead.cli.output import compact, print_json, print_table
 from fairlead.store.access.audit import AuditEntry
 from fairlead.times import time_text
@@ -17,7 +17,7 @@ app = App(name="audit", help="List what was changed by hand, and check that the 
 async def list_entries(
     *,
     limit: Annotated[int, Parameter(help="Maximum number of entries, the latest first.")] = 50,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """List what was changed by hand, the latest first."""
@@ -31,7 +31,7 @@ async def list_entries(
 
 
 @app.command
-async def verify(*, options: DoorOptions | None = None, output: Output = "table") -> int:
+async def verify(*, options: BackendOptions | None = None, output: Output = "table") -> int:
     """Check that no entry was edited, added or removed; exit code 1 if one was."""
     async with open_store(options) as store:
         problems = await store.audit.verify()

@@ -4,14 +4,14 @@ import getpass
 import os
 from typing import Any
 
-from fairlead.door import Door
+from fairlead.backend import Backend
 from fairlead.store.store import Store
 
 
-async def note(door: Door, act: str, subject: str, before: Any, after: Any) -> None:
+async def note(backend: Backend, act: str, subject: str, before: Any, after: Any) -> None:
     """A gateway does it itself, under the name of the key."""
-    if isinstance(door, Store):
-        await door.audit.record(f"{_user()} (command line)", act, subject, before, after)
+    if isinstance(backend, Store):
+        await backend.audit.record(f"{_user()} (command line)", act, subject, before, after)
 
 
 def _user() -> str:

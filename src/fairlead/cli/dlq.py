@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from fairlead.backend import Backend
 from fairlead.cli import DONE, FAILED
 from fairlead.cli.auditing import note
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import agreed, each, print_json, print_table, say
-from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.task import Task
 from fairlead.shapes.task import TaskAnswer
@@ -33,14 +33,14 @@ async def list_dead(
     *,
     task_type: OfType = None,
     limit: Annotated[int, Parameter(help="At most so many, the latest first.")] = 50,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """List what failed for good, or used up its tries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
-    async with open_door(options) as door:
-        tasks = [task async for task in _dead(door, task_type, limit)]
+    async with open_backend(options) as backend:
+        tasks = [task async for task in _dead(backend, task_type, limit)]
     if output == "json":
         print_json({"tasks": [TaskAnswer.from_value(task) for task in tasks]})
     else:
@@ -67,18 +67,18 @@ class Choice:
             return _tasks(len(task_ids))
         return "all" + (f" {self.task_type}" if self.task_type else "") + " tasks that failed"
 
-    async def ids(self, door: Door, task_ids: Sequence[str]) -> list[str]:
+    async def ids(self, backend: Backend, task_ids: Sequence[str]) -> list[str]:
         if not self.every:
             return list(task_ids)
         # all ids before the first act: one that fails again meanwhile is not to be replayed again
-        return [task.task_id async for task in _dead(door, self.task_type)]
+        return [task.task_id async for task in _dead(backend, self.task_type)]
 
 
 @app.command
 async def replay(
     *task_ids: TaskIds,
     choice: Choice | None = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> int:
     """Queue failed and dead-lettered tasks again, as at the beginning."""
@@ -92,7 +92,7 @@ def purge(
     *task_ids: TaskIds,
     choice: Choice | None = None,
     yes: Annotated[bool, Parameter(help="Do not ask.", negative=())] = False,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> int:
     """Forget failed and dead-lettered tasks for good. On a terminal it asks first."""
@@ -108,14 +108,14 @@ async def _do(
     act: Literal["replay", "purge"],
     task_ids: Sequence[str],
     choice: Choice,
-    options: DoorOptions | None,
+    options: BackendOptions | None,
     output: Output,
 ) -> int:
     done: list[str] = []
     refused: dict[str, FairleadError] = {}
-    async with open_door(options) as door:
-        do = door.replay if act == "replay" else door.purge
-        for task_id in each(await choice.ids(door, task_ids), act):
+    async with open_backend(options) as backend:
+        do = backend.replay if act == "replay" else backend.purge
+        for task_id in each(await choice.ids(backend, task_ids), act):
             try:
                 await do(task_id)
                 done.append(task_id)
@@ -126,7 +126,7 @@ async def _do(
                 refused[task_id] = problem
         if done:
             after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
-            await note(door, act, choice.words(task_ids), None, after)
+            await note(backend, act, choice.words(task_ids), None, after)
     if output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
         print_json({DONE_WORDS[act]: done, "refused": why})
@@ -137,11 +137,11 @@ async def _do(
     return FAILED if refused else DONE
 
 
-async def _dead(door: Door, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
+async def _dead(backend: Backend, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
     """The latest first. What fails meanwhile moves the others on: one that is met twice is told once."""
     told: set[str] = set()
     skip = 0
-    while page := await door.dead_letters(PAGE, skip=skip):
+    while page := await backend.dead_letters(PAGE, skip=skip):
         for task in page:
             if len(told) == most:
                 return

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead.cli.options import DoorOptions, Output
+from fairlead.cli.options import BackendOptions, Output
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen, StoreFault, StoreLost
 from fairlead.settings import Settings
@@ -17,7 +17,7 @@ from fairlead.store.store import Store
 
 def doctor(
     *,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
     acknowledge: Annotated[
         bool,
@@ -28,7 +28,7 @@ def doctor(
 
     Exit code 1 and a sentence for each breach; 2 if there is no such namespace, or if it has lost data.
     """
-    settings = (options or DoorOptions()).client_settings()
+    settings = (options or BackendOptions()).client_settings()
     if acknowledge and settings.engine.url:
         raise InvalidInput("--acknowledge", "is for the embedded server: leave out --engine, and give --data")
     breaches, notices = asyncio.run(_examine(settings))

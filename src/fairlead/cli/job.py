@@ -10,10 +10,10 @@ from msgspec.structs import asdict
 from fairlead.app.function import new_job
 from fairlead.app.job_handle import JobHandle
 from fairlead.cli.job_screen import checked_context, follow_job
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.submit import Repeated, given_parameters
-from fairlead.job_door import jobs_of
+from fairlead.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.settings import PriorityName
 from fairlead.shapes.job import JobAnswer
@@ -65,13 +65,13 @@ async def submit(
     *,
     wishes: Wishes | None = None,
     wait: Annotated[bool, Parameter(help="Show how it goes, then print its context.", negative=())] = False,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Submit a job: one run of a pipeline. Exit code 1 when --wait sees it fail."""
     new = (wishes or Wishes()).job(pipeline)
-    async with open_door(options, join=True) as door:
-        jobs = jobs_of(door)
+    async with open_backend(options, join=True) as backend:
+        jobs = jobs_of(backend)
         submitted = await jobs.submit(new)
         if wait:
             say(_sentence(submitted))
@@ -85,10 +85,10 @@ async def submit(
 
 
 @app.command
-async def show(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def show(job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table") -> None:
     """Show a job and its steps; as JSON also what each has answered."""
-    async with open_door(options) as door:
-        job = await jobs_of(door).get(job_id)
+    async with open_backend(options) as backend:
+        job = await jobs_of(backend).get(job_id)
     answer = JobAnswer.from_value(job)
     if output == "json":
         print_json(answer)
@@ -101,20 +101,22 @@ async def show(job_id: JobId, /, *, options: DoorOptions | None = None, output: 
 
 
 @app.command
-async def watch(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def watch(job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table") -> None:
     """Show how a job goes on until it has ended. Exit code 1 when it failed or was cancelled."""
-    async with open_door(options) as door:
-        job = await follow_job(await JobHandle.of(jobs_of(door), job_id), sys.stdout, output)
+    async with open_backend(options) as backend:
+        job = await follow_job(await JobHandle.of(jobs_of(backend), job_id), sys.stdout, output)
     context = checked_context(job)
     if output == "table":
         print_json(context)
 
 
 @app.command
-async def resume(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def resume(
+    job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """Go on at the step that failed, with all results so far."""
-    async with open_door(options) as door:
-        jobs = jobs_of(door)
+    async with open_backend(options) as backend:
+        jobs = jobs_of(backend)
         skipped = await jobs.resume(job_id)
         status = (await jobs.get(job_id)).status
     if output == "json":
@@ -124,10 +126,12 @@ async def resume(job_id: JobId, /, *, options: DoorOptions | None = None, output
 
 
 @app.command
-async def cancel(job_id: JobId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def cancel(
+    job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """End a job, with what waits and runs of it."""
-    async with open_door(options) as door:
-        await jobs_of(door).cancel(job_id)
+    async with open_backend(options) as backend:
+        await jobs_of(backend).cancel(job_id)
     if output == "json":
         print_json({"job_id": job_id, "status": JobStatus.CANCELLED})
     else:

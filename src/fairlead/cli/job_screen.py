@@ -10,9 +10,9 @@ from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.options import Output
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
-from fairlead.client.steady import Steady
+from fairlead.client.resumable import Resumable
 from fairlead.errors import JobFailed
-from fairlead.job_door import Message
+from fairlead.job_backend import Message
 from fairlead.model.job import Job
 
 Show = Callable[[Message], None]
@@ -43,7 +43,7 @@ def checked_context(job: Job) -> dict[str, Any]:
 
 async def _messages_of(handle: JobHandle) -> AsyncGenerator[Message]:
     """While it is silent the job is looked at: nobody may be there to tell of it."""
-    async with Steady(handle.watch()) as messages:
+    async with Resumable(handle.watch()) as messages:
         while True:
             try:
                 async with asyncio.timeout(LOOK_AGAIN):

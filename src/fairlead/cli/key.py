@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.cli.auditing import note
-from fairlead.cli.options import DoorOptions, Output, open_store
+from fairlead.cli.options import BackendOptions, Output, open_store
 from fairlead.cli.output import print_json, print_table, say
 from fairlead.errors import InvalidInput
 from fairlead.model.key import ApiKey, NewKey
@@ -41,7 +41,7 @@ async def create(
     max_priority: Annotated[
         str | None, Parameter(help="Best priority of what it submits: high, medium, low; else any.")
     ] = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Make a key and print it, once: the store keeps only a digest of it."""
@@ -57,7 +57,7 @@ async def create(
 
 
 @app.command(name="list")
-async def list_keys(*, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def list_keys(*, options: BackendOptions | None = None, output: Output = "table") -> None:
     """List the keys, without their secrets."""
     async with open_store(options) as store:
         keys = await store.api_keys.all()
@@ -81,7 +81,9 @@ async def list_keys(*, options: DoorOptions | None = None, output: Output = "tab
 
 
 @app.command
-async def revoke(key_id: KeyId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def revoke(
+    key_id: KeyId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """End a key, at once and for good."""
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
@@ -99,7 +101,7 @@ async def rotate(
     /,
     *,
     overlap: Annotated[str, Parameter(help="For how long the old key goes on: 1d, 1h, 0s.")] = "1d",
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Make a key with the same rights and print it; the old one ends after the overlap."""

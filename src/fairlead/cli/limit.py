@@ -5,10 +5,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
+from fairlead.backend import Backend
 from fairlead.cli.auditing import note
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_json, print_table
-from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
@@ -28,15 +28,15 @@ async def status(
     /,
     *,
     tenant: Tenant = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Show all limits, or one with those who hold it, up to 100."""
-    async with open_door(options) as door:
+    async with open_backend(options) as backend:
         if name is not None:
-            limits = [await door.limits.get(name, tenant=tenant)]
+            limits = [await backend.limits.get(name, tenant=tenant)]
         else:
-            limits = await door.limits.all(tenant=tenant)
+            limits = await backend.limits.all(tenant=tenant)
     if output == "json":
         answers = [LimitAnswer.from_value(limit) for limit in limits]
         print_json({"limits": answers} if name is None else LimitAndSlots.from_value(limits[0]))
@@ -48,10 +48,10 @@ async def status(
         _print_slots(limits[0])
 
 
-async def _before(door: Door, name: str, tenant: str | None) -> Json | None:
+async def _before(backend: Backend, name: str, tenant: str | None) -> Json | None:
     """The limit as it is; none if the tenant means a shared one by this name."""
     try:
-        known = await door.limits.get(name, tenant=tenant)
+        known = await backend.limits.get(name, tenant=tenant)
     except UnknownLimit:
         return None
     return to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
@@ -100,16 +100,16 @@ async def set_limit(
         bool | None, Parameter(help="Let every tenant name it in its tasks, or none; default: as before.")
     ] = None,
     tenant: Tenant = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
-    async with open_door(options, join=True) as door:
-        before = await _before(door, name, tenant)
-        await door.limits.set(name, wanted, tenant=tenant, shared=shared)
-        now = await door.limits.get(name, tenant=tenant)
-        await note(door, "set_limit", now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
+    async with open_backend(options, join=True) as backend:
+        before = await _before(backend, name, tenant)
+        await backend.limits.set(name, wanted, tenant=tenant, shared=shared)
+        now = await backend.limits.get(name, tenant=tenant)
+        await note(backend, "set_limit", now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
     if output == "json":
         print_json(LimitAnswer.from_value(now))
         return
@@ -144,19 +144,19 @@ async def release(
         bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
     ] = False,
     tenant: Tenant = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Free a lease that is stuck, although what it protects may still be going on."""
-    async with open_door(options) as door:
+    async with open_backend(options) as backend:
         try:
             if not force:
                 raise Fenced
-            await door.limits.force_release(name, lease, tenant=tenant)
+            await backend.limits.force_release(name, lease, tenant=tenant)
             subject = f"{name}/{lease}" if tenant is None else f"{name}/{lease} of {tenant}"
-            await note(door, "force_release", subject, {"held": True}, {"held": False})
+            await note(backend, "force_release", subject, {"held": True}, {"held": False})
         except Fenced:
-            raise _why_not(await door.limits.get(name, lease, tenant=tenant), lease) from None
+            raise _why_not(await backend.limits.get(name, lease, tenant=tenant), lease) from None
     if output == "json":
         print_json({"name": name, "lease_id": lease, "released": True})
     else:

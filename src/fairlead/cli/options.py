@@ -15,7 +15,7 @@ from fairlead.settings.loading import load_client_settings, read_settings
 from fairlead.settings.sources import Sources
 
 if TYPE_CHECKING:
-    from fairlead.door import Door
+    from fairlead.backend import Backend
     from fairlead.store.store import Store
 
 MOST_PROCESSES = 1_000
@@ -67,7 +67,7 @@ class ServerOptions(StoreOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class DoorOptions(StoreOptions):
+class BackendOptions(StoreOptions):
     """Through a gateway, or to the server itself."""
 
     url: Annotated[
@@ -88,7 +88,7 @@ class DoorOptions(StoreOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class WorkerDoorOptions(DoorOptions):
+class WorkerDoorOptions(BackendOptions):
     """The same, of a process that stays, and writes a log."""
 
     log_level: LogLevel | None = None
@@ -103,9 +103,9 @@ def _said_of_log(level: str | None, format: str | None) -> dict[str, tuple[str, 
 
 
 @asynccontextmanager
-async def open_door(options: DoorOptions | None, *, join: bool = False) -> "AsyncIterator[Door]":
+async def open_backend(options: BackendOptions | None, *, join: bool = False) -> "AsyncIterator[Backend]":
     """The gateway that the options name, or the store itself."""
-    settings = (options or DoorOptions()).client_settings()
+    settings = (options or BackendOptions()).client_settings()
     if settings.engine.is_gateway:
         from fairlead.client.client import Client  # its HTTP library brings much that others do not need
 
@@ -117,9 +117,9 @@ async def open_door(options: DoorOptions | None, *, join: bool = False) -> "Asyn
 
 
 @asynccontextmanager
-async def open_store(options: DoorOptions | None, *, join: bool = False) -> "AsyncIterator[Store]":
+async def open_store(options: BackendOptions | None, *, join: bool = False) -> "AsyncIterator[Store]":
     """The store itself, for what no gateway can do."""
-    async with _opened((options or DoorOptions()).client_settings(), join) as store:
+    async with _opened((options or BackendOptions()).client_settings(), join) as store:
         yield store
 
 

@@ -1,14 +1,14 @@
 """`fairlead stats`: how much waits, runs and ended lately."""
 
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table
 from fairlead.shapes.stats import StatsAnswer
 
 
-async def stats(*, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def stats(*, options: BackendOptions | None = None, output: Output = "table") -> None:
     """Show how much waits, runs and ended lately."""
-    async with open_door(options) as door:
-        answer = StatsAnswer.from_value(await door.stats())
+    async with open_backend(options) as backend:
+        answer = StatsAnswer.from_value(await backend.stats())
     if output == "json":
         print_json(answer)
         return

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_json, say
 from fairlead.cli.watching import check_completed, follow, screen_for
 from fairlead.errors import InvalidInput
@@ -79,16 +79,16 @@ async def submit(
     *,
     wishes: Wishes | None = None,
     wait: Annotated[bool, Parameter(help="Show how it goes, then print its result.", negative=())] = False,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
     new = (wishes or Wishes()).task(task_type)
-    async with open_door(options, join=True) as door:
-        submitted = await door.submit_one(new)
+    async with open_backend(options, join=True) as backend:
+        submitted = await backend.submit_one(new)
         if wait:
             say(_sentence(submitted))
-            task = await follow(door, submitted.task_id, screen_for(sys.stderr))
+            task = await follow(backend, submitted.task_id, screen_for(sys.stderr))
     if wait:
         _print_end(task, output)
     elif output == "json":

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.backend import Backend
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table, printable, say, shown
 from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
-from fairlead.door import Door
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import PriorityName
 from fairlead.shapes.task import ExplainAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.listing import Wanted
+from fairlead.store.queries import Wanted
 from fairlead.times import time_text
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")
@@ -32,13 +32,13 @@ async def list_tasks(
     user_id: Annotated[str | None, Parameter(help="Only those of this user.")] = None,
     limit: Annotated[int, Parameter(help="At most so many.")] = 50,
     cursor: Annotated[str, Parameter(help="Go on where the list before ended.")] = "",
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """List tasks that wait, run, or ended lately."""
-    async with open_door(options) as door:
+    async with open_backend(options) as backend:
         wanted = Wanted(status, priority, task_type, user_id)
-        tasks, cursor = await _listed(door, wanted, limit, cursor)
+        tasks, cursor = await _listed(backend, wanted, limit, cursor)
     if output == "json":
         print_json(TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None))
         return
@@ -48,11 +48,11 @@ async def list_tasks(
         say(f"There may be more: --cursor {cursor}")
 
 
-async def _listed(door: Door, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
+async def _listed(backend: Backend, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
     """The latest first. A page of the store may be empty and not the last."""
     tasks: list[Task] = []
     while True:
-        page = await door.list_tasks(
+        page = await backend.list_tasks(
             status=wanted.status,
             priority=wanted.priority,
             task_type=wanted.task_type,
@@ -78,11 +78,13 @@ def _row(task: Task) -> tuple[str, ...]:
 
 
 @app.command
-async def show(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def show(
+    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """Show everything that is known of a task."""
-    async with open_door(options) as door:
-        task = await door.get(task_id)
-        waits = await door.explain(task_id) if task.status is State.QUEUED else None
+    async with open_backend(options) as backend:
+        task = await backend.get(task_id)
+        waits = await backend.explain(task_id) if task.status is State.QUEUED else None
     answer = TaskAnswer.from_value(task, queue_position=waits.queue_position if waits else None)
     if output == "json":
         print_json(answer)
@@ -96,11 +98,11 @@ async def show(task_id: TaskId, /, *, options: DoorOptions | None = None, output
 
 @app.command
 async def explain(
-    task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table"
+    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
 ) -> None:
     """Say why a task waits, and what has to happen before it starts."""
-    async with open_door(options) as door:
-        explanation = await door.explain(task_id)
+    async with open_backend(options) as backend:
+        explanation = await backend.explain(task_id)
     answer = ExplainAnswer.from_value(explanation)
     if output == "json":
         print_json(answer)
@@ -111,10 +113,12 @@ async def explain(
 
 
 @app.command
-async def cancel(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def cancel(
+    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """End a task. One that runs is cancelled at once, and its worker is told to stop."""
-    async with open_door(options) as door:
-        worker = await door.cancel(task_id)
+    async with open_backend(options) as backend:
+        worker = await backend.cancel(task_id)
     if output == "json":
         print_json({"task_id": task_id, "status": State.CANCELLED, "worker_id": worker})
     else:
@@ -122,11 +126,13 @@ async def cancel(task_id: TaskId, /, *, options: DoorOptions | None = None, outp
 
 
 @app.command
-async def watch(task_id: TaskId, /, *, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def watch(
+    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
+) -> None:
     """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
     screen: Screen = JsonLines(sys.stdout) if output == "json" else screen_for(sys.stdout)
-    async with open_door(options) as door:
-        task = await follow(door, task_id, screen)
+    async with open_backend(options) as backend:
+        task = await follow(backend, task_id, screen)
     check_completed(task)
     if output == "table":
         print_json(task.result)

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from fairlead.cli.auditing import note
-from fairlead.cli.options import DoorOptions, Output, open_store
+from fairlead.cli.options import BackendOptions, Output, open_store
 from fairlead.cli.output import print_json, print_table
 from fairlead.times import time_text
 
@@ -15,7 +15,7 @@ TaskType = Annotated[str, Parameter(help="The name of the task type.")]
 
 
 @app.command(name="list")
-async def list_types(*, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def list_types(*, options: BackendOptions | None = None, output: Output = "table") -> None:
     """List the task types that are declared or paused."""
     async with open_store(options) as store:
         types = await store.task_types()
@@ -33,7 +33,7 @@ async def list_types(*, options: DoorOptions | None = None, output: Output = "ta
 
 @app.command
 async def pause(
-    task_type: TaskType, /, *, options: DoorOptions | None = None, output: Output = "table"
+    task_type: TaskType, /, *, options: BackendOptions | None = None, output: Output = "table"
 ) -> None:
     """Start no more tasks of a type. Those that run are not affected, and new ones are accepted."""
     await _set(task_type, True, options, output)
@@ -41,13 +41,13 @@ async def pause(
 
 @app.command
 async def resume(
-    task_type: TaskType, /, *, options: DoorOptions | None = None, output: Output = "table"
+    task_type: TaskType, /, *, options: BackendOptions | None = None, output: Output = "table"
 ) -> None:
     """Let the tasks of a paused type start again."""
     await _set(task_type, False, options, output)
 
 
-async def _set(task_type: str, paused: bool, options: DoorOptions | None, output: Output) -> None:
+async def _set(task_type: str, paused: bool, options: BackendOptions | None, output: Output) -> None:
     async with open_store(options) as store:
         before = (await store.task_types()).get(task_type) is not None
         await store.pause_type(task_type, paused)

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from typing import Protocol, TextIO
 
+from fairlead.backend import Backend
 from fairlead.cli.output import compact, print_json_line, printable, say
-from fairlead.door import Door
 from fairlead.errors import TaskCancelled, TaskFailed
 from fairlead.model.event import Event
 from fairlead.model.reports import Output
@@ -43,11 +43,11 @@ class Screen(AbstractContextManager["Screen"], Protocol):
     def show(self, news: News) -> None: ...
 
 
-async def follow(door: Door, task_id: str, screen: Screen) -> Task:
+async def follow(backend: Backend, task_id: str, screen: Screen) -> Task:
     """Shows what happens to the task until it has ended; the task as it ended."""
     try:
         with screen:
-            async with aclosing(_news_of(door, task_id)) as all_news:
+            async with aclosing(_news_of(backend, task_id)) as all_news:
                 async for news in all_news:
                     screen.show(news)
                     if isinstance(news, Standing):
@@ -69,19 +69,19 @@ def check_completed(task: Task) -> None:
         raise TaskFailed(task.task_id, printable(code), printable(message))
 
 
-async def _news_of(door: Door, task_id: str) -> AsyncGenerator[News]:
-    await door.get(task_id)  # whoever names no task, or no server, need not wait to hear it
+async def _news_of(backend: Backend, task_id: str) -> AsyncGenerator[News]:
+    await backend.get(task_id)  # whoever names no task, or no server, need not wait to hear it
     seen: object = None
     heard = 0  # the number of the latest output
-    async with door.live.watch(task_id) as events:
+    async with backend.live.watch(task_id) as events:
         while True:
             event = await _next(events)
             if event is None or event.after in TERMINAL:
-                standing = await _look(door, task_id)
+                standing = await _look(backend, task_id)
                 ended = standing.task.status in TERMINAL
                 if seen != (seen := standing.key) and not ended:
                     yield standing
-                for output in await door.outputs(task_id, after=heard):
+                for output in await backend.outputs(task_id, after=heard):
                     heard = output.seq
                     yield output
                 if ended:  # the end comes last, also for who comes when all is over
@@ -103,10 +103,10 @@ async def _next(events: AsyncIterator[Event | None]) -> Event | None:
     return None
 
 
-async def _look(door: Door, task_id: str) -> Standing:
-    task = await door.get(task_id)
+async def _look(backend: Backend, task_id: str) -> Standing:
+    task = await backend.get(task_id)
     if task.status is State.QUEUED:
-        return Standing(task, (await door.explain(task_id)).sentence)
+        return Standing(task, (await backend.explain(task_id)).sentence)
     return Standing(task, f"Until {time_text(task.run_at)}." if task.status is State.DELAYED else "")
 
 

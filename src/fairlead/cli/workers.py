@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from fairlead.cli.auditing import note
-from fairlead.cli.options import DoorOptions, Output, open_door
+from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, UnknownWorker
 from fairlead.model.worker import WorkerStats
@@ -16,10 +16,10 @@ app = App(name="workers", help="List workers, and drain them.")
 
 
 @app.command(name="list")
-async def list_workers(*, options: DoorOptions | None = None, output: Output = "table") -> None:
+async def list_workers(*, options: BackendOptions | None = None, output: Output = "table") -> None:
     """List the workers seen within the last hour."""
-    async with open_door(options) as door:
-        workers = (await door.stats()).workers
+    async with open_backend(options) as backend:
+        workers = (await backend.stats()).workers
     if output == "json":
         print_json({"workers": [WorkerAnswer.from_value(worker) for worker in workers]})
     else:
@@ -44,21 +44,21 @@ def _row(worker: WorkerStats) -> tuple[str, ...]:
 async def drain(
     *worker_ids: Annotated[str, Parameter(help="Ids, as `workers list` shows them.")],
     name: Annotated[str | None, Parameter(help="All live workers of this name.")] = None,
-    options: DoorOptions | None = None,
+    options: BackendOptions | None = None,
     output: Output = "table",
 ) -> None:
     """Give workers nothing more; what they run goes on."""
     if bool(worker_ids) == (name is not None):
         raise InvalidInput("worker_id", "give the ids of workers, or --name for all of a name")
-    async with open_door(options) as door:
-        workers = (await door.stats()).workers if name is not None else []
+    async with open_backend(options) as backend:
+        workers = (await backend.stats()).workers if name is not None else []
         named = [worker.worker_id for worker in workers if worker.name == name and worker.state != "dead"]
         if name is not None and not named:
             raise UnknownWorker(f"No live worker has the name {name!r}: `fairlead workers list` shows them.")
         for worker_id in (*worker_ids, *named):
             try:
-                await door.workers.drain(worker_id)
-                await note(door, "drain", worker_id, None, {"status": "draining"})
+                await backend.workers.drain(worker_id)
+                await note(backend, "drain", worker_id, None, {"status": "draining"})
             except UnknownWorker:
                 raise UnknownWorker(
                     f"There is no worker {worker_id}: `fairlead workers list` shows them."

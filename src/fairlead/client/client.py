@@ -6,9 +6,8 @@ from typing import Any, Self
 import msgspec
 
 from fairlead.checks import MOST_BYTES, check_ms, check_task_id
-from fairlead.client.calling import ANSWER_WITHIN, MOST_ANSWER, A, Caller, path
 from fairlead.client.forms import (
-    Parcel,
+    Batch,
     completed_form,
     declared_bodies,
     failed_form,
@@ -24,6 +23,7 @@ from fairlead.client.forms import (
 from fairlead.client.jobs import Jobs
 from fairlead.client.live import Live
 from fairlead.client.parts import Crons, Limits, Workers, submitted_or_error
+from fairlead.client.transport import ANSWER_WITHIN, MOST_ANSWER, A, HttpTransport, path
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types
@@ -73,7 +73,7 @@ class Client:
         if settings.engine.url is None or not settings.engine.is_gateway:
             raise InvalidSettings("give the URL of a gateway, such as http://127.0.0.1:8000")
         self.settings = settings
-        self.caller = Caller(settings.engine.url, settings.engine.key)
+        self.caller = HttpTransport(settings.engine.url, settings.engine.key)
         self.limits = Limits(self.caller)
         self.workers = Workers(self.caller)
         self.crons = Crons(self.caller)
@@ -121,7 +121,7 @@ class Client:
         """Up to 1,000 at once. Every task has an id of its own, so a lost answer is asked for again."""
         if len(tasks) > MOST_PER_CALL:
             raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
-        parcel = Parcel(tasks, task_form)
+        parcel = Batch(tasks, task_form)
         rows: list[BatchItem] = []
         for some in parcel.bodies():
             batch = path("api", "v1", "tasks", "batch")
@@ -221,7 +221,7 @@ class Client:
         Over a gateway nobody is handed a task unasked: `heard` stays empty.
         """
         reports: list[Completed | Failed] = [*completed, *failed]
-        parcel = Parcel(reports, _report_form)
+        parcel = Batch(reports, _report_form)
         poll = {"available_capacity": claim, "idle": idle} | ({"request_id": request} if request else {})
         rows: list[Accepted] = []
         polled: PollAnswer | None = None
@@ -249,7 +249,7 @@ class Client:
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
-        parcel = Parcel(reports, progress_form)
+        parcel = Batch(reports, progress_form)
         rows: list[Accepted] = []
         for some in parcel.bodies():
             rows += (await self._of_worker(SayAnswer, worker, "progress", {"reports": some})).results

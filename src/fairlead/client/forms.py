@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlead.checks import to_json
-from fairlead.client.calling import encode
 from fairlead.client.problems import error_of
+from fairlead.client.transport import encode
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.tracebacks import readable
 from fairlead.model.job import NewJob
@@ -148,7 +148,7 @@ def _fence(fence: int | None) -> Json:
     return {} if fence is None else {"fence": fence}
 
 
-class Parcel:
+class Batch:
     """Things to send, each as JSON, in as few bodies as the gateway accepts.
 
     What cannot be sent is answered with its error, and does not spoil the rest.

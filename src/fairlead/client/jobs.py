@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 
 import httpx
 
-from fairlead.client.calling import Caller, path
 from fairlead.client.forms import job_form
 from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
+from fairlead.client.transport import HttpTransport, path
 from fairlead.errors import StoreUnavailable
 from fairlead.model.job import Job, NewJob, SubmittedJob, check_job_id
 from fairlead.shapes.base import Json
@@ -16,7 +16,7 @@ from fairlead.shapes.job import CancelJobAnswer, JobAnswer, ResumeAnswer, Submit
 
 
 class Jobs:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HttpTransport) -> None:
         self._caller = caller
 
     async def reopen(self) -> None:

@@ -8,8 +8,8 @@ import httpx
 import msgspec
 
 from fairlead.checks import check_task_id
-from fairlead.client.calling import ANSWER_WITHIN, Caller, decode, path
-from fairlead.client.steady import Steady
+from fairlead.client.resumable import Resumable
+from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, decode, path
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.event import Event
 from fairlead.model.states import State
@@ -33,7 +33,7 @@ class NothingNew(Exception):
 
 
 class Live:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HttpTransport) -> None:
         self._caller = caller
 
     @contextlib.asynccontextmanager
@@ -43,7 +43,7 @@ class Live:
         `None` comes first, when nothing can be missed any more, and whenever the line was lost for a while:
         what happened before it is in the state alone.
         """
-        async with Steady(self._events(check_task_id(task_id))) as events:
+        async with Resumable(self._events(check_task_id(task_id))) as events:
             yield events
 
     async def _events(self, task_id: str) -> AsyncGenerator[Event | None]:
@@ -73,7 +73,7 @@ class Live:
         return event_of(message)
 
 
-async def messages_of(caller: Caller, address: str, after: int) -> AsyncGenerator[Json]:
+async def messages_of(caller: HttpTransport, address: str, after: int) -> AsyncGenerator[Json]:
     """What a stream of events tells until it ends."""
     async with contextlib.AsyncExitStack() as stack:
         async with asyncio.timeout(ANSWER_WITHIN):

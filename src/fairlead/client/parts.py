@@ -8,8 +8,8 @@ from typing import Any
 import uuid_utils
 
 from fairlead.checks import check_ms, check_name
-from fairlead.client.calling import ANSWER_WITHIN, Caller, path
 from fairlead.client.forms import limit_form, none_or_error, task_form
+from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, LimitFull
 from fairlead.model.limit import Lease, Limit, check_wish
@@ -36,7 +36,7 @@ BEAT_WITHIN = 5.0  # seconds; a beat that is late is better made anew, while the
 
 
 class Limits:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HttpTransport) -> None:
         self._caller = caller
 
     async def set(
@@ -138,7 +138,7 @@ def _limit(name: str, *parts: str) -> str:
 
 
 class Workers:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HttpTransport) -> None:
         self._caller = caller
 
     async def register(
@@ -204,7 +204,7 @@ def _worker(worker: str, *parts: str) -> str:
 
 
 class Crons:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HttpTransport) -> None:
         self._caller = caller
 
     async def last(self, name: str) -> tuple[int, int]:

@@ -26,7 +26,7 @@ TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ServiceRequest:
     """What a service is asked, and by which run of which step."""
 
     task_id: str
@@ -83,7 +83,7 @@ class ServiceClient:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one job's must not go to another
         )
 
-    async def call(self, call: Call) -> dict[str, Any]:
+    async def call(self, call: ServiceRequest) -> dict[str, Any]:
         """`{"data": ..., "metrics": {...}}`; RetriableError or PermanentError with a `code` otherwise."""
         began = monotonic()
         heard: Heard | Exception
@@ -109,7 +109,7 @@ class ServiceClient:
         }
         return error
 
-    async def _ask(self, call: Call) -> Heard:
+    async def _ask(self, call: ServiceRequest) -> Heard:
         """Leaving the block closes the connection unless all of the answer was read: also when cancelled."""
         body, headers = call.body(self._service.name), call.headers()
         async with self._client.stream("POST", self._service.url, content=body, headers=headers) as answer:

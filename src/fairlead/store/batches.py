@@ -10,7 +10,7 @@ from fairlead import errors
 from fairlead.model.task import Submitted
 from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, pack
-from fairlead.store.reports import expect_ok, submitted_or_error
+from fairlead.store.replies import expect_ok, submitted_or_error
 
 #: Of one act. An item that is larger than that alone has an act of its own.
 MOST_ITEMS = 200

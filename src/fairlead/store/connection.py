@@ -26,13 +26,13 @@ from fairlead.errors import (
 )
 from fairlead.log.events import EventLog
 from fairlead.settings.urls import engine_url_problem
-from fairlead.store.blocking import BlockingPops
+from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
-from fairlead.store.listening import Subscriber
 from fairlead.store.lost_runs import log_lost_runs
 from fairlead.store.membership import Membership
+from fairlead.store.multiplexer import Channel, Command, SharedConnection
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
-from fairlead.store.wire import Command, Line, Wire
+from fairlead.store.subscription import Subscriber
 
 log = EventLog("fairlead.store")
 
@@ -92,11 +92,11 @@ class Connection:
     answer_within = ANSWER_WITHIN
 
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
-        self.line = Line(client)
+        self.line = SharedConnection(client)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._page_turns = asyncio.Semaphore(PAGES_AT_ONCE)
-        self.subscriber = Subscriber(lambda pushed: Wire.connect(self.client, pushed))
-        self.pops = BlockingPops(lambda: Wire.connect(self.client), self._unblock)
+        self.subscriber = Subscriber(lambda pushed: Channel.connect(self.client, pushed))
+        self.pops = BlockingPool(lambda: Channel.connect(self.client), self._unblock)
         self.keys = keys
         self.membership = Membership(keys.namespace)
         self._meta = keys.meta

@@ -8,7 +8,7 @@ from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import Settings
 from fairlead.store.connection import pack
 from fairlead.store.limits import Runs
-from fairlead.store.reports import submitted_or_error
+from fairlead.store.replies import submitted_or_error
 from fairlead.store.specs import spec_of
 
 

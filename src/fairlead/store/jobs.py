@@ -15,7 +15,7 @@ from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, pack, text
 from fairlead.store.crons import Submits
 from fairlead.store.pipelines import Pipelines
-from fairlead.store.reports import expect_ok, submitted_or_error
+from fairlead.store.replies import expect_ok, submitted_or_error
 from fairlead.store.specs import spec_of
 
 OPTIONAL = ("user_id", "tenant", "trace_id")

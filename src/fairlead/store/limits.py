@@ -18,7 +18,7 @@ from fairlead.model.tenants import cut_name, scope_of
 from fairlead.settings import Rate, Settings, Slots
 from fairlead.store.calls import Calls
 from fairlead.store.connection import Answer, Connection, pack
-from fairlead.store.reports import expect_ok
+from fairlead.store.replies import expect_ok
 from fairlead.store.specs import account_of, weight_of
 
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often

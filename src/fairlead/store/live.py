@@ -10,8 +10,8 @@ from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.store.connection import Connection
-from fairlead.store.listening import Listener
 from fairlead.store.outbox import Row, detail_of, rows_of
+from fairlead.store.subscription import Listener
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
 MOST_BYTES = 1 << 20  # of their details

@@ -14,9 +14,9 @@ from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import Engine, open_engine
 from fairlead.store.engine.folder import EngineFolder, default_data_folder
 from fairlead.store.engine.health import EngineHealth
+from fairlead.store.multiplexer import SharedConnection
 from fairlead.store.remembered import Remembered
 from fairlead.store.store import Store
-from fairlead.store.wire import Line
 
 T = TypeVar("T")
 
@@ -141,6 +141,6 @@ class _Embedded:
                 self._health.does_not_start(problem)
                 raise
             if engine.url != self._url:  # else the line finds the new server by itself, and calls are on it
-                before, connection.line = connection.line, Line(make_client(engine.url))
+                before, connection.line = connection.line, SharedConnection(make_client(engine.url))
                 self._url = engine.url
                 await before.close()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.store.connection import Connection
-from fairlead.store.wire import Command
+from fairlead.store.multiplexer import Command
 
 FIRST = 16  # commands of a piece, as long as nothing is known of the answers
 MOST = 500

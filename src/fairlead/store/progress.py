@@ -10,7 +10,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.reports import MOST_CHUNKS, Output, Progress
 from fairlead.store.access.api_keys import Connected
 from fairlead.store.batches import MOST_BYTES, Batch, run_parts
-from fairlead.store.reports import error_or_none
+from fairlead.store.replies import error_or_none
 
 CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 PIECE = MOST_BYTES // 2  # bytes of chunks; their packing takes some too

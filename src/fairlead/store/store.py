@@ -21,7 +21,7 @@ from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
-from fairlead.store.access.tickets import Tickets
+from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import Batch, run_parts, submit_parts
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
@@ -30,14 +30,14 @@ from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
-from fairlead.store.listing import Wanted, dead_tasks, get_task, list_tasks, types_known
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
-from fairlead.store.observe import of_tenant, read_explanation, read_stats
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.progress import all_outputs, tell
-from fairlead.store.reports import answer_or_error, expect_ok, packed_result, submitted_or_error, tasks_of
+from fairlead.store.queries import Wanted, dead_tasks, get_task, list_tasks, types_known
+from fairlead.store.replies import answer_or_error, expect_ok, packed_result, submitted_or_error, tasks_of
 from fairlead.store.specs import spec_of
+from fairlead.store.stats import of_tenant, read_explanation, read_stats
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
 
@@ -65,7 +65,7 @@ class Store:
         self.jobs = Jobs(self)
         self.live = Live(connection)
         self.api_keys = ApiKeys(self)
-        self.tickets = Tickets(self)
+        self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
 from fairlead.store.access.api_keys import Connected
-from fairlead.store.reports import expect_ok
+from fairlead.store.replies import expect_ok
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from fairlead.model.worker import Beat, WorkerStats, latest_first
 from fairlead.store.calls import Calls
 from fairlead.store.connection import Answer, Connection, pack, text
 from fairlead.store.limits import Runs
-from fairlead.store.reports import expect_ok, handed_by
+from fairlead.store.replies import expect_ok, handed_by
 
 TAKE = b"take:"  # so begins a call that brings a task
 PLACE = re.compile(r"[0-9]{1,20}")

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from fairlead.app.app import Fairlead
-from fairlead.app.place import Place
+from fairlead.app.target import Target
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.setup import inherited_settings, set_up_logging
@@ -21,8 +21,8 @@ from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
-from fairlead.worker.link import Link
 from fairlead.worker.loading import load_app
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STUCK, Plan, Worker
@@ -31,10 +31,10 @@ log = EventLog("fairlead.worker")
 
 
 async def work(end: socket.socket, begun: Begun) -> int:
-    link = await Link.over(end)
+    link = await MessagePipe.over(end)
     plan = msgspec.convert(await link.receive(), Plan)
     app = load_app(plan.target) if plan.target else Fairlead()
-    app.place = Place(plan.url, plan.data, plan.namespace, plan.config, plan.key).or_else(app.place)
+    app.place = Target(plan.url, plan.data, plan.namespace, plan.config, plan.key).or_else(app.place)
     settings = app.place.read_settings()
     link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
     message = await link.receive()
@@ -50,7 +50,7 @@ async def work(end: socket.socket, begun: Begun) -> int:
     return STUCK if worker.stuck else DRAINED
 
 
-async def _entered(app: Fairlead, stack: AsyncExitStack, link: Link) -> bool:
+async def _entered(app: Fairlead, stack: AsyncExitStack, link: MessagePipe) -> bool:
     """False: the supervisor stopped, or went, while the app was still waiting for the data of its store."""
     entering = asyncio.create_task(stack.enter_async_context(app))
     told = asyncio.create_task(link.receive())  # nothing else comes before the worker has registered
@@ -69,21 +69,21 @@ async def _entered(app: Fairlead, stack: AsyncExitStack, link: Link) -> bool:
 async def _equipped(app: Fairlead, settings: Settings, plan: Plan, begun: Begun) -> AsyncIterator[Worker]:
     if plan.target:
         yield Worker(
-            app.door,
+            app.backend,
             app.handlers,
             app.crons,
             plan.options,
             begun=begun,
             supervised=True,
-            declare=partial(app.declare, app.door),
+            declare=partial(app.declare, app.backend),
         )
         return
     services, options = services_of(settings), plan.options
     capacity = calls_at_once(services) if options.capacity is None else options.capacity
     room = replace(options, capacity=capacity, reserve=options.reserve or 0)
     async with service_handlers(services) as handlers:
-        declare = partial(app.declare, app.door)
-        yield Worker(app.door, handlers, options=room, begun=begun, supervised=True, declare=declare)
+        declare = partial(app.declare, app.backend)
+        yield Worker(app.backend, handlers, options=room, begun=begun, supervised=True, declare=declare)
 
 
 def main() -> None:

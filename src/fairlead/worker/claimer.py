@@ -11,8 +11,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
+from fairlead.backend import Backend
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import (
     FairleadError,
     InvalidInput,
@@ -26,12 +26,12 @@ from fairlead.model.reports import Completed, Failed, Grant, Handed
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from fairlead.worker.begun import Gate
-from fairlead.worker.context import Said
+from fairlead.worker.context import HandlerMessage
 from fairlead.worker.failures import facts_of, log_failure
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report, Returned, Stop, bad_result
+from fairlead.worker.progress import ProgressBuffer
 from fairlead.worker.runner import Run, Runner
-from fairlead.worker.sayings import Sayings
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts to reach the store
 LEAST_LEASE = 0.2  # of a lease, when a task is begun; who has less stops it again at once
@@ -45,7 +45,7 @@ log = EventLog("fairlead.worker")
 class Claimer:
     def __init__(
         self,
-        door: Door,
+        backend: Backend,
         worker: str,
         capacity: int,
         handlers: Mapping[str, Handler],
@@ -56,15 +56,15 @@ class Claimer:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
         self.runner = Runner(handlers, gate, self._hear, self._has_room, self._end, tell_apart)
         self._gate = gate
-        self._door = door
+        self._backend = backend
         self._worker = worker
         self._capacity = capacity
         self._register = register
         self._tell_apart = tell_apart
-        self._lease_seconds = door.settings.lease_ms / 1000
+        self._lease_seconds = backend.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._reports: list[Report] = []
-        self._sayings = Sayings(door, worker, self.runner.extend)
+        self._sayings = ProgressBuffer(backend, worker, self.runner.extend)
         self._most_per_trip = max(1, capacity // len(LETTERS))
         self._serving: list[asyncio.Task[None]] = []
         self._under_way = 0  # trips
@@ -137,10 +137,10 @@ class Claimer:
 
     async def give_back_unheard(self) -> None:
         """What the store has handed to this worker, which is about to leave: nobody reports any more."""
-        _, claimed = await self._door.report(self._worker, claim=1, heard=self._heard)
+        _, claimed = await self._backend.report(self._worker, claim=1, heard=self._heard)
         unheard = [Grant(task.task_id, task.fence) for task in claimed.tasks]
         unbegun = [one.grant for one in self._reports if isinstance(one, Returned)]
-        await self._door.release(self._worker, *unheard, *unbegun)
+        await self._backend.release(self._worker, *unheard, *unbegun)
 
     async def _trip(self, letter: str, want: int) -> None:
         reports = self._reports[: self._most_per_trip]
@@ -156,7 +156,7 @@ class Claimer:
     async def _report_and_claim(self, letter: str, want: int, reports: list[Report]) -> None:
         returned = [one.grant for one in reports if isinstance(one, Returned)]
         if returned:
-            await self.insist(lambda: self._door.release(self._worker, *returned))
+            await self.insist(lambda: self._backend.release(self._worker, *returned))
         completed = [one for one in reports if isinstance(one, Completed)]
         failed = [one for one in reports if isinstance(one, Failed)]
         self._requests += 1
@@ -166,7 +166,7 @@ class Claimer:
         sent = monotonic()
         heard = tuple(self._heard)
         answers, claimed = await self.insist(
-            lambda: self._door.report(
+            lambda: self._backend.report(
                 self._worker, completed, failed, claim=want, idle=True, request=request, heard=heard
             )
         )
@@ -236,7 +236,7 @@ class Claimer:
         self._reports.append(report)
         self._news.set()
 
-    def _hear(self, run: Run, said: Said) -> None:
+    def _hear(self, run: Run, said: HandlerMessage) -> None:
         """From any thread; in order, and before the end of the run that said it."""
         # kept here and now: however much a handler emits before it yields to the loop, it is bounded
         self._sayings.add(run, said)
@@ -276,14 +276,14 @@ class Claimer:
                 log.warning("register_again", worker=self._worker)
                 await self.insist(self._register)
             except StoreLost as problem:
-                if not (lost or isinstance(self._door, Store)):  # with a store, its monitor reports it
+                if not (lost or isinstance(self._backend, Store)):  # with a store, its monitor reports it
                     log.error("store_lost", worker=self._worker, problem=str(problem))
                 lost = True
             except StoreUnavailable as problem:
                 if pause == FIRST_PAUSE:
                     log.warning("store_unavailable", worker=self._worker, problem=str(problem))
                 with contextlib.suppress(FairleadError):  # the next attempt tells
-                    await self._door.reopen()
+                    await self._backend.reopen()
             except FairleadError as problem:
                 log.error("store_fault", worker=self._worker, problem=str(problem))
             await asyncio.sleep(pause)

@@ -22,7 +22,7 @@ log = logging.getLogger("fairlead.model.task")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class HandlerMessage:
     """One thing a handler said, on its way to the store."""
 
     kind: Literal["progress", "output", "extend"]
@@ -58,7 +58,7 @@ class Context:
     def __init__(
         self,
         task: Task,
-        say: Callable[[Said], None],
+        say: Callable[[HandlerMessage], None],
         has_room: Callable[[], bool] = lambda: True,
         *,
         may_block: bool = False,
@@ -93,7 +93,7 @@ class Context:
         if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
             raise InvalidInput("fraction", f"{fraction!r} is not a number from 0 to 1")
         check_text("message", message)
-        self._say(Said("progress", float(fraction), message[:1000]))
+        self._say(HandlerMessage("progress", float(fraction), message[:1000]))
 
     def emit(self, chunk: Any) -> Emitted:
         """Something for those who watch: any JSON of up to 64 KiB. Chunks arrive in this order.
@@ -103,7 +103,7 @@ class Context:
         """
         text = to_json("chunk", chunk, MOST_CHUNK_BYTES)
         # a copy: the handler may go on filling what it emitted
-        self._say(Said("output", msgspec.json.decode(text), size=len(text)))
+        self._say(HandlerMessage("output", msgspec.json.decode(text), size=len(text)))
         emitted = Emitted(self._has_room)
         if self._may_block:
             emitted.wait()
@@ -112,7 +112,7 @@ class Context:
     def extend(self, seconds: float | None = None) -> None:
         """More time: the deadline becomes now + `seconds` (its timeout, unless said). Never earlier."""
         check_seconds("seconds", seconds)
-        self._say(Said("extend", self.timeout_seconds if seconds is None else float(seconds)))
+        self._say(HandlerMessage("extend", self.timeout_seconds if seconds is None else float(seconds)))
 
 
 class TaskLog(logging.LoggerAdapter[logging.Logger]):

@@ -11,10 +11,10 @@ from typing import Any
 
 from fairlead.log.events import EventLog
 from fairlead.model.task import Task
-from fairlead.worker.context import Emitted, Said
+from fairlead.worker.context import Emitted, HandlerMessage
 from fairlead.worker.handler import Handler
-from fairlead.worker.link import Link
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
+from fairlead.worker.pipe import MessagePipe
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to start a process
 GOODBYE_SECONDS = 0.2  # to read what a dead process still said
@@ -26,7 +26,7 @@ log = EventLog("fairlead.worker")
 class Process:
     """One process that runs one handler at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, link: Link) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, link: MessagePipe) -> None:
         self._process = process
         self._link = link
         self._killing: asyncio.TimerHandle | None = None
@@ -38,12 +38,12 @@ class Process:
         ours, theirs = socket.socketpair()
         with theirs:
             # First the line: who is cancelled while it is made must not leave a process that nobody knows.
-            link = await Link.over(ours)
+            link = await MessagePipe.over(ours)
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     "-m",
-                    "fairlead.worker.process_main",
+                    "fairlead.worker.handler_process",
                     str(theirs.fileno()),
                     str(os.getpid()),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -61,12 +61,16 @@ class Process:
         return self._process.returncode is None and not self._killed and not self._link.ended
 
     async def call(
-        self, task: Task, handler: Handler, said: Callable[[Said], None], has_room: Callable[[], bool]
+        self,
+        task: Task,
+        handler: Handler,
+        said: Callable[[HandlerMessage], None],
+        has_room: Callable[[], bool],
     ) -> Any:
         self._link.send({"task": task, "source": handler.source})
         async for message in self._link:
             if "said" in message:
-                said(Said(**message["said"]))
+                said(HandlerMessage(**message["said"]))
                 await Emitted(has_room)  # meanwhile the line fills up, and the handler waits
             elif "failed" in message:
                 raise FailedElsewhere(message["failed"])

@@ -9,7 +9,7 @@ from fairlead.clock import monotonic
 from fairlead.log.events import Fact
 from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
-from fairlead.worker.context import Context, Said
+from fairlead.worker.context import Context, HandlerMessage
 from fairlead.worker.handler import Handler, RunIn
 from fairlead.worker.outcome import Report, Returned, Stop, completed, facts_of, failed, stopped
 from fairlead.worker.processes import Processes
@@ -80,7 +80,7 @@ class Runner:
         self,
         handlers: Mapping[str, Handler],
         gate: Gate,
-        said: Callable[[Run, Said], None],
+        said: Callable[[Run, HandlerMessage], None],
         has_room: Callable[[Run], bool],
         ended: Callable[[Run, Report], None],
         tell_apart: Callable[[], None],

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from fairlead.backend import Backend
 from fairlead.cron import Cron
-from fairlead.door import Door
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.worker.begun import Begun
 from fairlead.worker.handler import Handler
-from fairlead.worker.link import Link
-from fairlead.worker.pulse import PulseThread
+from fairlead.worker.heartbeat import HeartbeatThread
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.worker import Worker, WorkerOptions
 
 log = EventLog("fairlead.worker")
@@ -19,7 +19,7 @@ log = EventLog("fairlead.worker")
 
 @asynccontextmanager
 async def running_worker(
-    door: Door,
+    backend: Backend,
     handlers: Mapping[str, Handler],
     crons: Sequence[Cron],
     options: WorkerOptions,
@@ -32,10 +32,10 @@ async def running_worker(
     The block begins when the worker has registered, unless `wait` is false.
     """
     begun = Begun.in_memory()
-    worker = Worker(door, handlers, crons, options, begun=begun, declare=declare)
-    pulse = PulseThread(door, begun)
+    worker = Worker(backend, handlers, crons, options, begun=begun, declare=declare)
+    pulse = HeartbeatThread(backend, begun)
     pulse.start()
-    link = await Link.over(pulse.end)
+    link = await MessagePipe.over(pulse.end)
     running = asyncio.create_task(worker.run(link))
     running.add_done_callback(_say_why)
     running.add_done_callback(lambda _: worker.ended.set())

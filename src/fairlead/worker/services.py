@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from fairlead.door import Door
+from fairlead.backend import Backend
 from fairlead.errors import InvalidInput
-from fairlead.pipeline.calling import Call, ServiceClient
+from fairlead.pipeline.calling import ServiceClient, ServiceRequest
 from fairlead.pipeline.services import Service, services_of
 from fairlead.settings import Settings
 from fairlead.worker.context import Context
@@ -33,7 +33,7 @@ async def service_handlers(services: Mapping[str, Service]) -> AsyncIterator[dic
 
 @asynccontextmanager
 async def running_services(
-    door: Door,
+    backend: Backend,
     settings: Settings,
     name: str = "services",
     grace: float = GRACE_SECONDS,
@@ -44,7 +44,7 @@ async def running_services(
     services = services_of(settings)
     async with service_handlers(services) as handlers:
         options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name, grace=grace)
-        async with running_worker(door, handlers, (), options, wait=wait) as worker:
+        async with running_worker(backend, handlers, (), options, wait=wait) as worker:
             yield worker
 
 
@@ -57,7 +57,7 @@ def _calling(client: ServiceClient) -> Callable[..., Any]:
     async def call(ctx: Context, **given: Any) -> dict[str, Any]:
         job = ctx.job  # a task of this type may also be submitted by itself: then its parameters are all
         return await client.call(
-            Call(
+            ServiceRequest(
                 task_id=ctx.task_id,
                 fence=ctx.fence,
                 attempt=ctx.attempt,

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from fairlead.door import Door
+from fairlead.backend import Backend
 from fairlead.errors import FairleadError, StoreFault, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Grant
 from fairlead.worker.begun import Begun
-from fairlead.worker.link import Link
+from fairlead.worker.pipe import MessagePipe
 
 # what a worker noted before it could see that the register is closed can be read then
 WRITTEN_SECONDS = 0.02
@@ -18,8 +18,8 @@ log = EventLog("fairlead.worker")
 class Silence:
     """A worker that lives and does not answer: it is relieved of what it has not begun."""
 
-    def __init__(self, door: Door, link: Link, begun: Begun) -> None:
-        self._door = door
+    def __init__(self, backend: Backend, link: MessagePipe, begun: Begun) -> None:
+        self._backend = backend
         self._link = link
         self._begun = begun
         self._closing: int | None = None  # None: it answers
@@ -36,7 +36,7 @@ class Silence:
             return
         self._request = self._request or self._closing
         try:
-            given_back = await self._door.workers.stall(worker, str(self._request), begun)
+            given_back = await self._backend.workers.stall(worker, str(self._request), begun)
         except (StoreUnavailable, StoreFault) as problem:
             log.warning("stall_failed", worker=worker, problem=str(problem))
             return

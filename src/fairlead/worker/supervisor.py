@@ -8,9 +8,9 @@ import contextlib
 from collections import Counter
 from contextlib import AsyncExitStack
 
-from fairlead.client.opening import connected_door
+from fairlead.backend import Backend
+from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
 from fairlead.settings import Settings
@@ -42,7 +42,7 @@ class Supervisor:
         self._processes = processes
         self._children: set[WorkerProcess] = set()
         self._excused: Counter[str] = Counter()
-        self._door: Door | None = None
+        self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._grace = 0.0  # for children that are still starting
@@ -57,8 +57,8 @@ class Supervisor:
             first = group.create_task(self._keep(stack))
             while not (first.done() or self._has_worked()):
                 await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is said once, not by each
-            if self._worked and isinstance(self._door, Store):  # else the server may be the wrong one
-                await warn_if_not_durable(self._door)
+            if self._worked and isinstance(self._backend, Store):  # else the server may be the wrong one
+                await warn_if_not_durable(self._backend)
             for _ in range(1, self._processes):
                 group.create_task(self._keep(stack))
         return self._exit_code
@@ -132,17 +132,17 @@ class Supervisor:
 
         The one that the child found may have ended with the command that owned it, before it could register.
         """
-        if self._door is None or self._door.settings.engine.url:
+        if self._backend is None or self._backend.settings.engine.url:
             return False
         try:
-            await self._door.reopen()
+            await self._backend.reopen()
         except FairleadError:
             return False
         return True
 
-    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Door:
+    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Backend:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
         async with self._opening:
-            if self._door is None:
-                self._door = await stack.enter_async_context(connected_door(settings))
-        return self._door
+            if self._backend is None:
+                self._backend = await stack.enter_async_context(connected_backend(settings))
+        return self._backend

@@ -19,7 +19,7 @@ class Interrupted(BaseException):
     """Raised inside a handler's thread: its task was cancelled, timed out, or is no longer ours."""
 
 
-class Call:
+class ThreadCall:
     """One call of a function in some thread."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -86,11 +86,11 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
         self._count = 0
         self._busy = 0
 
-    async def start(self, function: Callable[[], Any]) -> Call:
+    async def start(self, function: Callable[[], Any]) -> ThreadCall:
         """Sooner or later: no task is charged with a system that has no room for another thread."""
         self._busy += 1
         try:
@@ -100,7 +100,7 @@ class Threads:
         except BaseException:
             self._busy -= 1
             raise
-        call = Call(function)
+        call = ThreadCall(function)
         self._calls.put(call)
         return call
 

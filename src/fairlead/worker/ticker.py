@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Sequence
 from functools import partial
 
+from fairlead.backend import Backend
 from fairlead.background import keep_running
 from fairlead.cron import Cron, due, next_tick, written
-from fairlead.door import Door
 from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
 from fairlead.log.events import EventLog
 
@@ -18,8 +18,10 @@ log = EventLog("fairlead.worker.ticker")
 
 
 class Ticker:
-    def __init__(self, door: Door, crons: Sequence[Cron], *, longest_sleep: float = LONGEST_SLEEP) -> None:
-        self._door = door
+    def __init__(
+        self, backend: Backend, crons: Sequence[Cron], *, longest_sleep: float = LONGEST_SLEEP
+    ) -> None:
+        self._backend = backend
         self._crons = crons
         self._longest_sleep = longest_sleep
 
@@ -36,7 +38,7 @@ class Ticker:
             except StoreUnavailable as problem:
                 log.warning("store_unavailable", cron=cron.name, problem=str(problem))
                 with contextlib.suppress(FairleadError):
-                    await self._door.reopen()
+                    await self._backend.reopen()
                 seconds = PAUSE
             except FairleadError as problem:
                 log.error("store_fault", cron=cron.name, problem=str(problem))
@@ -45,11 +47,11 @@ class Ticker:
 
     async def _look(self, cron: Cron) -> float:
         """Submits what is due; in how many seconds, by the store's clock, it is worth looking again."""
-        last, now = await self._door.crons.last(cron.name)
+        last, now = await self._backend.crons.last(cron.name)
         ticks = due(cron, last, now)
         for tick in ticks:
             try:
-                submitted = await self._door.crons.tick(cron.name, last, tick, cron.new_task(tick))
+                submitted = await self._backend.crons.tick(cron.name, last, tick, cron.new_task(tick))
             except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
                 log.error("tick_refused", cron=cron.name, tick=written(tick), problem=str(refusal))

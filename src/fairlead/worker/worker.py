@@ -12,10 +12,10 @@ from typing import Any
 import uuid_utils
 
 from fairlead import __version__
+from fairlead.backend import Backend
 from fairlead.checks import check_seconds, check_whole
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
-from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Failed, Handed
@@ -23,8 +23,8 @@ from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.failures import log_failure
 from fairlead.worker.handler import Handler
-from fairlead.worker.link import Link
 from fairlead.worker.outcome import Stop, stopped
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.runner import Run
 from fairlead.worker.ticker import Ticker
 
@@ -82,7 +82,7 @@ class Worker:
 
     def __init__(
         self,
-        door: Door,
+        backend: Backend,
         handlers: Mapping[str, Handler],
         crons: Sequence[Cron] = (),
         options: WorkerOptions | None = None,
@@ -93,24 +93,24 @@ class Worker:
     ) -> None:
         if not handlers:
             raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
-        self._door = door
+        self._backend = backend
         self._handlers = handlers
         self._crons = crons
         self._options = options or WorkerOptions()
         self._supervised = supervised
         self._declare = declare
-        settings = door.settings.worker
+        settings = backend.settings.worker
         self._capacity = settings.capacity if self._options.capacity is None else self._options.capacity
         self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
         self._name = self._options.name or re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:80]
         self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
-        self._lease_seconds = door.settings.lease_ms / 1000
+        self._lease_seconds = backend.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._gate = Gate(begun)
         self._claimer = Claimer(
-            door, self.id, self._capacity, handlers, self._gate, self.register_again, self._show_life
+            backend, self.id, self._capacity, handlers, self._gate, self.register_again, self._show_life
         )
-        self._link: Link | None = None
+        self._link: MessagePipe | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
         self._drained = asyncio.Event()
@@ -125,7 +125,7 @@ class Worker:
         return [run.task.task_id for run in self._claimer.running.values()]
 
     async def register(self) -> None:
-        await self._door.workers.register(
+        await self._backend.workers.register(
             self.id,
             capabilities=self._options.capabilities,
             task_types=self._handlers,
@@ -141,7 +141,7 @@ class Worker:
             await self._declare()
         await self.register()
 
-    async def run(self, link: Link) -> None:
+    async def run(self, link: MessagePipe) -> None:
         """Until it is drained. `link` leads to the pulse."""
         self._link = link
         listening = self._loop.create_task(self._listen())
@@ -149,13 +149,13 @@ class Worker:
             listening.cancel()
             link.send({"bye": []})
             return
-        seconds = self._door.settings.worker.heartbeat_seconds
+        seconds = self._backend.settings.worker.heartbeat_seconds
         link.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
         log.info("worker_started", worker=self.id, capacity=self._capacity)
         duties = [self._wait_for_calls(), self._watch()]
         if self._crons:
-            duties.append(Ticker(self._door, self._crons).run())
+            duties.append(Ticker(self._backend, self._crons).run())
         background = [listening, *(self._loop.create_task(duty) for duty in duties)]
         work = self._loop.create_task(self._claimer.work())
         try:
@@ -205,11 +205,11 @@ class Worker:
         net = min(NET_SECONDS, self._lease_seconds / 2)
         while True:
             try:
-                called = await self._door.workers.wait(self.id, net)
+                called = await self._backend.workers.wait(self.id, net)
             except StoreUnavailable:
                 await asyncio.sleep(0.2)
                 with contextlib.suppress(FairleadError):
-                    await self._door.reopen()
+                    await self._backend.reopen()
                 called = None
             if isinstance(called, Handed):
                 self._claimer.take(called)
@@ -294,10 +294,10 @@ class Worker:
 
     async def _depart(self) -> None:
         try:
-            await self._door.workers.leave(self.id)
+            await self._backend.workers.leave(self.id)
         except InvalidInput:  # it was handed one in its last moment, and has not read it
             await self._claimer.give_back_unheard()
-            await self._door.workers.leave(self.id)
+            await self._backend.workers.leave(self.id)
 
     async def _leave(self) -> None:
         left_over = []

@@ -12,16 +12,16 @@ from functools import partial
 
 import msgspec
 
+from fairlead.backend import Backend
 from fairlead.background import keep_running
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Failed, Grant
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
 from fairlead.worker.begun import Begun, shared_file
-from fairlead.worker.link import Link
-from fairlead.worker.pulse import Pulse
+from fairlead.worker.heartbeat import Heartbeat
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.worker import DRAINED, STOP_SECONDS, STUCK, Plan
 
 LOOK_SECONDS = 0.1
@@ -35,10 +35,10 @@ log = EventLog("fairlead.worker")
 
 
 class WorkerProcess:
-    pulse: Pulse | None = None  # once it has said which store it works for
+    pulse: Heartbeat | None = None  # once it has said which store it works for
 
     def __init__(
-        self, process: asyncio.subprocess.Process, link: Link, begun: Begun, excused: Counter[str]
+        self, process: asyncio.subprocess.Process, link: MessagePipe, begun: Begun, excused: Counter[str]
     ) -> None:
         self.process = process
         self._link = link
@@ -55,7 +55,7 @@ class WorkerProcess:
         try:
             with theirs:
                 process, begun = await cls._launch(theirs)
-            link = await Link.over(ours)
+            link = await MessagePipe.over(ours)
         except BaseException:
             ours.close()  # a process that was started all the same ends when it finds nobody here
             raise
@@ -91,9 +91,9 @@ class WorkerProcess:
             lease=msgspec.convert(message["lease"], LeaseSettings),
         )
 
-    async def live(self, door: Door) -> None:
+    async def live(self, backend: Backend) -> None:
         """Until it has ended and its affairs are in order."""
-        self.pulse = Pulse(door, self._link, self._begun, vouch=self.moves)
+        self.pulse = Heartbeat(backend, self._link, self._begun, vouch=self.moves)
         pulse = asyncio.create_task(self.pulse.run())
         guard = asyncio.create_task(keep_running("guard", partial(self._guard, self.pulse)))
         self._link.send({"go": True})
@@ -108,7 +108,7 @@ class WorkerProcess:
             for task in (pulse, guard):
                 task.cancel()
             await asyncio.wait({pulse, guard})
-        await self._settle(door, self.pulse)
+        await self._settle(backend, self.pulse)
 
     async def close(self) -> int:
         """Its exit code."""
@@ -144,7 +144,7 @@ class WorkerProcess:
                 self._cut_short = True
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def _guard(self, pulse: Pulse) -> None:
+    async def _guard(self, pulse: Heartbeat) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
         heard, silent = 0.0, 0.0
         while True:
@@ -162,39 +162,39 @@ class WorkerProcess:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill()
 
-    async def _settle(self, door: Door, pulse: Pulse) -> None:
+    async def _settle(self, backend: Backend, pulse: Heartbeat) -> None:
         """It is dead for certain: what it held is free now, and not only when its lease would end."""
         if pulse.worker is None:
             return
         with contextlib.suppress(FairleadError):  # then the leases end by themselves
             if pulse.left_over is None and self._cut_short:
-                await self._give_back(door, pulse.worker)
+                await self._give_back(backend, pulse.worker)
                 return
             if pulse.left_over is None:
                 code = self.process.returncode
                 log.error("worker_died", worker=pulse.worker, pid=self.process.pid, exit_code=code)
-                await self._excuse(door, pulse.worker, pulse.apart)
-                await door.expire(pulse.worker)
+                await self._excuse(backend, pulse.worker, pulse.apart)
+                await backend.expire(pulse.worker)
                 return
             for task_id, fence, kind in pulse.left_over:
                 if kind == "Failed":
-                    await door.fail(
+                    await backend.fail(
                         pulse.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
                     )
                 else:
-                    await door.release(pulse.worker, Grant(task_id, fence))
+                    await backend.release(pulse.worker, Grant(task_id, fence))
             try:
-                await door.workers.leave(pulse.worker)
+                await backend.workers.leave(pulse.worker)
             except InvalidInput:  # it left without knowing of some it held: an answer never reached it
-                await door.expire(pulse.worker)
+                await backend.expire(pulse.worker)
 
-    async def _give_back(self, door: Door, worker: str) -> None:
+    async def _give_back(self, backend: Backend, worker: str) -> None:
         """It was stopped by us: none of its tasks is charged with that."""
-        held = await door.workers.heartbeat(worker, draining=True)
-        await door.release(worker, *(Grant(task_id) for task_id in (*held.leases, *held.stopping)))
-        await door.expire(worker)
+        held = await backend.workers.heartbeat(worker, draining=True)
+        await backend.release(worker, *(Grant(task_id) for task_id in (*held.leases, *held.stopping)))
+        await backend.expire(worker)
 
-    async def _excuse(self, door: Door, worker: str, apart: list[tuple[str, int]]) -> None:
+    async def _excuse(self, backend: Backend, worker: str, apart: list[tuple[str, int]]) -> None:
         """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
 
         Not for ever: it may have found a way to.
@@ -202,4 +202,4 @@ class WorkerProcess:
         innocent = [Grant(task_id, fence) for task_id, fence in apart if self._excused[task_id] < EXCUSES]
         self._excused.update(grant.id for grant in innocent)
         if innocent:
-            await door.release(worker, *innocent)
+            await backend.release(worker, *innocent)

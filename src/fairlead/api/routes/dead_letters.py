@@ -8,7 +8,7 @@ from fairlead.api.table import Route
 from fairlead.model.task import Task
 from fairlead.shapes.base import PageQuery
 from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.listing import DeadPage, dead_page
+from fairlead.store.queries import DeadPage, dead_page
 
 PAGE, PAGES = 200, 20
 

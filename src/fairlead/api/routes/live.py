@@ -17,7 +17,7 @@ from fairlead.api.table import Route, SocketRoute
 from fairlead.model.states import TERMINAL
 from fairlead.shapes.base import Json
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, WatchQuery
-from fairlead.store.access.tickets import SECONDS, Holder
+from fairlead.store.access.socket_tickets import SECONDS, Holder
 
 
 async def watch(call: Call, socket: Socket) -> None:

@@ -18,7 +18,7 @@ async def submit(call: Call) -> Json:
     await call.gateway.spend(call.who, 1)
     priority, _ = priority_of(call, call.query.priority)
     wanted = NewTask(task_type=TASK_TYPE, priority=priority, tenant=call.who.tenant)
-    submitted = await call.gateway.gatherer.submit(wanted)
+    submitted = await call.gateway.batcher.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 
 

@@ -47,7 +47,7 @@ async def submit(call: Call) -> SubmitAnswer:
     await call.gateway.spend(call.who, 1)
     terms = await terms_of(call, [body.user_id])
     wanted = new_task(call, body, terms, key_of(call, body.idempotency_key))
-    submitted = await call.gateway.gatherer.submit(wanted)
+    submitted = await call.gateway.batcher.submit(wanted)
     if submitted.repeated:
         call.status = 200
         return await _as_it_is(call, submitted, wanted)

@@ -36,7 +36,7 @@ from fairlead.shapes.worker import (
     WorkerAnswer,
     WorkersAnswer,
 )
-from fairlead.store.listing import PAGE_BYTES
+from fairlead.store.queries import PAGE_BYTES
 
 ONE_RESULT = msgspec.json.Decoder(OneResult)
 ANYTHING = msgspec.json.Decoder(Any)

@@ -17,8 +17,8 @@ from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.settings import Rate
 from fairlead.store.connection import Connection, pack
 from fairlead.store.limits import Runs
-from fairlead.store.listening import Listener
-from fairlead.store.reports import expect_ok
+from fairlead.store.replies import expect_ok
+from fairlead.store.subscription import Listener
 
 LETTERS = string.ascii_lowercase + string.digits
 ID = re.compile(r"[a-z0-9]{8}")

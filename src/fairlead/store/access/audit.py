@@ -15,7 +15,7 @@ from fairlead.errors import StoreFault
 from fairlead.log.tracebacks import readable
 from fairlead.store.access.api_keys import Connected
 from fairlead.store.connection import Answer, fields_of, text
-from fairlead.store.reports import expect_ok
+from fairlead.store.replies import expect_ok
 
 MOST_KEPT = 10_000  # as the act trims it
 PAGE = 500

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from fairlead.clock import monotonic, patient
 from fairlead.errors import FairleadError
-from fairlead.store.wire import Wire
+from fairlead.store.multiplexer import Channel
 
 MOST_CONNECTIONS = 12
 IDLE_SECONDS = 10.0  # that a connection is kept for the next caller
@@ -32,14 +32,14 @@ class Waiter:
     word: "asyncio.Future[bytes | None]"
 
 
-class BlockingPops:
+class BlockingPool:
     """`unblock` ends what the connection with this id waits for.
 
     False: it waits for nothing (yet). None: that is not allowed here, so the connection is closed instead.
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Wire]], unblock: Callable[[int], Awaitable[bool | None]]
+        self, connect: Callable[[], Awaitable[Channel]], unblock: Callable[[int], Awaitable[bool | None]]
     ) -> None:
         self.connect = connect
         self.unblock = unblock
@@ -74,11 +74,11 @@ class BlockingPops:
 class Popper:
     """One connection, and those who wait on it, by the list they wait for."""
 
-    def __init__(self, pops: BlockingPops) -> None:
+    def __init__(self, pops: BlockingPool) -> None:
         self.waiters: dict[str, deque[Waiter]] = {}
         self.is_open = True
         self._pops = pops
-        self._wire: Wire | None = None
+        self._wire: Channel | None = None
         self._asked: list[str] | None = None  # the lists of the command that is under way
         self._outdated: list[str] | None = None  # those of the command that is being ended
         self._cut = False  # we closed the connection to end the command
@@ -132,7 +132,7 @@ class Popper:
                 return bool(self.waiters)  # who came in this very moment is not left alone
         return True
 
-    async def _pop(self, wire: Wire) -> None:
+    async def _pop(self, wire: Channel) -> None:
         lists = list(self.waiters)
         ends = min(waiter.ends for line in self.waiters.values() for waiter in line)
         seconds = max(LEAST_SECONDS, ends - monotonic())

@@ -11,10 +11,10 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from fairlead.testing import check
-from fairlead.worker.context import Said
+from fairlead.worker.context import HandlerMessage
 from fairlead.worker.handler import Handler
+from fairlead.worker.progress import ProgressBuffer
 from fairlead.worker.runner import Run
-from fairlead.worker.sayings import Sayings
 from tests.faults.wire import wire
 from tests.servers import Server, running
 
@@ -43,16 +43,16 @@ async def far_store(live_store: Store, tmp_path: Path) -> AsyncIterator[Store]:
 async def test_what_is_said_while_the_store_is_away_is_told_afterwards_in_order(
     live_store: Store, far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
-    sayings = Sayings(far_store, "w", lambda *_: None)
-    sayings.add(run, Said("output", 1))
-    sayings.add(run, Said("progress", 0.1, "began"))
+    sayings = ProgressBuffer(far_store, "w", lambda *_: None)
+    sayings.add(run, HandlerMessage("output", 1))
+    sayings.add(run, HandlerMessage("progress", 0.1, "began"))
     telling = asyncio.create_task(sayings.tell())
     await asyncio.sleep(0)
-    sayings.add(run, Said("output", 2))
-    sayings.add(run, Said("progress", 0.2, "went on"))
+    sayings.add(run, HandlerMessage("output", 2))
+    sayings.add(run, HandlerMessage("progress", 0.2, "went on"))
     with pytest.raises(errors.StoreUnavailable):
         await telling
-    sayings.add(run, Said("output", 3))
+    sayings.add(run, HandlerMessage("output", 3))
     async with wire(server.url, tmp_path):
         await sayings.tell()
         task = await live_store.get(run.task.task_id)
@@ -65,9 +65,9 @@ async def test_a_run_that_got_more_time_is_told_once_though_the_rest_had_to_be_r
     far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
     extended: list[Run] = []
-    sayings = Sayings(far_store, "w", lambda longer, *_: extended.append(longer))
-    sayings.add(run, Said("extend", 1000.0))
-    sayings.add(run, Said("output", 1))
+    sayings = ProgressBuffer(far_store, "w", lambda longer, *_: extended.append(longer))
+    sayings.add(run, HandlerMessage("extend", 1000.0))
+    sayings.add(run, HandlerMessage("output", 1))
     async with wire(server.url, tmp_path) as (line, _):
         line.lose_reply = lambda request: bool(extended)
         with pytest.raises(errors.StoreUnavailable):

@@ -38,7 +38,7 @@ def gateway_with(engine: str, folder: Path, settings: str) -> Iterator[Gateway]:
 
 
 @dataclass(frozen=True)
-class Door:
+class GatewayClient:
     """What tests ask of a gateway, and the store behind it."""
 
     api: httpx.AsyncClient
@@ -67,13 +67,13 @@ class Door:
 
 
 @contextlib.asynccontextmanager
-async def door_to(gateway: Gateway) -> AsyncIterator[Door]:
+async def client_to(gateway: Gateway) -> AsyncIterator[GatewayClient]:
     """The doctor comes at the end."""
     # not opened: what the gateway has set there stands
     store = Store.connect(gateway.engine, gateway.namespace)
     try:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:
-            yield Door(api, store, gateway)
+            yield GatewayClient(api, store, gateway)
         breaches = await examine(store.connection)
         assert not breaches, breaches
     finally:

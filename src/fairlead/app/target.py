@@ -9,7 +9,7 @@ from fairlead.settings.loading import load_client_settings
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """Which way in: the URL of a server or a gateway, or the embedded server of a data folder."""
 
     url: str | None = None
@@ -18,9 +18,9 @@ class Place:
     config: str | Path | None = None
     key: str | None = None
 
-    def or_else(self, other: "Place") -> "Place":
+    def or_else(self, other: "Target") -> "Target":
         """This one; the other where nothing is said."""
-        return Place(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
+        return Target(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
 
     def read_settings(self) -> Settings:
         options = {

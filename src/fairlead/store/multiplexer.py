@@ -33,7 +33,7 @@ ERRORS = {"NOSCRIPT": NoScriptError, "OOM": OutOfMemoryError}
 log = LimitedLog(EventLog("fairlead.store"))
 
 
-class Wire(asyncio.Protocol):
+class Channel(asyncio.Protocol):
     """One connection. `pushed` is called with each message that is no answer: those of subscriptions."""
 
     client_id: int  # what the server calls this connection
@@ -51,7 +51,7 @@ class Wire(asyncio.Protocol):
         self._lost: Exception | None = None
 
     @classmethod
-    async def connect(cls, client: Redis, pushed: Pushed | None = None) -> "Wire":
+    async def connect(cls, client: Redis, pushed: Pushed | None = None) -> "Channel":
         address = Address.of(client)
         async with asyncio.timeout(address.connect_within):
             try:
@@ -164,13 +164,13 @@ class Wire(asyncio.Protocol):
                 future.exception()  # of several in one call only the last is looked at
 
 
-class Line:
+class SharedConnection:
     """The way to a server: a wire, made when it is needed and made anew when it was lost."""
 
     def __init__(self, client: Redis) -> None:
         self.client = client  # for everything but scripts
-        self._wire: Wire | None = None
-        self._retired: list[Wire] = []
+        self._wire: Channel | None = None
+        self._retired: list[Channel] = []
         self._reconnected_at = -math.inf
         self._connecting = asyncio.Lock()
 
@@ -184,7 +184,7 @@ class Line:
         if wire is None or not wire.is_open:
             async with self._connecting:  # one for all who ask at the same time
                 if self._wire is None or not self._wire.is_open:
-                    self._wire = await Wire.connect(self.client)
+                    self._wire = await Channel.connect(self.client)
                 wire = self._wire
         if patience:
             patience.heard = wire.heard_at

@@ -22,7 +22,7 @@ class Reopens(Protocol):
         """A way back after StoreUnavailable."""
 
 
-class LimitsDoor(Protocol):
+class LimitsBackend(Protocol):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None: ...
@@ -51,7 +51,7 @@ class LimitsDoor(Protocol):
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None: ...
 
 
-class WorkersDoor(Protocol):
+class WorkersBackend(Protocol):
     async def register(
         self,
         worker: str,
@@ -75,31 +75,31 @@ class WorkersDoor(Protocol):
     async def leave(self, worker: str) -> None: ...
 
 
-class CronsDoor(Protocol):
+class CronsBackend(Protocol):
     async def last(self, name: str) -> tuple[int, int]: ...
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None: ...
 
 
-class LiveDoor(Protocol):
+class LiveBackend(Protocol):
     def watch(self, task_id: str) -> AbstractAsyncContextManager[AsyncIterator[Event | None]]: ...
 
 
-class Door(Reopens, Protocol):
+class Backend(Reopens, Protocol):
     @property
     def settings(self) -> Settings: ...
 
     @property
-    def limits(self) -> LimitsDoor: ...
+    def limits(self) -> LimitsBackend: ...
 
     @property
-    def workers(self) -> WorkersDoor: ...
+    def workers(self) -> WorkersBackend: ...
 
     @property
-    def crons(self) -> CronsDoor: ...
+    def crons(self) -> CronsBackend: ...
 
     @property
-    def live(self) -> LiveDoor: ...
+    def live(self) -> LiveBackend: ...
 
     async def declare(
         self,

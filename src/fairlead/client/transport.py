@@ -41,7 +41,7 @@ def _segment(part: str) -> str:
     return quote(part, safe=":", errors="replace")
 
 
-class Caller:
+class HttpTransport:
     """Asks one gateway. Nothing is sent before the first call."""
 
     def __init__(self, url: str, key: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Tickets: each lets somebody in once, without a key. A page that opens a socket can send no header."""
+"""SocketTickets: each lets somebody in once, without a key. A page that opens a socket can send no header."""
 
 import secrets
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from fairlead.store.access.api_keys import Connected, digest_of
-from fairlead.store.reports import expect_ok
+from fairlead.store.replies import expect_ok
 
 SECONDS = 30
 MOST_LETTERS = 100
@@ -24,7 +24,7 @@ class Holder:
     max_priority: str | None = None
 
 
-class Tickets:
+class SocketTickets:
     def __init__(self, store: Connected) -> None:
         self._store = store
 

@@ -7,10 +7,10 @@ from typing import Generic, Self, TypeVar
 T = TypeVar("T")
 
 
-class Steady(Generic[T]):
+class Resumable(Generic[T]):
     """What a generator gives; whoever stops waiting may come back, where the generator itself would be over.
 
-    `async with Steady(generator) as news:` closes it at the end.
+    `async with Resumable(generator) as news:` closes it at the end.
     """
 
     def __init__(self, source: AsyncGenerator[T]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.backend import Backend
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import MOST_CHUNK_BYTES, MOST_CHUNKS, Grant, Progress
-from fairlead.worker.context import Said
+from fairlead.worker.context import HandlerMessage
 from fairlead.worker.runner import Run
 
 MOST_BYTES = 4 * 1024 * 1024  # of the output of one run that waits to be sent
@@ -20,7 +20,7 @@ log = EventLog("fairlead.worker")
 
 
 @dataclass
-class Saying:
+class RunProgress:
     run: Run
     fraction: float | None = None
     message: str = ""
@@ -39,7 +39,7 @@ class Saying:
             if self.run.dropped == 1:
                 log.warning("output_dropped", task=self.run.task.task_id, next_step="await ctx.emit(...)")
 
-    def add(self, later: "Saying") -> None:
+    def add(self, later: "RunProgress") -> None:
         """What was said after this."""
         for chunk, size in later.chunks:
             self.append(chunk, size)
@@ -56,15 +56,15 @@ class Saying:
         return Progress(task.task_id, task.fence, self.fraction, self.message, chunks, first)
 
 
-class Sayings:
+class ProgressBuffer:
     """`extended` is told of each run that got more time: its new deadline here, and in ms of the store."""
 
-    def __init__(self, door: Door, worker: str, extended: Callable[[Run, float, int], None]) -> None:
-        self._door = door
+    def __init__(self, backend: Backend, worker: str, extended: Callable[[Run, float, int], None]) -> None:
+        self._backend = backend
         self._worker = worker
         self._extended = extended
-        self._waiting: dict[int, Saying] = {}
-        self._under_way: dict[int, Saying] = {}
+        self._waiting: dict[int, RunProgress] = {}
+        self._under_way: dict[int, RunProgress] = {}
         self._lock = threading.Lock()  # handlers speak from any thread
 
     def __bool__(self) -> bool:
@@ -78,12 +78,12 @@ class Sayings:
             count, size = sum(len(one.chunks) for one in all_of_it), sum(one.size for one in all_of_it)
         return count >= MOST_CHUNKS or size >= MOST_BYTES
 
-    def add(self, run: Run, said: Said) -> None:
+    def add(self, run: Run, said: HandlerMessage) -> None:
         with self._lock:
             self._add(run, said)
 
-    def _add(self, run: Run, said: Said) -> None:
-        saying = self._waiting.setdefault(run.task.fence, Saying(run))
+    def _add(self, run: Run, said: HandlerMessage) -> None:
+        saying = self._waiting.setdefault(run.task.fence, RunProgress(run))
         if said.kind == "output":
             run.emitted += 1
             saying.append(said.value, said.size)
@@ -103,7 +103,7 @@ class Sayings:
                 if saying.extend_seconds:
                     await self._extend(saying)
             reports = [one.report() for one in waiting.values() if one.chunks or one.fraction is not None]
-            answers = await self._door.progress(self._worker, *reports) if reports else []
+            answers = await self._backend.progress(self._worker, *reports) if reports else []
         except StoreFull:  # results find room where this does not, and must not wait for it
             log.warning("progress_dropped", worker=self._worker, problem="the store is full")
             return
@@ -118,7 +118,7 @@ class Sayings:
             if isinstance(answer, FairleadError):
                 log.warning("progress_refused", task=report.task_id, problem=str(answer))
 
-    def _keep(self, untold: dict[int, Saying]) -> None:
+    def _keep(self, untold: dict[int, RunProgress]) -> None:
         """Before what was said meanwhile."""
         for fence, later in self._waiting.items():
             if fence in untold:
@@ -127,12 +127,12 @@ class Sayings:
                 untold[fence] = later
         self._waiting = untold
 
-    async def _extend(self, saying: Saying) -> None:
+    async def _extend(self, saying: RunProgress) -> None:
         seconds = saying.extend_seconds or 0.0
         task, sent = saying.run.task, monotonic()
         grant = Grant(task.task_id, task.fence)
         try:
-            deadline = await self._door.extend(self._worker, grant, round(seconds * 1000))
+            deadline = await self._backend.extend(self._worker, grant, round(seconds * 1000))
         except StoreUnavailable:
             raise
         except FairleadError as problem:  # the next heartbeat says why

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairlead import errors
-from fairlead.api.gathering import MOST_AT_ONCE, Gatherer
+from fairlead.api.batching import MOST_AT_ONCE, SubmitBatcher
 from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
 from tests.store.looking import new, raw
@@ -49,8 +49,8 @@ async def test_a_crowd_goes_in_a_few_calls_and_everybody_gets_his_own_answer(liv
     tasks = [new(f"kind{n}") for n in range(350)]
     await live_store.submit_one(new())
     await raw(live_store).config_resetstat()
-    async with Gatherer(live_store) as gatherer:
-        answers = await asyncio.gather(*map(gatherer.submit, tasks))
+    async with SubmitBatcher(live_store) as batcher:
+        answers = await asyncio.gather(*map(batcher.submit, tasks))
     assert [answer.task_id for answer in answers] == [task.task_id for task in tasks]
     assert await calls(live_store) == -(-350 // MOST_AT_ONCE)
     for task in (tasks[0], tasks[-1]):
@@ -59,17 +59,17 @@ async def test_a_crowd_goes_in_a_few_calls_and_everybody_gets_his_own_answer(liv
 
 async def test_one_that_is_refused_does_not_spoil_the_others(live_store: Store) -> None:
     tasks = [new(), new("a b"), new(limits={"nope": 1}), new()]
-    async with Gatherer(live_store) as gatherer:
-        answers = await asyncio.gather(*map(gatherer.submit, tasks), return_exceptions=True)
+    async with SubmitBatcher(live_store) as batcher:
+        answers = await asyncio.gather(*map(batcher.submit, tasks), return_exceptions=True)
     refused = [answer.field for answer in answers if isinstance(answer, errors.InvalidInput)]
     assert refused == ["task_type", "limits.nope"]
     assert len((await live_store.list_tasks()).tasks) == 2
 
 
 async def test_who_goes_away_leaves_the_others_their_answers(live_store: Store) -> None:
-    async with Gatherer(live_store) as gatherer:
+    async with SubmitBatcher(live_store) as batcher:
         tasks = [new() for _ in range(3)]
-        first, *others = [asyncio.create_task(gatherer.submit(task)) for task in tasks]
+        first, *others = [asyncio.create_task(batcher.submit(task)) for task in tasks]
         await asyncio.sleep(0)
         first.cancel()
         answers = await asyncio.gather(*others)
@@ -79,9 +79,9 @@ async def test_who_goes_away_leaves_the_others_their_answers(live_store: Store) 
 
 
 async def test_when_the_store_is_away_all_are_told_and_the_next_one_tries_again() -> None:
-    gatherer = Gatherer(Store.connect("unix:///nowhere"))
+    batcher = SubmitBatcher(Store.connect("unix:///nowhere"))
     for _ in range(2):
-        answers = await asyncio.gather(*(gatherer.submit(new()) for _ in range(5)), return_exceptions=True)
+        answers = await asyncio.gather(*(batcher.submit(new()) for _ in range(5)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [errors.StoreUnavailable] * 5
 
 
@@ -90,18 +90,18 @@ async def test_what_nobody_expected_is_told_to_those_who_wait(live_store: Store)
         async def submit(self, *tasks: NewTask) -> list[object]:  # type: ignore[override]
             raise ZeroDivisionError
 
-    gatherer = Gatherer(Broken(live_store.connection, live_store.settings))
+    batcher = SubmitBatcher(Broken(live_store.connection, live_store.settings))
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            await gatherer.submit(new())
+            await batcher.submit(new())
 
 
 async def test_a_second_call_goes_when_it_is_as_large_as_the_first(live_store: Store) -> None:
     store = Gated(live_store)
-    async with Gatherer(store) as gatherer, asyncio.TaskGroup() as group:
+    async with SubmitBatcher(store) as batcher, asyncio.TaskGroup() as group:
         for size, sent in ((10, [10]), (3, [10]), (6, [10]), (1, [10, 10]), (9, [10, 10])):
             for _ in range(size):
-                group.create_task(gatherer.submit(new()))
+                group.create_task(batcher.submit(new()))
             await settle()
             assert store.sizes == sent
         store.gate.set()
@@ -110,14 +110,14 @@ async def test_a_second_call_goes_when_it_is_as_large_as_the_first(live_store: S
 
 async def test_who_comes_when_all_calls_have_just_been_answered_does_not_wait(live_store: Store) -> None:
     store = Gated(live_store)
-    async with Gatherer(store) as gatherer, asyncio.TaskGroup() as group:
+    async with SubmitBatcher(store) as batcher, asyncio.TaskGroup() as group:
 
         async def come_right_behind() -> None:
             await store.gate.wait()
-            await gatherer.submit(new())
+            await batcher.submit(new())
 
         for _ in range(2):
-            group.create_task(gatherer.submit(new()))
+            group.create_task(batcher.submit(new()))
             await settle()
         await wait_until(lambda: store.held == 2)
         group.create_task(come_right_behind())
@@ -129,10 +129,10 @@ async def test_who_comes_when_all_calls_have_just_been_answered_does_not_wait(li
 async def test_who_waits_behind_a_call_that_is_not_answered_is_told_with_it(live_store: Store) -> None:
     store = Gated(live_store)
     store.is_away = True
-    gatherer = Gatherer(store)
-    waiting = [asyncio.create_task(gatherer.submit(new())) for _ in range(5)]
+    batcher = SubmitBatcher(store)
+    waiting = [asyncio.create_task(batcher.submit(new())) for _ in range(5)]
     await settle()
-    waiting += [asyncio.create_task(gatherer.submit(new())) for _ in range(2)]
+    waiting += [asyncio.create_task(batcher.submit(new())) for _ in range(2)]
     await settle()
     store.gate.set()
     answers = await asyncio.gather(*waiting, return_exceptions=True)

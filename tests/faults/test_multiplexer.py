@@ -16,8 +16,8 @@ from fairlead.model.reports import Completed, Failed
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
-from fairlead.store import listening
-from fairlead.store.access.tickets import Holder
+from fairlead.store import subscription
+from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.connection import READS_AT_ONCE
 from fairlead.store.pieces import read_in_pieces
 from fairlead.store.store import Store
@@ -270,15 +270,15 @@ async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_sto
 async def test_a_line_that_falls_silent_is_given_up_and_its_watchers_are_told(
     live_store: Store, lossy: tuple[Wire, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "PING_EVERY", 0.05)
-    monkeypatch.setattr(listening, "QUIET", 0.3)
+    monkeypatch.setattr(subscription, "PING_EVERY", 0.05)
+    monkeypatch.setattr(subscription, "QUIET", 0.3)
     line, store = lossy
     async with asyncio.timeout(20), store.live.watch() as watch:
         assert await anext(watch) is None
         line.silent = True
         await wait_until(lambda: not store.live._listener.subscribed)
         await live_store.submit_one(NewTask(task_type="missed"))
-        monkeypatch.setattr(listening, "QUIET", 20)  # that of the next line is not to end
+        monkeypatch.setattr(subscription, "QUIET", 20)  # that of the next line is not to end
         line.silent = False
         assert await anext(watch) is None
         heard = NewTask(task_type="heard")

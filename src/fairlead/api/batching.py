@@ -15,8 +15,8 @@ CALLS = 2  # under way at once: this process works on some while the store works
 Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
 
 
-class Gatherer:
-    """`async with Gatherer(store) as gatherer:`
+class SubmitBatcher:
+    """`async with SubmitBatcher(store) as batcher:`
 
     Alone, a task goes at once. In a crowd each call takes all that have come meanwhile, which costs the store
     a fraction of a call for each. Every task is still accepted or refused on its own.

@@ -10,7 +10,7 @@ from fairlead.model.reports import Completed
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.model.worker import WorkerStats
-from fairlead.store import listing
+from fairlead.store import queries
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, everything, new
@@ -102,8 +102,8 @@ async def test_other_namespaces_are_not_listed(store: Store, open_store: Callabl
 async def test_a_page_is_given_after_so_much_work_even_when_it_found_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "ROUNDS", 1)
-    monkeypatch.setattr(listing, "KEYS_PER_ROUND", 10)
+    monkeypatch.setattr(queries, "ROUNDS", 1)
+    monkeypatch.setattr(queries, "KEYS_PER_ROUND", 10)
     await store.submit(*[new() for _ in range(200)])
     needle = await store.submit_one(new("needle"))
     pages = await all_pages(store, task_type="needle")

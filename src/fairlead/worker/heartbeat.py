@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlead.backend import Backend
 from fairlead.background import keep_running
-from fairlead.client.opening import connected_door
+from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
@@ -24,7 +24,7 @@ from fairlead.model.worker import Beat
 from fairlead.store.store import Store
 from fairlead.upkeep import dead_letters, dead_workers
 from fairlead.worker.begun import Begun
-from fairlead.worker.link import Link
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.silence import Silence
 
 RETRY_SECONDS = 0.5
@@ -36,7 +36,7 @@ log = EventLog("fairlead.worker")
 
 
 @dataclass
-class Held:
+class HeldLeases:
     """What the worker holds, by the latest beat; monotonic times, the same in every process of a machine."""
 
     lease_ends: dict[str, float] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class Held:
         self.deadlines = {task: sent + (at - beat.now) / 1000 for task, at in beat.deadlines.items()}
 
 
-class Pulse:
+class Heartbeat:
     def __init__(
-        self, door: Door, link: Link, begun: Begun, vouch: Callable[[], bool] = lambda: True
+        self, backend: Backend, link: MessagePipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
     ) -> None:
-        self.held = Held()
+        self.held = HeldLeases()
         self.worker: str | None = None
         # what is to be reported for it when it is dead; None: it did not say goodbye
         self.left_over: list[tuple[str, int, str]] | None = None
@@ -62,9 +62,9 @@ class Pulse:
         self.prolonged_at = 0.0  # when its leases last were
         self.lease_seconds = 0.0  # as the worker says, who has asked
         self._beat_seconds = 0.0
-        self._door = door
+        self._backend = backend
         self._link = link
-        self._silence = Silence(door, link, begun)
+        self._silence = Silence(backend, link, begun)
         self._vouch = vouch
         self._draining = False
         self._lost = ""  # what was said of the loss of the store's data
@@ -84,7 +84,7 @@ class Pulse:
                     self.worker = message["worker"]
                     self.lease_seconds = message["lease_seconds"]
                     self._beat_seconds = message["beat_seconds"]
-                    self.held = Held()
+                    self.held = HeldLeases()
                     self.prolonged_at = self.heard_at
                 elif message.get("draining"):
                     self._draining = True
@@ -124,11 +124,11 @@ class Pulse:
         assert self.worker
         sent = monotonic()
         try:
-            beat = await self._door.workers.heartbeat(
+            beat = await self._backend.workers.heartbeat(
                 self.worker, draining=self._draining, lease_ms=round(self.lease_seconds * 1000)
             )
         except UnknownWorker:  # given up as dead: it must register again
-            self.held = Held()
+            self.held = HeldLeases()
             self._link.send({"unknown": self.worker})
             return RETRY_SECONDS
         except StoreLost as problem:
@@ -137,7 +137,7 @@ class Pulse:
         except StoreUnavailable as problem:
             log.warning("heartbeat_failed", worker=self.worker, problem=str(problem))
             with contextlib.suppress(FairleadError):
-                await self._door.reopen()
+                await self._backend.reopen()
             return RETRY_SECONDS
         except FairleadError as problem:
             log.error("heartbeat_failed", worker=self.worker, problem=str(problem))
@@ -154,8 +154,8 @@ class Pulse:
                 "deadlines": self.held.deadlines,
             }
         )
-        if beat.should_bury and isinstance(self._door, Store):
-            await self._keep_house(self._door)
+        if beat.should_bury and isinstance(self._backend, Store):
+            await self._keep_house(self._backend)
         return self._beat_seconds
 
     async def _rejoin(self, problem: StoreLost) -> None:
@@ -163,9 +163,9 @@ class Pulse:
         if not self._lost:
             log.error("store_lost", worker=self.worker, problem=str(problem))
         self._lost = str(problem)
-        if isinstance(self._door, Store):
+        if isinstance(self._backend, Store):
             with contextlib.suppress(FairleadError):
-                await self._door.rejoin()
+                await self._backend.rejoin()
 
     async def _keep_house(self, store: Store) -> None:
         """There is no gateway that would notice that other workers are dead, or that memory is full."""
@@ -179,13 +179,13 @@ class Pulse:
             log.warning("upkeep_failed", worker=self.worker, problem=str(problem))
 
 
-class PulseThread:
+class HeartbeatThread:
     """A pulse in a thread of this process, with its own event loop and its own connection."""
 
-    def __init__(self, door: Door, begun: Begun) -> None:
+    def __init__(self, backend: Backend, begun: Begun) -> None:
         self._begun = begun
-        self._settings = door.settings
-        self._clock = door.clock if isinstance(door, Store) else None
+        self._settings = backend.settings
+        self._clock = backend.clock if isinstance(backend, Store) else None
         self.end, self._theirs = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
 
@@ -203,11 +203,11 @@ class PulseThread:
             log.error("pulse_failed", problem=str(problem), traceback=traceback_of(problem))
 
     async def _beat(self) -> None:
-        link = await Link.over(self._theirs)
+        link = await MessagePipe.over(self._theirs)
         try:
-            async with connected_door(self._settings) as door:
-                if isinstance(door, Store) and self._clock:
-                    door.clock = self._clock
-                await Pulse(door, link, self._begun).run()
+            async with connected_backend(self._settings) as backend:
+                if isinstance(backend, Store) and self._clock:
+                    backend.clock = self._clock
+                await Heartbeat(backend, link, self._begun).run()
         finally:
             await link.close()

@@ -11,7 +11,7 @@ import msgspec
 MOST_BYTES = 4 * 1024 * 1024  # of one message; parameters and results are far smaller
 
 
-class Link:
+class MessagePipe:
     """One end, used in one event loop. The other end going away ends the iteration."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -19,7 +19,7 @@ class Link:
         self._writer = writer
 
     @classmethod
-    async def over(cls, end: socket.socket) -> "Link":
+    async def over(cls, end: socket.socket) -> "MessagePipe":
         return cls(*await asyncio.open_connection(sock=end, limit=MOST_BYTES))
 
     @property

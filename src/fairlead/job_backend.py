@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from fairlead.api.live.job_feed import JobFeed
-from fairlead.door import Door, Reopens
+from fairlead.backend import Backend, Reopens
 from fairlead.model.job import Job, NewJob, SubmittedJob
 from fairlead.pipeline.submitting import submit_job
 from fairlead.store.store import Store
@@ -12,7 +12,7 @@ from fairlead.store.store import Store
 Message = dict[str, Any]
 
 
-class JobsDoor(Reopens, Protocol):
+class JobsBackend(Reopens, Protocol):
     async def submit(self, job: NewJob) -> SubmittedJob: ...
 
     async def get(self, job_id: str) -> Job: ...
@@ -43,10 +43,10 @@ class StoreJobs:
         return JobFeed(self._store, job).messages(0)
 
 
-def jobs_of(door: Door) -> JobsDoor:
-    if isinstance(door, Store):
-        return StoreJobs(door)
+def jobs_of(backend: Backend) -> JobsBackend:
+    if isinstance(backend, Store):
+        return StoreJobs(backend)
     from fairlead.client.client import Client  # a command on the engine itself need not load it
 
-    assert isinstance(door, Client)
-    return door.jobs
+    assert isinstance(backend, Client)
+    return backend.jobs

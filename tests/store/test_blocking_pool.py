@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairlead import errors
-from fairlead.store import blocking
-from fairlead.store.blocking import MOST_CONNECTIONS
+from fairlead.store import blocking_pool
+from fairlead.store.blocking_pool import MOST_CONNECTIONS
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server
@@ -97,7 +97,7 @@ async def test_who_stops_waiting_leaves_the_next_word_in_the_list(live_store: St
 async def test_connections_that_nobody_waits_on_are_closed(
     live_store: Store, waiting: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocking, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(blocking_pool, "IDLE_SECONDS", 0.1)
     await waiting.stats()
     before = await connections(live_store)
     assert await asyncio.gather(*(waiting.workers.wait(name, 0.05) for name in names(20))) == [None] * 20

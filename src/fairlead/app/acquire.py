@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from types import TracebackType
 
+from fairlead.backend import Backend
 from fairlead.clock import monotonic
-from fairlead.door import Door
 from fairlead.errors import FairleadError, Fenced, LeaseLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
@@ -27,14 +27,14 @@ class Wish:
     user_id: str | None
 
 
-class Holding:
+class LeaseGuard:
     """`async with fl.acquire("gpu", wait=30) as lease:`. The lease is renewed until the block ends.
 
     If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
     """
 
-    def __init__(self, door: Door, wish: Wish) -> None:
-        self._door = door
+    def __init__(self, backend: Backend, wish: Wish) -> None:
+        self._backend = backend
         self._wish = wish
         self._lease_ms = wish.lease_ms
         self._lost = False
@@ -61,7 +61,7 @@ class Holding:
 
     async def _release(self, kind: type[BaseException] | None) -> None:
         try:
-            await self._door.limits.release(self._lease)
+            await self._backend.limits.release(self._lease)
         except (Fenced, StoreUnavailable):
             # It ended just now, or nobody can be told: then it ends by itself. The block was done in time.
             if kind is None and monotonic() > self._ends:
@@ -69,7 +69,7 @@ class Holding:
 
     async def _acquire(self) -> tuple[Lease, float]:
         sent, wish = monotonic(), self._wish
-        lease = await self._door.limits.acquire(
+        lease = await self._backend.limits.acquire(
             wish.limit,
             units=wish.units,
             lease_ms=wish.lease_ms,
@@ -80,7 +80,7 @@ class Holding:
         )
         if monotonic() - sent > self._lease_ms / 6000:  # nobody knows for how long it has been ours
             sent = monotonic()
-            lease = await self._door.limits.renew(lease, self._lease_ms)
+            lease = await self._backend.limits.renew(lease, self._lease_ms)
         return lease, sent + self._lease_ms / 1000
 
     async def _renew(self) -> None:
@@ -92,7 +92,7 @@ class Holding:
             try:
                 # however patient the store's own calls are
                 async with asyncio.timeout(self._ends - to_stop - sent):
-                    await self._door.limits.renew(self._lease, self._lease_ms)
+                    await self._backend.limits.renew(self._lease, self._lease_ms)
                 self._ends = sent + self._lease_ms / 1000
             except Fenced:
                 break

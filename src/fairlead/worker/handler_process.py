@@ -1,4 +1,4 @@
-"""The process a handler runs in: `python -m fairlead.worker.process_main FD PARENT`."""
+"""The process a handler runs in: `python -m fairlead.worker.handler_process FD PARENT`."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.threads import raise_in
 
 
-class Wanted(msgspec.Struct):
+class Command(msgspec.Struct):
     """A message of the worker: run this, stop it, or it has more time."""
 
     task: Task | None = None
@@ -34,12 +34,12 @@ class Wanted(msgspec.Struct):
     deadline: int | None = None  # ms
 
 
-class Room:
+class HandlerHost:
     """Where one handler runs at a time: calls come in by one thread, the main thread carries them out."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._calls: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._sending = threading.Lock()  # a handler may speak from several threads
         self._context: Context | None = None
@@ -49,7 +49,7 @@ class Room:
     def listen(self) -> None:
         with contextlib.suppress(OSError), self._end.makefile("rb") as lines:
             for line in lines:
-                wanted = msgspec.json.decode(line, type=Wanted)
+                wanted = msgspec.json.decode(line, type=Command)
                 if wanted.stop:
                     self._halt()
                 elif wanted.deadline is not None:
@@ -126,7 +126,7 @@ def main() -> None:
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
-    room = Room(end)
+    room = HandlerHost(end)
     threading.Thread(target=room.listen, daemon=True).start()
     room.serve()
 

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from fairlead.background import keep_running
 from fairlead.errors import FairleadError
-from fairlead.store.wire import Pushed, Wire
+from fairlead.store.multiplexer import Channel, Pushed
 
 PAUSE = 0.25  # seconds between two attempts to subscribe
 PING_EVERY = 5.0  # seconds; a connection that was cut without a word is found out by it
@@ -50,10 +50,10 @@ class Listener:
 class Subscriber:
     """One connection for all channels that are listened to; there is none while nobody listens."""
 
-    def __init__(self, connect: Callable[[Pushed], Awaitable[Wire]]) -> None:
+    def __init__(self, connect: Callable[[Pushed], Awaitable[Channel]]) -> None:
         self._connect = connect
         self._listeners: dict[str, list[Listener]] = {}  # by channel
-        self._wire: Wire | None = None
+        self._wire: Channel | None = None
         self._running: asyncio.Task[None] | None = None
 
     def add(self, listener: Listener) -> None:
@@ -116,7 +116,7 @@ class Subscriber:
                 listener.turn(True)
 
 
-async def _until_silent(wire: Wire) -> None:
+async def _until_silent(wire: Channel) -> None:
     """Until it is closed, or a ping is not answered."""
     while not wire.closed.is_set():
         with contextlib.suppress(TimeoutError):
