@@ -13,8 +13,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # A file is run by one process, so that what its tests share (a gateway) is started once.
 SPREAD := --dist loadfile --no-loadscope-reorder
-# Of the store every test, on one of the three servers it supports.
-QUICK := tests/house tests/unit tests/tour tests/store -m "not other_server"
+# What takes seconds each is left out, and of the three servers that the store supports two.
+QUICK := tests/house tests/unit tests/tour tests/store -m "not (other_server or long)"
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test quick check format bench chaos test-servers
@@ -30,7 +30,7 @@ run: install ## start Fairlead with sample work
 test: install test-servers ## run the tests
 	$(BIN)/python -m pytest -n 4 $(SPREAD)
 
-quick: install ## the short tests: house, unit, tour, and the store on one server
+quick: install ## the short tests: house, unit, tour, and most of the store on one server
 	$(BIN)/python -m pytest -n 2 $(SPREAD) -q $(QUICK)
 
 check: install ## what CI runs: format, lint, types, tests

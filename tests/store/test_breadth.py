@@ -136,6 +136,7 @@ async def test_as_many_workers_are_called_as_tasks_fit_into_the_freed_units(stor
     assert await woken(store, *names) == dict.fromkeys(names, 1)
 
 
+@pytest.mark.long
 async def test_customers_with_a_limit_each_are_not_refused(store: Store) -> None:
     await store.workers.register("w", capacity=10_000)
     for first in range(0, 5_000, 500):

@@ -17,6 +17,8 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import new, raw
 
+pytestmark = pytest.mark.long
+
 TYPES, LIMITED_TYPES, CUSTOMERS = 300, 87, 1_000
 TASKS = 1_000  # that wait in every state
 BATCH = 64

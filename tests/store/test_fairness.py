@@ -18,6 +18,8 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, new
 
+pytestmark = pytest.mark.long
+
 STARTS = 2_000
 MANY = Admission(max_queued_per_user=10_000)
 

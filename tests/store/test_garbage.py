@@ -16,6 +16,8 @@ from fairlead.store.keys import ALL, Key
 from tests.servers import Server
 from tests.store.busy import look
 
+pytestmark = pytest.mark.long
+
 BINARY = b"\xff\x00\xfe\n"
 LONG = b"9" * 5_000  # more digits than Python reads as one number
 #: Hashes whose fields are counts, instants and numbers, but for a few that are words or marks.

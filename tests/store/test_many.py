@@ -12,6 +12,8 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw, wipe
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def settings() -> Settings:
