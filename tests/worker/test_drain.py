@@ -133,7 +133,8 @@ async def keep_telling(workers: Workers) -> int:
     """Until it has ended: signals within a second count as one. Its exit code."""
     while workers.process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
-            workers.process.send_signal(signal.SIGTERM)
+            # `send_signal` polls first: it could take the exit code of a process that has just ended
+            os.kill(workers.process.pid, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 await workers.process.wait()
