@@ -34,7 +34,7 @@ class Workers:
         """The worker processes, not an embedded server."""
         pid = self.process.pid
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(one) for one in found if b"fairlead.worker.child" in _command(one)]
+        return [int(one) for one in found if b"fairlead.app.worker_main" in _command(one)]
 
     async def ready(self, count: int = 1) -> None:
         """Until so many have registered, or it has ended."""

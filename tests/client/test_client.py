@@ -1,5 +1,8 @@
 """Every method of the client, against a real gateway: the values are those that the store itself gives."""
 
+import subprocess
+import sys
+
 import pytest
 from msgspec.structs import replace
 
@@ -268,3 +271,11 @@ async def test_an_unknown_worker_is_told_so(client: Client) -> None:
     with pytest.raises(errors.UnknownWorker):
         await client.report("nobody", claim=1)
     await client.workers.leave("nobody")  # it left before
+
+
+def test_the_client_does_not_load_redis() -> None:
+    """What speaks HTTP needs no library of the store: nothing of it may creep in through a shared value."""
+    loaded = (
+        "import sys, fairlead.client.client; sys.exit(bool({'redis', 'fairlead.store'} & {*sys.modules}))"
+    )
+    assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0

@@ -70,7 +70,7 @@ class Crew:
         pid = self.process.pid
         with contextlib.suppress(OSError):
             found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            return [int(one) for one in found if b"fairlead.worker.child" in _command(int(one))]
+            return [int(one) for one in found if b"fairlead.app.worker_main" in _command(int(one))]
         return []
 
     def signal(self, number: signal.Signals) -> None:

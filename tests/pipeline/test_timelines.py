@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.live.job_feed import JobFeed
+from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import JobStatus, NewJob
 from fairlead.model.reports import Completed
 from fairlead.model.task import Task

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.live.messages import FROM_STATE, event_message, output_message, state_messages
+from fairlead.live.messages import FROM_STATE, event_message, output_message, state_messages
 from fairlead.model.event import Event
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Output

@@ -15,10 +15,10 @@ from fairlead.app.job_handle import JobHandle
 from fairlead.app.target import Target
 from fairlead.backend import Backend
 from fairlead.checks import check_name, check_seconds, check_units
+from fairlead.client.job_backend import jobs_of
 from fairlead.client.opening import connected_backend
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
-from fairlead.job_backend import jobs_of
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings

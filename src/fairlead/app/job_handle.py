@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from fairlead.app.handle import retry_while_unavailable
+from fairlead.client.job_backend import JobsBackend, Message
 from fairlead.errors import JobCancelled, JobFailed
-from fairlead.job_backend import JobsBackend, Message
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 
 LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look yourself at least so often

@@ -13,7 +13,7 @@ from fairlead.cli.job_screen import checked_context, follow_job
 from fairlead.cli.options import BackendOptions, Output, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table, say, shown
 from fairlead.cli.submit import Repeated, given_parameters
-from fairlead.job_backend import jobs_of
+from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.settings import PriorityName
 from fairlead.shapes.job import JobAnswer

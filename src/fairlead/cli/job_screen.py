@@ -10,9 +10,9 @@ from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.options import Output
 from fairlead.cli.output import compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
+from fairlead.client.job_backend import Message
 from fairlead.client.resumable import Resumable
 from fairlead.errors import JobFailed
-from fairlead.job_backend import Message
 from fairlead.model.job import Job
 
 Show = Callable[[Message], None]

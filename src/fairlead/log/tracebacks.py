@@ -13,7 +13,9 @@ HEAD_SHARE = 4  # one part in four of a truncated traceback is from its beginnin
 OURS = Path(__file__).parents[1]
 OUR_FOLDER = str(OURS) + os.sep
 #: The modules that call handlers. Nothing that a handler itself calls is among them.
-CALLERS = frozenset(str(OURS / "worker" / name) for name in ("runner.py", "threads.py", "handler_process.py"))
+CALLERS = frozenset(
+    str(OURS / name) for name in ("worker/runner.py", "worker/threads.py", "app/handler_process.py")
+)
 
 
 def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:

@@ -43,7 +43,7 @@ class Process:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     "-m",
-                    "fairlead.worker.handler_process",
+                    "fairlead.app.handler_process",
                     str(theirs.fileno()),
                     str(os.getpid()),
                     stdin=asyncio.subprocess.DEVNULL,

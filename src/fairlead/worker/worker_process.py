@@ -70,7 +70,7 @@ class WorkerProcess:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "fairlead.worker.child",
+                "fairlead.app.worker_main",
                 str(end.fileno()),
                 str(os.getpid()),
                 str(register),

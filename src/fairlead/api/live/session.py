@@ -10,11 +10,11 @@ from msgspec.structs import asdict
 
 from fairlead.api.call import Call, where_and_what
 from fairlead.api.gateway import check_scope
-from fairlead.api.live.feed import TaskFeed, insist
 from fairlead.api.live.socket import Socket
 from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
 from fairlead.api.routes import tasks
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
+from fairlead.live.feed import TaskFeed, insist
 from fairlead.shapes.task import CancelMessage, SubmitBody
 
 MOST_WATCHED = 100

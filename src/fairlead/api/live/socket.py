@@ -12,10 +12,10 @@ from fairlead.api.endpoint import encode, send_problem
 from fairlead.api.faults import noted
 from fairlead.api.gateway import Gateway, Identity, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
-from fairlead.api.live.feed import Feed
 from fairlead.api.problems import Problem
 from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask
+from fairlead.live.feed import Feed
 from fairlead.log.events import EventLog
 
 log = EventLog("fairlead.api")

@@ -10,8 +10,8 @@ from fairlead.api.call import Call
 from fairlead.api.endpoint import SECURITY, Headers, encode
 from fairlead.api.faults import noted
 from fairlead.api.live.connections import NORMAL, Connection
-from fairlead.api.live.feed import Feed
-from fairlead.api.live.messages import Message
+from fairlead.live.feed import Feed
+from fairlead.live.messages import Message
 
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": still here\n\n"

@@ -6,7 +6,6 @@ from starlette.types import ASGIApp
 
 from fairlead import errors
 from fairlead.api.call import Call
-from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import TooManyConnections
@@ -14,6 +13,7 @@ from fairlead.api.routes.limits import AT_ONCE, page_of
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
 from fairlead.api.table import Route
+from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import ENDED, NewJob
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.submitting import submit_job

@@ -7,13 +7,13 @@ from starlette.types import ASGIApp
 from fairlead import errors
 from fairlead.api.call import Call
 from fairlead.api.live.connections import NORMAL
-from fairlead.api.live.feed import Feed, TaskFeed
-from fairlead.api.live.job_feed import JobFeed
 from fairlead.api.live.session import Session
 from fairlead.api.live.socket import Socket
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.table import Route, SocketRoute
+from fairlead.live.feed import Feed, TaskFeed
+from fairlead.live.job_feed import JobFeed
 from fairlead.model.states import TERMINAL
 from fairlead.shapes.base import Json
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, WatchQuery

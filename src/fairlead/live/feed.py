@@ -9,14 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlead.api.live.messages import (
-    Message,
-    event_message,
-    output_message,
-    state_messages,
-    waiting_messages,
-)
 from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.live.messages import Message, event_message, output_message, state_messages, waiting_messages
 from fairlead.model.event import Event
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.stats import Explanation

@@ -1,4 +1,4 @@
-"""The process a handler runs in: `python -m fairlead.worker.handler_process FD PARENT`."""
+"""The process a handler runs in: `python -m fairlead.app.handler_process FD PARENT`."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead.app.loading import load_handler
 from fairlead.checks import to_json
 from fairlead.errors import FairleadError
 from fairlead.log.setup import inherited_settings, set_up_logging
@@ -19,7 +20,6 @@ from fairlead.model.task import Task
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
-from fairlead.worker.loading import load_handler
 from fairlead.worker.outcome import bad_result, failed
 from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.threads import raise_in

@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from fairlead.api.live.feed import Feed, insist
-from fairlead.api.live.messages import Message, event_message, state_messages, waiting_messages
+from fairlead.live.feed import Feed, insist
+from fairlead.live.messages import Message, event_message, state_messages, waiting_messages
 from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
 from fairlead.model.states import TERMINAL, State

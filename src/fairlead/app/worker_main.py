@@ -1,4 +1,4 @@
-"""One worker process under a supervisor: `python -m fairlead.worker.child FD PARENT REGISTER`."""
+"""One worker process under a supervisor: `python -m fairlead.app.worker_main FD PARENT REGISTER`."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from fairlead.app.app import Fairlead
+from fairlead.app.loading import load_app
 from fairlead.app.target import Target
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
@@ -21,7 +22,6 @@ from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
-from fairlead.worker.loading import load_app
 from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.signals import leave_signals_to_the_parent

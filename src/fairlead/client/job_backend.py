@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
-from fairlead.api.live.job_feed import JobFeed
 from fairlead.backend import Backend, Reopens
+from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import Job, NewJob, SubmittedJob
 from fairlead.pipeline.submitting import submit_job
 from fairlead.store.store import Store
