@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 
 import redis
 
-#: In one step: the fence only rises, so an older run is refused.
+#: The fence only rises, so an older run is refused. What is known of it is noted in the same step: a process
+#: that is stopped after it would note an accepted write behind those of a newer run.
 WRITE = """
-local newest, fence = tonumber(redis.call("ZSCORE", KEYS[1], ARGV[1]) or 0), tonumber(ARGV[2])
-if fence < newest then return 0 end
-redis.call("ZADD", KEYS[1], ARGV[2], ARGV[1])
-return 1
+local task, fence, at, pid = unpack(ARGV)
+local newest = tonumber(redis.call("ZSCORE", KEYS[1], task) or 0)
+local accepted = tonumber(fence) >= newest
+if accepted then redis.call("ZADD", KEYS[1], fence, task) end
+redis.call("RPUSH", KEYS[2], string.format('["%s",%s,%s,%s,%s]', task, fence, at, tostring(accepted), pid))
+return accepted and 1 or 0
 """
 
 
@@ -38,11 +41,8 @@ class Sink:
         self._client.close()
 
     def write(self, task: str, fence: int) -> bool:
-        at = time.monotonic()
-        accepted = bool(self._client.eval(WRITE, 1, "sink:newest", task, fence))
-        row = Written(task, fence, at, accepted, os.getpid())
-        self._client.rpush(f"sink:{task}", json.dumps(row))
-        return accepted
+        known = (task, fence, repr(time.monotonic()), os.getpid())
+        return bool(self._client.eval(WRITE, 2, "sink:newest", f"sink:{task}", *known))
 
     def read(self, task: str) -> list[Written]:
         return [Written(*json.loads(row)) for row in self._client.lrange(f"sink:{task}", 0, -1)]
