@@ -1,10 +1,12 @@
 """The way in, as the front, the command line and workers use it: the store itself, or a gateway over HTTP."""
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
 from fairlead.model.limit import Lease, Limit
@@ -16,10 +18,25 @@ from fairlead.model.worker import Beat
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 
+PAUSE = 0.25  # seconds between two looks when the store does not answer
+
+T = TypeVar("T")
+
 
 class Reopens(Protocol):
     def reopen(self) -> Awaitable[None]:
         """A way back after StoreUnavailable."""
+
+
+async def retry_while_unavailable(backend: Reopens, look: Callable[[], Awaitable[T]]) -> T:
+    """The store may be away for a while: whoever waits for news waits for that too."""
+    while True:
+        try:
+            return await look()
+        except StoreUnavailable:
+            await asyncio.sleep(PAUSE)
+            with contextlib.suppress(FairleadError):  # the next look tells
+                await backend.reopen()
 
 
 class LimitsBackend(Protocol):

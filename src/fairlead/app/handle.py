@@ -1,13 +1,12 @@
 """A submitted task, as whoever submitted it holds it: wait for it, watch it, cancel it."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from fairlead.backend import Backend, Reopens
-from fairlead.errors import FairleadError, StoreUnavailable, TaskCancelled, TaskFailed
+from fairlead.backend import Backend, retry_while_unavailable
+from fairlead.errors import TaskCancelled, TaskFailed
 from fairlead.model.event import Event
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.stats import Explanation
@@ -17,7 +16,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look yourself at least so often
-PAUSE = 0.25  # seconds between two looks when the store does not answer
 
 
 class TaskHandle(Generic[R]):
@@ -115,14 +113,3 @@ class TaskHandle(Generic[R]):
                         return
         except TimeoutError:
             return
-
-
-async def retry_while_unavailable(backend: Reopens, look: Callable[[], Awaitable[T]]) -> T:
-    """The store may be away for a while; who waits for a task or a job waits for that too."""
-    while True:
-        try:
-            return await look()
-        except StoreUnavailable:
-            await asyncio.sleep(PAUSE)
-            with contextlib.suppress(FairleadError):  # the next look tells
-                await backend.reopen()

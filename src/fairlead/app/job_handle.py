@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from fairlead.app.handle import retry_while_unavailable
+from fairlead.backend import retry_while_unavailable
 from fairlead.client.job_backend import JobsBackend, Message
 from fairlead.errors import JobCancelled, JobFailed
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob

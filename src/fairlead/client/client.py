@@ -6,6 +6,7 @@ from typing import Any, Self
 import msgspec
 
 from fairlead.checks import MOST_BYTES, check_ms, check_task_id
+from fairlead.client.crons import Crons
 from fairlead.client.forms import (
     Batch,
     completed_form,
@@ -17,13 +18,15 @@ from fairlead.client.forms import (
     progress_form,
     stages_form,
     state_or_error,
+    submitted_or_error,
     task_form,
     type_form,
 )
 from fairlead.client.jobs import Jobs
+from fairlead.client.limits import Limits
 from fairlead.client.live import Live
-from fairlead.client.parts import Crons, Limits, Workers, submitted_or_error
 from fairlead.client.transport import ANSWER_WITHIN, MOST_ANSWER, A, HttpTransport, path
+from fairlead.client.workers import Workers
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types

@@ -14,7 +14,7 @@ from fairlead.model.job import NewJob
 from fairlead.model.limit import limit_arguments
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
-from fairlead.model.task import NewTask, check
+from fairlead.model.task import NewTask, Submitted, check
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.settings.rates import rate_text
@@ -188,3 +188,7 @@ def state_or_error(row: Accepted) -> State | FairleadError:
 
 def none_or_error(row: Accepted | BatchItem) -> FairleadError | None:
     return error_of(msgspec.to_builtins(row.error)) if row.error else None
+
+
+def submitted_or_error(row: BatchItem) -> Submitted | FairleadError:
+    return none_or_error(row) or row.to_value()

@@ -1,15 +1,13 @@
 """All that is told of one thing, as messages, from what a client knows until it has ended."""
 
-import asyncio
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
-from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.backend import retry_while_unavailable
 from fairlead.live.messages import Message, event_message, output_message, state_messages, waiting_messages
 from fairlead.model.event import Event
 from fairlead.model.states import TERMINAL, State
@@ -17,21 +15,9 @@ from fairlead.model.stats import Explanation
 from fairlead.store.progress import output_page
 from fairlead.store.store import Store
 
-PAUSE = 0.25  # seconds between two looks when the store does not answer
 CHUNKS_AT_ONCE = 50  # of kept output, so that a reader with time costs no memory
 
 T = TypeVar("T")
-
-
-async def insist(store: Store, look: Callable[[], Awaitable[T]]) -> T:
-    """The store may be away for a while: so long there is no news."""
-    while True:
-        try:
-            return await look()
-        except StoreUnavailable:
-            await asyncio.sleep(PAUSE)
-            with contextlib.suppress(FairleadError):  # the next look tells
-                await store.reopen()
 
 
 class Feed(ABC):
@@ -78,7 +64,7 @@ class TaskFeed(Feed):
         return event.seq, event.after in TERMINAL
 
     async def _look(self) -> AsyncGenerator[Message]:
-        task = await insist(self._store, partial(self._store.get, self._watched))
+        task = await retry_while_unavailable(self._store, partial(self._store.get, self._watched))
         self._ended = task.status in TERMINAL
         after, self._seen = self._seen, task.seq
         if after == task.seq:
@@ -100,7 +86,7 @@ class TaskFeed(Feed):
                 most=CHUNKS_AT_ONCE,
                 content=msgspec.Raw,
             )
-            outputs, _ = await insist(self._store, page)
+            outputs, _ = await retry_while_unavailable(self._store, page)
             for output in outputs:
                 if output.event_seq <= until:
                     yield output_message(self._watched, output)
@@ -118,4 +104,4 @@ class TaskFeed(Feed):
     async def _explained(self, status: State) -> Explanation | None:
         if status is not State.QUEUED:
             return None
-        return await insist(self._store, partial(self._store.explain, self._watched))
+        return await retry_while_unavailable(self._store, partial(self._store.explain, self._watched))

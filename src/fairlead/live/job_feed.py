@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from fairlead.live.feed import Feed, insist
+from fairlead.backend import retry_while_unavailable
+from fairlead.live.feed import Feed
 from fairlead.live.messages import Message, event_message, state_messages, waiting_messages
 from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
@@ -30,7 +31,7 @@ class JobFeed(Feed):
 
     async def _look(self) -> AsyncGenerator[Message]:
         """The steps that are done, and how it is now."""
-        job = await insist(self._store, partial(self._store.jobs.get, self._watched))
+        job = await retry_while_unavailable(self._store, partial(self._store.jobs.get, self._watched))
         self._ended = job.status in ENDED
         after, self._seen, self._job = self._seen, job.seq, job
         if after == job.seq:
@@ -67,11 +68,15 @@ class JobFeed(Feed):
         return [message for step in open_steps for message in await self._step_state(job, step)]
 
     async def _step_state(self, job: Job, step: JobStep) -> list[Message]:
-        task = await insist(self._store, partial(self._store.get, step.task_id))
+        task = await retry_while_unavailable(self._store, partial(self._store.get, step.task_id))
         if task.status in TERMINAL:  # it ended since: the event of it is on its way
             return []
         waits = task.status is State.QUEUED
-        why = await insist(self._store, partial(self._store.explain, step.task_id)) if waits else None
+        why = (
+            await retry_while_unavailable(self._store, partial(self._store.explain, step.task_id))
+            if waits
+            else None
+        )
         return [self._retold(message, job.seq, step) for message in state_messages(task, why)]
 
     async def _told(self, event: Event) -> list[Message]:
@@ -88,7 +93,7 @@ class JobFeed(Feed):
             facts = {"old": old.word, "new": self._priority.word}
             return [self._message("JOB_PROMOTED", seq, event.at) | facts]
         if event.after is State.QUEUED:
-            why = await insist(self._store, partial(self._store.explain, event.task_id))
+            why = await retry_while_unavailable(self._store, partial(self._store.explain, event.task_id))
             told = [event_message(event, why), *waiting_messages(seq, event.at, why)]
             return [self._retold(message, seq, step) for message in told]
         return [self._retold(event_message(event), seq, step)]

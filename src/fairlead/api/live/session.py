@@ -13,8 +13,9 @@ from fairlead.api.gateway import check_scope
 from fairlead.api.live.socket import Socket
 from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
 from fairlead.api.routes import tasks
+from fairlead.backend import retry_while_unavailable
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
-from fairlead.live.feed import TaskFeed, insist
+from fairlead.live.feed import TaskFeed
 from fairlead.shapes.task import CancelMessage, SubmitBody
 
 MOST_WATCHED = 100
@@ -99,7 +100,7 @@ class Session:
         """Also when the store is back only later: nobody else knows that this task is wanted no more."""
         store = self._call.gateway.store
         with contextlib.suppress(AlreadyFinished, UnknownTask):
-            await insist(store, partial(store.cancel, task_id))
+            await retry_while_unavailable(store, partial(store.cancel, task_id))
 
 
 def _read(said: str | bytes) -> dict[str, Any]:
