@@ -41,7 +41,8 @@ class Endpoint:
         self._route = route
         self._gateway = gateway
         self._decoder = route.make_decoder()
-        self._written = str.encode if route.answer is str else encode
+        # a text that a handler has written is sent as it is: it may be long
+        self._written = bytes if route.answer is str else encode
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,5 +1,6 @@
 """How the namespace is, as Prometheus reads it: asked of the store at each scrape, so any server will do."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -98,17 +99,19 @@ def gauge(name: str, about: str, values: float | Values, label: str = "") -> Met
     return metric
 
 
-async def metrics(call: Call) -> str:
+async def metrics(call: Call) -> bytes:
     """How much waits, runs and ended lately, and how full each limit is, for Prometheus."""
     store, of_limits, size, shown = call.gateway.store, families(), 0, 0
     async for limits in store.limits.pages():
-        size += sum(family.add(limits) for family in of_limits)
+        for family in of_limits:
+            size += family.add(limits)
+            await asyncio.sleep(0)  # names may be long: each family has a turn of its own
         shown += len(limits)
         if size >= MOST_BYTES:
             break
     left_out = max(0, await store.limits.count() - shown)
     general = generate_latest(Picture(await store.stats(brief=True), left_out))
-    return b"".join([general, *chain.from_iterable(family.texts for family in of_limits)]).decode()
+    return b"".join([general, *chain.from_iterable(family.texts for family in of_limits)])
 
 
 ROUTES = (
