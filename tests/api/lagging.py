@@ -15,7 +15,7 @@ from tests.api.serving import Gateway, serving
 from tests.servers import Server
 
 MOST_MS = 50.0
-TRIES = 3
+TRIES = 8
 PROBE = Path(__file__).with_name("lag_probe.py")
 numbers = itertools.count()
 
