@@ -235,7 +235,7 @@ async def resume_job(scene: Scene) -> None:
         scene.job = (await scene.store.jobs.submit(STORY)).job_id, []
         scene.clock.pass_seconds(11)
         await scene.store.promote()
-    with contextlib.suppress(errors.NotResumable):  # it goes on already
+    with contextlib.suppress(errors.NotResumable):  # it runs again already
         await scene.store.jobs.resume(scene.job[0])
     assert (await scene.store.jobs.get(scene.job[0])).status is JobStatus.PENDING
 

@@ -55,7 +55,7 @@ class Line:
         await self.store.submit_one(self.behind)
 
     def on(self, store: Store) -> "Line":
-        """As it stands, for a store on the same namespace."""
+        """Its present state, for a store on the same namespace."""
         other = copy(self)
         other.store, other.fences = store, dict(self.fences)
         return other

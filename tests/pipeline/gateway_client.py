@@ -69,7 +69,7 @@ class GatewayClient:
 @contextlib.asynccontextmanager
 async def client_to(gateway: Gateway) -> AsyncIterator[GatewayClient]:
     """The doctor comes at the end."""
-    # not opened: what the gateway has set there stands
+    # not opened: what the gateway has set there is kept
     store = Store.connect(gateway.engine, gateway.namespace)
     try:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:

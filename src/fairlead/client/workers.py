@@ -15,7 +15,7 @@ from fairlead.shapes.worker import (
     WaitAnswer,
 )
 
-BEAT_WITHIN = 5.0  # seconds; a beat that is late is better made anew, while the lease lasts
+BEAT_WITHIN = 5.0  # seconds; a late heartbeat is better repeated while the lease lasts
 
 
 class Workers:

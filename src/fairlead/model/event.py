@@ -10,10 +10,10 @@ from fairlead.model.states import State
 
 @dataclass(frozen=True, slots=True)
 class StepOf:
-    """What an act on a step means to its job, as it stands then."""
+    """What an act on a step means to its job, with the state of the job at that time."""
 
     job_id: str
-    seq: int  # counts what is told of the job, from 1
+    seq: int  # numbers the messages about the job, from 1
     step: int
     status: JobStatus
     priority: Priority  # by age too
@@ -30,5 +30,5 @@ class Event:
     at: int  # ms
     fence: int
     detail: dict[str, Any]
-    seq: int = 0  # counts what is told of the task, from 1
+    seq: int = 0  # numbers the messages about the task, from 1
     job: StepOf | None = None

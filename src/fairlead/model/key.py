@@ -36,7 +36,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """The only place where the whole key ever stands: show it once, then forget it."""
+    """The only value that holds the whole key: show it once, then forget it."""
 
     key_text: str = field(repr=False)
     api_key: ApiKey

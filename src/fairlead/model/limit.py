@@ -1,4 +1,4 @@
-"""A limit, who holds its units, and a lease of some of them."""
+"""A limit, the holders of its units, and a lease of some of them."""
 
 from dataclasses import dataclass
 

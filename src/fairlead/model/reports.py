@@ -70,7 +70,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a handler tells while it runs. Without fraction and message what it told before stands."""
+    """What a handler reports while it runs. Without fraction and message the previous ones are kept."""
 
     task_id: str
     fence: int | None = None
@@ -85,8 +85,8 @@ class Progress:
         if not isinstance(self.message, str):
             raise errors.InvalidInput("message", "is not a text")
         if self.fraction is not None or self.message:
-            told = {"fraction": self.fraction, "message": readable(self.message)[:4000]}
-            report["progress"] = to_json("progress", told)
+            progress = {"fraction": self.fraction, "message": readable(self.message)[:4000]}
+            report["progress"] = to_json("progress", progress)
         return report | self._packed_chunks()
 
     def _packed_chunks(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Output:
     seq: int
     fence: int
     chunk: Any
-    event_seq: int = 0  # the number of the event that told of it
+    event_seq: int = 0  # the number of the event that announced it
     at: int = 0  # ms
 
 

@@ -10,14 +10,14 @@ Key = tuple[str, ...]
 
 @dataclass
 class Sources:
-    """Who set a key (a file, a variable, an option) and, where it came as plain text, that text."""
+    """What set a key (a file, a variable, an option) and, where it came as plain text, that text."""
 
     names: dict[Key, str] = field(default_factory=dict)
     texts: dict[Key, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # what is written in them
 
     def of(self, key: Key) -> str | None:
-        """Who set this key, something inside it, or what it is inside of."""
+        """What set this key, something inside it, or what it is inside of."""
         for known, name in self.names.items():
             shared = min(len(known), len(key))
             if known[:shared] == key[:shared]:

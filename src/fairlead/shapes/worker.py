@@ -40,7 +40,7 @@ class PollBody(Body, frozen=True):
     capabilities: Annotated[list[Name], Meta(max_length=100)] | None = None
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
     request_id: Name | None = None  # the same again when the answer was lost: the same tasks
-    idle: bool = False  # call me when there is more: who says so waits at /wait
+    idle: bool = False  # call me when there is more; the worker then waits at /wait
 
 
 class ErrorBody(Body, frozen=True):

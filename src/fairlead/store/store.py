@@ -131,7 +131,7 @@ class Store:
         """What tasks of these types get, whoever submits them, the limits they need, and pipelines of them.
 
         A file is declared as a whole, code type by type. A limit is set when it is not as its origin declared
-        it last: what was set by hand since stands. More than a few types and limits of code are declared in
+        it last: what was set by hand since is kept. More than a few types and limits of code are declared in
         parts, limits first, so that no act takes long: those before a part that is refused are declared.
         """
         plans = [

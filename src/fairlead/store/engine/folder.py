@@ -100,7 +100,7 @@ class EngineFolder:
         return socket
 
     def remove_socket(self) -> None:
-        """Close the backend: from here on nobody can connect anew."""
+        """Close the backend: from here on nobody can connect again."""
         with contextlib.suppress(OSError):
             self.socket.unlink(missing_ok=True)
             self.doorplate.unlink(missing_ok=True)

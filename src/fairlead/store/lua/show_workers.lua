@@ -1,5 +1,5 @@
 -- Workers of the last hour, in no order: up to `count` of them, fewer if their records have more than `room` bytes. `place` is where a
--- scan of them goes on ("0" at first), `last` the last id that was shown of what it finds there. `brief`: "1" without what they offer.
+-- scan of them continues ("0" at first), `last` the last id that was shown of what it finds there. `brief`: "1" without what they offer.
 --
 -- ARGV     place last count room brief clock
 -- RETURNS  ok workers {id running state seen capacity reserve types? capabilities? name? version?}... size place last | uninitialised
