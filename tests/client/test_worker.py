@@ -175,7 +175,7 @@ async def is_in(store: Store, task_id: str, state: State) -> bool:
 
 async def nothing_is_left(store: Store) -> bool:
     stats = await store.stats()
-    return not any(queue.depth for queue in stats.queues.values()) and not stats.used_capacity
+    return not (any(queue.depth for queue in stats.queues.values()) or stats.used_capacity or stats.delayed)
 
 
 async def test_without_a_gateway_it_says_so_and_ends(tmp_path: Path) -> None:

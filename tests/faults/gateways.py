@@ -111,14 +111,12 @@ class Clients:
     answered: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # task ids by key
     given_up: set[str] = field(default_factory=set)
     killed: Counter[str] = field(default_factory=Counter)
-    begun: int = 0
+    shares_killed: int = 0
+    begun: int = 0  # submits
+    ended: int = 0  # submits
     under_way: int = 0  # requests
-    unanswered: int = 0  # requests
-    done_unanswered: int = 0  # of which so many had made their task, as the answer to the next one tells
-
-    @property
-    def ended(self) -> int:
-        return len(self.answered) + len(self.given_up)
+    unanswered: int = 0  # requests that were sent
+    done_unanswered: int = 0  # those of them that had made their task, as the answer to the next one shows
 
     async def run(self, count: int) -> None:
         striking = asyncio.create_task(self._strike())
@@ -129,27 +127,32 @@ class Clients:
         await striking
 
     async def _strike(self) -> None:
-        """One kill in the first half of each share of the tasks, while requests are under way: in the second
-        half all clients may wait for the kill before it is noticed that it is due."""
-        for kill in range(self.kills):
-            await self._until_ended(kill + self.dice.uniform(0.1, 0.5))
-            whom = await self.dice.choice(self.servers.all).strike(self.dice)
-            self.killed[whom] += 1
+        """At least one kill in each share of the tasks, and more until one of them has hit a request."""
+        for share in range(self.kills):
+            await self._until_ended(share + self.dice.uniform(0.1, 0.5))
+            hit = False
+            while not hit:
+                await wait_until(lambda: self.under_way, 60, "requests are under way")
+                self.killed[await self.dice.choice(self.servers.all).strike(self.dice)] += 1
+                hit = self.unanswered > 0
+            self.shares_killed += 1
 
     async def _until_ended(self, shares: float) -> None:
         due = self.total * shares / self.kills
-        await wait_until(lambda: self.ended >= due and self.under_way, 60, f"{due} submits have ended")
+        await wait_until(lambda: self.ended >= due, 60, f"{due} submits have ended")
 
     async def _submit_all(self, http: httpx.AsyncClient) -> None:
         while self.begun < self.total:
             key = f"key-{self.begun}"
             self.begun += 1
-            await wait_until(self._has_its_kill, 60, "the kills keep up")
+            while not self._has_its_kill():  # there are always requests for a kill to hit
+                await self._submit(http, "repeated", patient=True)
             await self._submit(http, key, patient=self.dice.random() >= GIVES_UP)
+            self.ended += 1
 
     def _has_its_kill(self) -> bool:
         """Whether the kill of the share before this one is over: so every share sees one."""
-        return self.ended * self.kills <= self.total * (self.killed.total() + 1)
+        return self.ended * self.kills <= self.total * (self.shares_killed + 1)
 
     async def _submit(self, http: httpx.AsyncClient, key: str, patient: bool) -> None:
         body = {"task_type": "echo", "parameters": {"key": key}, "idempotency_key": key}
@@ -158,8 +161,8 @@ class Clients:
             self.under_way += 1
             try:
                 answer = await http.post(self.dice.choice(self.servers.all).url + TASKS, json=body)
-            except httpx.TransportError:
-                self.unanswered += 1
+            except httpx.TransportError as error:
+                self.unanswered += not isinstance(error, httpx.ConnectError)
                 unsure = True
                 if not patient:
                     self.given_up.add(key)

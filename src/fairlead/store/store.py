@@ -334,8 +334,10 @@ class Store:
 
     async def stats(self, tenant: str | None = None, *, brief: bool = False) -> Stats:
         """A tenant has no workers; `brief`: without what the workers offer."""
+        # The queues first: a task that is claimed between the reads is then counted twice, never left out.
+        answer = await self.run("stats", of_tenant(tenant))
         workers = await self.workers.all(brief=brief) if tenant is None else []
-        return read_stats(await self.run("stats", of_tenant(tenant)), workers)
+        return read_stats(answer, workers)
 
     async def explain(self, task_id: str) -> Explanation:
         return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))
