@@ -334,8 +334,7 @@ class Store:
 
     async def stats(self, tenant: str | None = None, *, brief: bool = False) -> Stats:
         """A tenant has no workers; `brief`: without what the workers offer."""
-        # The queues first: a task that is claimed between the reads is then counted twice, never left out.
-        answer = await self.run("stats", of_tenant(tenant))
+        answer = await self.run("stats", of_tenant(tenant))  # first: a task claimed meanwhile is not left out
         workers = await self.workers.all(brief=brief) if tenant is None else []
         return read_stats(answer, workers)
 
