@@ -172,14 +172,14 @@ async def test_a_process_that_dies_is_a_crash_and_after_three_a_dead_letter(app:
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "returns JSON": ("returns", {}),
-    "returns something else, or too much": ("returns_other", {"what": "set"}),
+    "returns a value that is not JSON, or is too large": ("returns_other", {"what": "set"}),
     "raises any exception": ("raises", {}),
     "raises `RetriableError(retry_after=...)`": ("raises_retriable", {}),
     "raises `PermanentError`": ("raises_plainly_permanent", {}),
     "raises an HTTP client's error, status 408, 425, 429, 502, 503 or 504": ("asks_in_vain", {"status": 429}),
     "raises an HTTP client's error, any other status from 400": ("asks_in_vain", {"status": 500}),
-    "is given parameters that do not fit": ("returns", {"n": "one"}),
-    "runs longer than its timeout": ("waits_for_ever", {}),
+    "receives invalid parameters": ("returns", {"n": "one"}),
+    "exceeds its timeout": ("waits_for_ever", {}),
     "calls `sys.exit()`": ("exits", {}),
     "ends its own process": ("dies", {}),
 }
@@ -187,7 +187,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def promises() -> dict[str, list[str]]:
     """The row of each ending: its error code, whether it is tried again, its last state."""
-    section = PAGE.read_text().partition("## What each ending means")[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition("## What each outcome means")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line[:1] == "|"
     ]
