@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 
 from fairlead.api.budget import MOST_BYTES
-from fairlead.api.call import BATCH_BODY
+from fairlead.api.request import BATCH_BODY
 from tests.api.asking import TASKS, good, refused, submit
 from tests.api.serving import Gateway
 from tests.waiting import wait_until

@@ -1,4 +1,4 @@
-"""One route at work: who asks, may they, what do they bring; then one call, and its answer as JSON."""
+"""One route at work: reads and checks a request, calls its handler, and sends the answer as JSON."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,12 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.budget import Holding
-from fairlead.api.call import (
-    Call,
+from fairlead.api.faults import noted
+from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
+from fairlead.api.problems import Problem
+from fairlead.api.request import (
     ClientGone,
+    Request,
     address_of,
     decoded,
     expected_size,
@@ -16,9 +19,6 @@ from fairlead.api.call import (
     read_body,
     read_query,
 )
-from fairlead.api.faults import noted
-from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
-from fairlead.api.problems import Problem
 from fairlead.api.table import Route
 
 encode = msgspec.json.Encoder().encode
@@ -46,48 +46,48 @@ class Endpoint:
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
+        request = Request(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
         holding = self._gateway.budget.holding()
         try:
-            await self._read(call, scope, holding)
-            await self._answer(call, scope, send)
+            await self._read(request, scope, holding)
+            await self._answer(request, scope, send)
         except ClientGone:
             return
         except Exception as error:
-            is_operator = self._gateway.is_operator(call.who)
+            is_operator = self._gateway.is_operator(request.caller)
             facts = {"method": self._route.method, "path": self._route.path}
             await send_problem(send, noted("request_failed", error, to_operator=is_operator, **facts))
         finally:
             holding.give_back()
 
-    async def _answer(self, call: Call, scope: Scope, send: Send) -> None:
+    async def _answer(self, request: Request, scope: Scope, send: Send) -> None:
         try:
-            said = await self._route.handler(call)
+            said = await self._route.handler(request)
             if self._route.streams:
-                await said(scope, call.receive, send)
+                await said(scope, request.receive, send)
             else:
-                status, body = call.status or self._route.status, self._written(said)
-                await send_bytes(send, status, body, self._headers, call.added, call.on_lost)
+                status, body = request.status or self._route.status, self._written(said)
+                await send_bytes(send, status, body, self._headers, request.added, request.on_lost)
         except BaseException:
-            if call.on_lost:
-                call.on_lost()
+            if request.on_lost:
+                request.on_lost()
             raise
 
-    async def _read(self, call: Call, scope: Scope, holding: Holding) -> None:
-        route, headers = self._route, call.headers
+    async def _read(self, request: Request, scope: Scope, holding: Holding) -> None:
+        route, headers = self._route, request.headers
         if route.scope is not None:
             self._gateway.check_caller(headers)
-            call.who = await self._gateway.identify(headers.get("authorization"), address_of(scope))
-        call.query = read_query(scope["query_string"], route.query)
+            request.caller = await self._gateway.identify(headers.get("authorization"), address_of(scope))
+        request.query = read_query(scope["query_string"], route.query)
         if route.scope is not None:
-            check_scope(call.who, route.scope_for(call.query))
+            check_scope(request.caller, route.scope_for(request.query))
         if route.for_all_tenants:
-            check_all_tenants(call.who)
+            check_all_tenants(request.caller)
         if self._decoder:
             await holding.take(expected_size(headers, route.most_body))
-            body = await read_body(headers, call.receive, route.most_body)
+            body = await read_body(headers, request.receive, route.most_body)
             if body or not route.body_optional:
-                call.body = decoded(headers, body, self._decoder)
+                request.body = decoded(headers, body, self._decoder)
 
 
 async def send_problem(send: Send, problem: Problem) -> None:

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlead.api.call import MOST_BODY, where_and_what
 from fairlead.api.problems import BodyTooLarge, HttpProblem, InvalidBody
+from fairlead.api.request import MOST_BODY, where_and_what
 
 # Bytes of items that are decoded, checked and packed in one go: usually a few ms, at worst less than 50.
 AT_ONCE = 256 * 1024

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import msgspec
 
-from fairlead.api.call import Call, ClientGone
 from fairlead.api.polls import grants_of, new_request
+from fairlead.api.request import ClientGone, Request
 from fairlead.clock import monotonic
 from fairlead.errors import StoreUnavailable
 from fairlead.model.reports import Claimed, Handed
@@ -17,16 +17,16 @@ from fairlead.shapes.worker import PollBody
 NET_SECONDS = 5.0  # a call may be lost: claim at least this often
 
 
-class Caller:
-    """Who waits for the answer to a long call. `async with Caller(call, seconds) as caller:`"""
+class LongPoll:
+    """Who waits for the answer to a long request. `async with LongPoll(request, seconds) as poll:`"""
 
-    def __init__(self, call: Call, seconds: float) -> None:
-        self._call = call
+    def __init__(self, request: Request, seconds: float) -> None:
+        self._request = request
         self._ends = monotonic() + seconds
 
     async def __aenter__(self) -> Self:
-        self._gone = asyncio.ensure_future(self._call.gone())
-        self._stopping = asyncio.ensure_future(self._call.gateway.stopping.wait())
+        self._gone = asyncio.ensure_future(self._request.gone())
+        self._stopping = asyncio.ensure_future(self._request.gateway.stopping.wait())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -53,61 +53,61 @@ class Caller:
             await _cancel(*waiting)
 
 
-async def poll_tasks(call: Call, worker: str, body: PollBody) -> Claimed:
+async def poll_tasks(request: Request, worker: str, body: PollBody) -> Claimed:
     """Claims, or waits until it is worth claiming again."""
-    polls, seconds = call.gateway.polls, body.wait_seconds if body.available_capacity else 0
-    async with Caller(call, seconds) as caller:
+    polls, seconds = request.gateway.polls, body.wait_seconds if body.available_capacity else 0
+    async with LongPoll(request, seconds) as poll:
         with polls.waiting(worker) as claim_again:
             while True:
                 # The last claim is one without waiting: a worker that is not there to be woken must not stand
                 # in the line, or the next task would be announced to nobody.
-                left = caller.seconds_left
-                if caller.has_gone and polls.has_others(worker):
+                left = poll.seconds_left
+                if poll.has_gone and polls.has_others(worker):
                     raise ClientGone  # they claim: this one would take their place in the line away
-                claimed = await _claim(call, worker, body, idle=left > 0 or body.idle)
-                if caller.has_gone and not body.request_id:
+                claimed = await _claim(request, worker, body, idle=left > 0 or body.idle)
+                if poll.has_gone and not body.request_id:
                     raise ClientGone
                 if claimed.tasks or claimed.draining or not left:
                     return claimed
                 if not claimed.again:
-                    called = call.gateway.store.workers.wait(worker, _until_alarm(claimed, left))
-                    await caller.wait_for(called, claim_again.wait())
+                    called = request.gateway.store.workers.wait(worker, _until_alarm(claimed, left))
+                    await poll.wait_for(called, claim_again.wait())
                     claim_again.clear()
                 if body.request_id:  # else the store would answer as before: with nothing
-                    await call.gateway.store.claim(worker, 0, request=f"{body.request_id}.")
+                    await request.gateway.store.claim(worker, 0, request=f"{body.request_id}.")
 
 
-async def _claim(call: Call, worker: str, body: PollBody, idle: bool) -> Claimed:
+async def _claim(request: Request, worker: str, body: PollBody, idle: bool) -> Claimed:
     """What it gets is given back unless it is delivered.
 
     Not when the client sent a request id: then it asks again and is given the same tasks, which somebody else
     must not run meanwhile.
     """
-    store, polls = call.gateway.store, call.gateway.polls
-    request = body.request_id or new_request()
+    store, polls = request.gateway.store, request.gateway.polls
+    request_id = body.request_id or new_request()
     try:
         claimed = await store.claim(
             worker,
             body.available_capacity,
             idle=idle,
-            request=request,
+            request=request_id,
             capabilities=body.capabilities,
             content=msgspec.Raw,
         )
     except (StoreUnavailable, asyncio.CancelledError):
         if not body.request_id:
-            polls.recover(worker, request)
+            polls.recover(worker, request_id)
         raise
     if claimed.tasks and not body.request_id:
-        call.on_lost = partial(polls.give_back, worker, grants_of(claimed))
+        request.on_lost = partial(polls.give_back, worker, grants_of(claimed))
     return claimed
 
 
-async def wait_for_call(call: Call, worker: str, seconds: float) -> str | None:
+async def wait_for_call(request: Request, worker: str, seconds: float) -> str | None:
     """What the store calls this worker for; None when the time is over."""
-    async with Caller(call, seconds) as caller:
-        waiting = asyncio.ensure_future(call.gateway.store.workers.wait(worker, seconds))
-        await caller.wait_for(waiting)
+    async with LongPoll(request, seconds) as poll:
+        waiting = asyncio.ensure_future(request.gateway.store.workers.wait(worker, seconds))
+        await poll.wait_for(waiting)
         called = None if waiting.cancelled() else waiting.result()
         # over HTTP nobody is handed a task; if one was, before it came by HTTP, its next claim brings it
         return "" if isinstance(called, Handed) else called

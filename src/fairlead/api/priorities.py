@@ -1,21 +1,21 @@
 """Which priority a task gets: what its client asks for, as far as that counts, what is known of its user, and
 what its key allows."""
 
-from fairlead.api.call import Call
 from fairlead.api.priority_service import Terms
 from fairlead.api.problems import PriorityNotAllowed
+from fairlead.api.request import Request
 from fairlead.model.priority import NAMED_PRIORITIES, Priority
 
 USUAL = Priority.MEDIUM
 
 
 def priority_of(
-    call: Call, asked: str | None, found: Terms | None = None, *, trusted: bool = False
+    request: Request, asked: str | None, found: Terms | None = None, *, trusted: bool = False
 ) -> tuple[str, bool]:
     """Its word, and whether the client chose it. `trusted`: it is not a client that asks, but a worker."""
-    most = call.who.max_priority
-    service = call.gateway.store.settings.priority_service
-    if trusted or service.trust_clients or call.gateway.priorities is None:
+    most = request.caller.max_priority
+    service = request.gateway.store.settings.priority_service
+    if trusted or service.trust_clients or request.gateway.priorities is None:
         if asked is not None:
             check_priority(most, asked)
             return asked, True

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.call import MOST_BODY, Call
 from fairlead.api.gateway import Scope
+from fairlead.api.request import MOST_BODY, Request
 from fairlead.errors import FairleadError
 from fairlead.shapes.base import Body, NoQuery
 from fairlead.shapes.live import TicketQuery
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[Request], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,5 +57,5 @@ class SocketRoute:
 
     path: str
     scopes: tuple[Scope, ...]  # all of them are needed
-    handler: Callable[[Call, Any], Awaitable[None]]
+    handler: Callable[[Request, Any], Awaitable[None]]
     query: type[TicketQuery] = TicketQuery

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
-from fairlead.api.call import Call, where_and_what
 from fairlead.api.gateway import check_scope
 from fairlead.api.live.socket import Socket
 from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
+from fairlead.api.request import Request, where_and_what
 from fairlead.api.routes import tasks
 from fairlead.backend import retry_while_unavailable
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
@@ -24,8 +24,8 @@ B = TypeVar("B")
 
 
 class Session:
-    def __init__(self, call: Call, socket: Socket) -> None:
-        self._call = call
+    def __init__(self, request: Request, socket: Socket) -> None:
+        self._request = request
         self._socket = socket
         self._telling: dict[str, asyncio.Task[None]] = {}  # by task, as long as it has not ended
         self._to_cancel: set[str] = set()
@@ -51,16 +51,16 @@ class Session:
     async def _submit(self, wanted: dict[str, Any], ref: Any) -> None:
         follows = _flag(wanted, "cancel_on_disconnect")
         if follows:
-            check_scope(self._call.who, "cancel")
+            check_scope(self._request.caller, "cancel")
         if len(self._telling) >= MOST_WATCHED:
             raise TooManyWatched(MOST_WATCHED)
-        call = self._make_call()
-        call.body = _as(SubmitBody, wanted)
-        answer = await tasks.submit(call)
+        request = self._make_request()
+        request.body = _as(SubmitBody, wanted)
+        answer = await tasks.submit(request)
         task_id = answer.task_id
         if follows:
             self._to_cancel.add(task_id)
-        repeated = call.status == 200
+        repeated = request.status == 200
         await self._socket.send({"type": "SUBMITTED", "ref": ref, **asdict(answer), "repeated": repeated})
         if task_id not in self._telling and not (repeated and await self._is_forgotten(task_id)):
             self._telling[task_id] = asyncio.create_task(self._tell(task_id))
@@ -68,24 +68,24 @@ class Session:
     async def _is_forgotten(self, task_id: str) -> bool:
         """An idempotency key may be remembered for longer than its task: then the answer was all there is."""
         try:
-            await self._call.gateway.store.get(task_id)
+            await self._request.gateway.store.get(task_id)
         except UnknownTask:
             self._to_cancel.discard(task_id)
             return True
         return False
 
     async def _cancel(self, wanted: dict[str, Any], ref: Any) -> None:
-        check_scope(self._call.who, "cancel")
-        call = self._make_call()
-        call.path = {"task_id": _as(CancelMessage, wanted).cancel}
-        await self._socket.send({"type": "ACCEPTED", "ref": ref, **asdict(await tasks.cancel(call))})
+        check_scope(self._request.caller, "cancel")
+        request = self._make_request()
+        request.path = {"task_id": _as(CancelMessage, wanted).cancel}
+        await self._socket.send({"type": "ACCEPTED", "ref": ref, **asdict(await tasks.cancel(request))})
 
-    def _make_call(self) -> Call:
+    def _make_request(self) -> Request:
         """As if it came by HTTP; the headers of the handshake say nothing of it."""
-        return Call(self._call.gateway, self._call.who, {}, {}, self._call.receive)
+        return Request(self._request.gateway, self._request.caller, {}, {}, self._request.receive)
 
     async def _tell(self, task_id: str) -> None:
-        if await self._socket.tell(TaskFeed(self._call.gateway.store, task_id)):
+        if await self._socket.tell(TaskFeed(self._request.gateway.store, task_id)):
             del self._telling[task_id]
             self._to_cancel.discard(task_id)
 
@@ -98,7 +98,7 @@ class Session:
 
     async def _abort(self, task_id: str) -> None:
         """Also when the store is back only later: nobody else knows that this task is wanted no more."""
-        store = self._call.gateway.store
+        store = self._request.gateway.store
         with contextlib.suppress(AlreadyFinished, UnknownTask):
             await retry_while_unavailable(store, partial(store.cancel, task_id))
 

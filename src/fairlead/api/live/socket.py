@@ -7,12 +7,12 @@ from typing import Any
 from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.call import Call, ClientGone, address_of, headers_of, read_query
 from fairlead.api.endpoint import encode, send_problem
 from fairlead.api.faults import noted
 from fairlead.api.gateway import Gateway, Identity, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
 from fairlead.api.problems import Problem
+from fairlead.api.request import ClientGone, Request, address_of, headers_of, read_query
 from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.live.feed import Feed
@@ -98,10 +98,10 @@ class SocketEndpoint:
         headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
         who = await self._who(headers, query.ticket, address_of(scope))
         with self._gateway.connections.admitted(who.key_id) as connection:
-            call = Call(self._gateway, who, scope["path_params"], headers, receive, query=query)
+            request = Request(self._gateway, who, scope["path_params"], headers, receive, query=query)
             socket = Socket(connection, receive, send)
             try:
-                await self._route.handler(call, socket)
+                await self._route.handler(request, socket)
             except Ended as end:
                 await socket.close(end.code)
             except (ClientGone, OSError):

@@ -6,10 +6,10 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.call import Call
 from fairlead.api.endpoint import SECURITY, Headers, encode
 from fairlead.api.faults import noted
 from fairlead.api.live.connections import NORMAL, Connection
+from fairlead.api.request import Request
 from fairlead.live.feed import Feed
 from fairlead.live.messages import Message
 
@@ -19,13 +19,13 @@ HEADERS: Headers = [(b"content-type", b"text/event-stream"), *SECURITY]
 
 
 class EventStream:
-    def __init__(self, call: Call, feed: Feed, after: int) -> None:
-        self._call = call
+    def __init__(self, request: Request, feed: Feed, after: int) -> None:
+        self._request = request
         self._feed = feed
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._call.gateway.connections.admitted(self._call.who.key_id) as connection:
+        with self._request.gateway.connections.admitted(self._request.caller.key_id) as connection:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if scope["method"] != "HEAD":
                 await self._run(send, connection)
@@ -33,7 +33,7 @@ class EventStream:
 
     async def _run(self, send: Send, connection: Connection) -> None:
         telling = asyncio.create_task(self._tell(send, connection))
-        gone = asyncio.create_task(self._call.gone())
+        gone = asyncio.create_task(self._request.gone())
         try:
             while not await _one_of(gone, connection.ended):
                 await _send(send, HEARTBEAT)

@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead import errors
-from fairlead.api.call import Call
+from fairlead.api.request import Request
 from fairlead.api.table import Route
 from fairlead.model.task import Task
 from fairlead.shapes.base import PageQuery
@@ -13,12 +13,12 @@ from fairlead.store.queries import DeadPage, dead_page
 PAGE, PAGES = 200, 20
 
 
-async def find(call: Call) -> TasksAnswer:
+async def find(request: Request) -> TasksAnswer:
     """The latest first; a page of 1 MiB ends early."""
-    query: PageQuery = call.query
+    query: PageQuery = request.query
     tasks, skip = list[Task](), int(query.cursor or 0)
     for _ in range(PAGES):  # the records of some may have run out
-        page = await _dead(call, query.limit - len(tasks), skip)
+        page = await _dead(request, query.limit - len(tasks), skip)
         tasks, skip = tasks + page.tasks, skip + page.looked
         if not page.more:
             return _page(tasks, None)
@@ -27,28 +27,28 @@ async def find(call: Call) -> TasksAnswer:
     return _page(tasks, str(skip))
 
 
-async def _dead(call: Call, count: int, skip: int) -> DeadPage:
-    return await dead_page(call.gateway.store.connection, count, skip, call.who.tenant, msgspec.Raw)
+async def _dead(request: Request, count: int, skip: int) -> DeadPage:
+    return await dead_page(request.gateway.store.connection, count, skip, request.caller.tenant, msgspec.Raw)
 
 
 def _page(tasks: list[Task], cursor: str | None) -> TasksAnswer:
     return TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor)
 
 
-async def replay(call: Call) -> ReplayAnswer:
+async def replay(request: Request) -> ReplayAnswer:
     """Queue it again, with all its retries."""
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
-    await call.gateway.store.replay(task.task_id)
-    await call.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"})
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
+    await request.gateway.store.replay(task.task_id)
+    await request.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"})
     return ReplayAnswer(task_id=task.task_id, status="queued")
 
 
-async def replay_many(call: Call) -> ReplaysAnswer:
+async def replay_many(request: Request) -> ReplaysAnswer:
     """Queue again all of them, or those of one type."""
-    body: ReplayBody = call.body or ReplayBody()
-    store, replayed, skip, more = call.gateway.store, list[str](), 0, True
+    body: ReplayBody = request.body or ReplayBody()
+    store, replayed, skip, more = request.gateway.store, list[str](), 0, True
     while len(replayed) < body.limit and more:
-        page = await _dead(call, PAGE, skip)
+        page = await _dead(request, PAGE, skip)
         # Those without a record stay where they are.
         more, skip = page.more, skip + page.looked - len(page.tasks)
         for task in page.tasks:
@@ -63,15 +63,15 @@ async def replay_many(call: Call) -> ReplaysAnswer:
             except errors.InvalidInput:  # a limit that it needs is gone: replayed alone, it says which
                 skip += 1
     after = {"replayed": replayed, "count": len(replayed)}
-    await call.audit("replay", body.task_type or "all", None, after)
+    await request.audit("replay", body.task_type or "all", None, after)
     return ReplaysAnswer(replayed=replayed)
 
 
-async def purge(call: Call) -> PurgeAnswer:
+async def purge(request: Request) -> PurgeAnswer:
     """Forget it for good."""
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
-    await call.gateway.store.purge(task.task_id)
-    await call.audit("purge", task.task_id, {"status": task.status}, None)
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
+    await request.gateway.store.purge(task.task_id)
+    await request.audit("purge", task.task_id, {"status": task.status}, None)
     return PurgeAnswer(task_id=task.task_id, purged=True)
 
 

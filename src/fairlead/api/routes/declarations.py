@@ -3,9 +3,9 @@
 from typing import Any
 
 from fairlead import errors
-from fairlead.api.call import Call
 from fairlead.api.large_bodies import taking_turns
 from fairlead.api.problems import InvalidBody
+from fairlead.api.request import Request
 from fairlead.api.routes.limits import wanted_limit
 from fairlead.api.routes.tasks import REFUSED, accepted, new_task
 from fairlead.api.table import Route
@@ -17,10 +17,10 @@ from fairlead.shapes.limit import LimitBody
 from fairlead.times import read_time, time_text
 
 
-async def declare(call: Call) -> Json:
+async def declare(request: Request) -> Json:
     """Say what tasks of these types get, and which limits they need; what an operator has set stands."""
-    body: DeclareBody = call.body
-    store = call.gateway.store
+    body: DeclareBody = request.body
+    store = request.gateway.store
     types = {name: _settings_of(one) for name, one in body.types.items()}
     limits = {name: _limit(name, one) for name, one in body.limits.items()}
     pipelines = {name: _stages(name, steps) async for name, steps in taking_turns(body.pipelines.items())}
@@ -49,18 +49,18 @@ def _stages(name: str, steps: list[Any]) -> Stages:
         raise InvalidBody([(f"pipelines.{name}", str(problem))]) from None
 
 
-async def last_tick(call: Call) -> Json:
+async def last_tick(request: Request) -> Json:
     """When a periodic task last ticked; one seen for the first time begins now."""
-    last, now = await call.gateway.store.crons.last(call.path["name"])
-    return {"name": call.path["name"], "last": time_text(last), "now": time_text(now)}
+    last, now = await request.gateway.store.crons.last(request.path["name"])
+    return {"name": request.path["name"], "last": time_text(last), "now": time_text(now)}
 
 
-async def tick(call: Call) -> Json:
+async def tick(request: Request) -> Json:
     """Submit the task of a tick, unless another process was first: then `submitted` is null."""
-    body: TickBody = call.body
+    body: TickBody = request.body
     previous, at = read_time("previous", body.previous), read_time("tick", body.tick)
-    task = new_task(call, body.task, {}, trusted=True)
-    submitted = await call.gateway.store.crons.tick(call.path["name"], previous, at, task)
+    task = new_task(request, body.task, {}, trusted=True)
+    submitted = await request.gateway.store.crons.tick(request.path["name"], previous, at, task)
     return {"submitted": None if submitted is None else accepted(submitted)}
 
 

@@ -5,10 +5,10 @@ import contextlib
 from starlette.types import ASGIApp
 
 from fairlead import errors
-from fairlead.api.call import Call
 from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import TooManyConnections
+from fairlead.api.request import Request
 from fairlead.api.routes.limits import AT_ONCE, page_of
 from fairlead.api.routes.live import last_seen
 from fairlead.api.routes.tasks import key_of, terms_of, trace_of
@@ -32,80 +32,80 @@ from fairlead.shapes.job import (
 from fairlead.shapes.live import EventsQuery
 
 
-async def submit(call: Call) -> SubmittedJobAnswer:
+async def submit(request: Request) -> SubmittedJobAnswer:
     """Run a pipeline: its first step is queued."""
-    body: JobBody = call.body
-    await call.gateway.spend(call.who, 1)
-    found = (await terms_of(call, [body.user_id])).get(body.user_id or "")
-    priority, is_asked = priority_of(call, body.priority, found)
-    chosen: Json = {"job_id": id_of(call.who.tenant, body.job_id)} if body.job_id else {}
+    body: JobBody = request.body
+    await request.gateway.spend(request.caller, 1)
+    found = (await terms_of(request, [body.user_id])).get(body.user_id or "")
+    priority, is_asked = priority_of(request, body.priority, found)
+    chosen: Json = {"job_id": id_of(request.caller.tenant, body.job_id)} if body.job_id else {}
     new = NewJob(
         feature_name=body.feature_name,
         input_data=body.input_data,
         priority=priority,
         priority_asked=is_asked,
         user_id=body.user_id,
-        tenant=call.who.tenant,
+        tenant=request.caller.tenant,
         weight=found.weight if found else None,
         max_wait_seconds=body.max_wait_seconds,
-        idempotency_key=key_of(call, body.idempotency_key),
-        trace_id=body.trace_id or trace_of(call),
+        idempotency_key=key_of(request, body.idempotency_key),
+        trace_id=body.trace_id or trace_of(request),
         **chosen,
     )
-    submitted = await submit_job(call.gateway.store.jobs, new)
+    submitted = await submit_job(request.gateway.store.jobs, new)
     if submitted.repeated:
-        call.status = 200
+        request.status = 200
         if submitted.priority is not None:
             priority = submitted.priority.word
         with contextlib.suppress(errors.UnknownJob):  # a key may be remembered for longer than its job
-            priority = (await call.gateway.store.jobs.get(submitted.job_id)).original_priority.word
+            priority = (await request.gateway.store.jobs.get(submitted.job_id)).original_priority.word
     return SubmittedJobAnswer.from_value(submitted, priority=priority)
 
 
-async def get(call: Call) -> JobAnswer:
+async def get(request: Request) -> JobAnswer:
     """One job, with the results of its steps so far."""
-    return JobAnswer.from_value(await call.gateway.own_job(call.who, call.path["job_id"]))
+    return JobAnswer.from_value(await request.gateway.own_job(request.caller, request.path["job_id"]))
 
 
-async def resume(call: Call) -> Json:
+async def resume(request: Request) -> Json:
     """Go on at the step that failed, with all results so far."""
-    job = await call.gateway.own_job(call.who, call.path["job_id"])
-    skipped = await call.gateway.store.jobs.resume(job.job_id)
-    status = (await call.gateway.store.jobs.get(job.job_id)).status
+    job = await request.gateway.own_job(request.caller, request.path["job_id"])
+    skipped = await request.gateway.store.jobs.resume(job.job_id)
+    status = (await request.gateway.store.jobs.get(job.job_id)).status
     return {"job_id": job.job_id, "status": status, "skipped": skipped}
 
 
-async def cancel(call: Call) -> Json:
+async def cancel(request: Request) -> Json:
     """End a job, with what waits and runs of it."""
-    job = await call.gateway.own_job(call.who, call.path["job_id"])
-    await call.gateway.store.jobs.cancel(job.job_id)
+    job = await request.gateway.own_job(request.caller, request.path["job_id"])
+    await request.gateway.store.jobs.cancel(job.job_id)
     return {"job_id": job.job_id, "status": "CANCELLED"}
 
 
-async def events(call: Call) -> ASGIApp:
+async def events(request: Request) -> ASGIApp:
     """What happened to a job and is kept, how it is, and then what happens, as Server-Sent Events."""
-    job = await call.gateway.own_job(call.who, call.path["job_id"])
-    after = last_seen(call)
+    job = await request.gateway.own_job(request.caller, request.path["job_id"])
+    after = last_seen(request)
     if after == job.seq and job.status in ENDED:
         return nothing_new
-    return EventStream(call, JobFeed(call.gateway.store, job), after)
+    return EventStream(request, JobFeed(request.gateway.store, job), after)
 
 
-async def pipelines(call: Call) -> PipelinesAnswer:
+async def pipelines(request: Request) -> PipelinesAnswer:
     """The pipelines that can be run, each with its stages."""
-    found, after, most = dict[str, Stages](), call.query.cursor, call.query.limit
+    found, after, most = dict[str, Stages](), request.query.cursor, request.query.limit
     while True:
         count = min(most - len(found), AT_ONCE)
-        some, after = await call.gateway.store.jobs.pipelines.page(after, count)
+        some, after = await request.gateway.store.jobs.pipelines.page(after, count)
         found |= some
         if not after or len(found) == most:
             return PipelinesAnswer.of(found, after or None)
 
 
-async def services(call: Call) -> ServicesAnswer:
+async def services(request: Request) -> ServicesAnswer:
     """The services that steps may call, each with its limit and its use, and for operators its URL."""
-    settings, with_url = call.gateway.store.settings.services, call.who.tenant is None
-    limits, cursor = await page_of(call, max(call.query.cursor, SERVICE))
+    settings, with_url = request.gateway.store.settings.services, request.caller.tenant is None
+    limits, cursor = await page_of(request, max(request.query.cursor, SERVICE))
     # the limits of services follow each other: behind the first of something else there are none
     found = [limit for limit in limits if limit.full_name.startswith(SERVICE)]
     services = [ServiceAnswer.of(limit, settings, with_url=with_url) for limit in found]

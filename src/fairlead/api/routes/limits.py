@@ -5,10 +5,10 @@ import asyncio
 from msgspec import to_builtins
 
 from fairlead import errors
-from fairlead.api.call import Call, ClientGone
-from fairlead.api.polling import Caller
+from fairlead.api.polling import LongPoll
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
+from fairlead.api.request import ClientGone, Request
 from fairlead.api.table import Route
 from fairlead.model.limit import Lease, Limit
 from fairlead.settings import Rate, Slots
@@ -31,53 +31,62 @@ AT_ONCE = 200  # limits that are read together: others are served in between
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
 
 
-def tenant_of(call: Call) -> str | None:
+def tenant_of(request: Request) -> str | None:
     """Whose limits are meant: those of the caller's tenant, or of the one that an operator names."""
-    named: str | None = call.query.tenant
-    if call.who.tenant is not None and named not in (None, call.who.tenant):
+    named: str | None = request.query.tenant
+    if request.caller.tenant is not None and named not in (None, request.caller.tenant):
         raise Forbidden("The key is one tenant's: leave `tenant` out, or use a key without a tenant.")
-    return call.who.tenant or named
+    return request.caller.tenant or named
 
 
-async def find(call: Call) -> LimitsAnswer:
+async def find(request: Request) -> LimitsAnswer:
     """The limits that the caller may name, for an operator all of them, and how much of each is in use."""
-    limits, cursor = await page_of(call, call.query.cursor, tenant=tenant_of(call))
+    limits, cursor = await page_of(request, request.query.cursor, tenant=tenant_of(request))
     return LimitsAnswer(limits=[*map(LimitAnswer.from_value, limits)], next_cursor=cursor)
 
 
-async def page_of(call: Call, after: str, *, tenant: str | None = None) -> tuple[list[Limit], str | None]:
+async def page_of(
+    request: Request, after: str, *, tenant: str | None = None
+) -> tuple[list[Limit], str | None]:
     """As many as the query asks for, those after this name, and the cursor of the next page."""
-    found, most = list[Limit](), call.query.limit
+    found, most = list[Limit](), request.query.limit
     while True:
         count = min(most - len(found), AT_ONCE)
-        limits, after = await call.gateway.store.limits.page(after, count, tenant=tenant)
+        limits, after = await request.gateway.store.limits.page(after, count, tenant=tenant)
         found += limits
         if not after or len(found) == most:
             return found, after or None
 
 
-async def get(call: Call) -> LimitAndSlots:
+async def get(request: Request) -> LimitAndSlots:
     """One limit, and up to 100 of those who hold its units, or the one with `lease_id`."""
-    return LimitAndSlots.from_value(await _get(call, call.query.lease_id))
+    return LimitAndSlots.from_value(await _get(request, request.query.lease_id))
 
 
-async def _get(call: Call, lease_id: str | None = None) -> Limit:
+async def _get(request: Request, lease_id: str | None = None) -> Limit:
     """A tenant sees none of the other holders of a shared limit."""
-    limits, is_tenant = call.gateway.store.limits, call.who.tenant is not None
-    return await limits.get(call.path["name"], lease_id, tenant=tenant_of(call), only_own_slots=is_tenant)
+    limits, is_tenant = request.gateway.store.limits, request.caller.tenant is not None
+    return await limits.get(
+        request.path["name"], lease_id, tenant=tenant_of(request), only_own_slots=is_tenant
+    )
 
 
-async def put(call: Call) -> LimitAndSlots:
+async def put(request: Request) -> LimitAndSlots:
     """Define or change a limit, with a tenant's key one of its own; takes effect at once. 0 pauses."""
-    name, limits, wanted, tenant = call.path["name"], call.gateway.store.limits, call.body, tenant_of(call)
+    name, limits, wanted, tenant = (
+        request.path["name"],
+        request.gateway.store.limits,
+        request.body,
+        tenant_of(request),
+    )
     try:
-        known = await _get(call)
+        known = await _get(request)
         before = to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
     except errors.UnknownLimit:
         before = None
     await limits.set(name, wanted_limit(wanted), tenant=tenant, shared=wanted.shared)
-    after = await _get(call)
-    await call.audit("set_limit", after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
+    after = await _get(request)
+    await request.audit("set_limit", after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
     return LimitAndSlots.from_value(after)
 
 
@@ -98,67 +107,67 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
 ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
 
 
-async def acquire(call: Call) -> LeaseAnswer:
+async def acquire(request: Request) -> LeaseAnswer:
     """Take units without a task, standing in line for up to `wait_seconds`."""
-    limits, body = call.gateway.store.limits, call.body
-    async with Caller(call, body.wait_seconds + LATE_SECONDS) as caller:
-        lease = await _acquire(call, caller) if body.wait_seconds else await _ask(call)
+    limits, body = request.gateway.store.limits, request.body
+    async with LongPoll(request, body.wait_seconds + LATE_SECONDS) as poll:
+        lease = await _acquire(request, poll) if body.wait_seconds else await _ask(request)
         for _ in range(ROUNDS_TO_HEAR):  # on a busy machine the grant may overtake the news that nobody waits
             await asyncio.sleep(0)
-        if not caller.has_gone:
+        if not poll.has_gone:
             return LeaseAnswer.from_value(lease)
         await limits.release(lease)  # nobody would
         raise ClientGone
 
 
-async def _acquire(call: Call, caller: Caller) -> Lease:
+async def _acquire(request: Request, poll: LongPoll) -> Lease:
     """Leaves the line when the caller has gone, or this server stops."""
-    asking = asyncio.ensure_future(_ask(call))
-    await caller.wait_for(asking)
+    asking = asyncio.ensure_future(_ask(request))
+    await poll.wait_for(asking)
     if not asking.cancelled():
         return asking.result()
-    raise ClientGone if caller.has_gone else errors.LimitFull
+    raise ClientGone if poll.has_gone else errors.LimitFull
 
 
-async def _ask(call: Call) -> Lease:
-    body: LeaseBody = call.body
-    return await call.gateway.store.limits.acquire(
-        call.path["name"],
+async def _ask(request: Request) -> Lease:
+    body: LeaseBody = request.body
+    return await request.gateway.store.limits.acquire(
+        request.path["name"],
         units=body.units,
         lease_ms=round(body.lease_seconds * 1000),
         holder=body.holder or "",
         lease_id=body.lease_id,
         wait_seconds=body.wait_seconds,
-        priority=priority_of(call, body.priority, trusted=True)[0],
+        priority=priority_of(request, body.priority, trusted=True)[0],
         user_id=body.user_id,
-        tenant=call.who.tenant,
-        by_tenant=call.who.tenant is not None,
+        tenant=request.caller.tenant,
+        by_tenant=request.caller.tenant is not None,
         keep_place=body.keep_place,
     )
 
 
-async def renew(call: Call) -> LeaseAnswer:
+async def renew(request: Request) -> LeaseAnswer:
     """Prolong a lease."""
-    body: RenewBody = call.body or RenewBody()
-    lease = await call.gateway.store.limits.renew_known(
-        call.path["name"],
-        call.path["lease_id"],
+    body: RenewBody = request.body or RenewBody()
+    lease = await request.gateway.store.limits.renew_known(
+        request.path["name"],
+        request.path["lease_id"],
         body.fence,
         lease_ms=round(body.lease_seconds * 1000),
-        tenant=tenant_of(call),
+        tenant=tenant_of(request),
     )
     return LeaseAnswer.from_value(lease)
 
 
-async def release(call: Call) -> ReleasedLease:
+async def release(request: Request) -> ReleasedLease:
     """Give units back; `force=true` (admin) frees a stuck lease."""
-    query: ForceQuery = call.query
-    name, lease_id, tenant = call.path["name"], call.path["lease_id"], tenant_of(call)
-    limits = call.gateway.store.limits
+    query: ForceQuery = request.query
+    name, lease_id, tenant = request.path["name"], request.path["lease_id"], tenant_of(request)
+    limits = request.gateway.store.limits
     if query.force:
         await limits.force_release(name, lease_id, tenant=tenant)
         subject = f"{name}/{lease_id}" if tenant is None else f"{name}/{lease_id} of {tenant}"
-        await call.audit("force_release", subject, {"held": True}, {"held": False})
+        await request.audit("force_release", subject, {"held": True}, {"held": False})
     else:
         await limits.release_known(name, lease_id, query.fence, tenant=tenant)
     return ReleasedLease(lease_id=lease_id, released=True)

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from fairlead import __version__
-from fairlead.api.call import Call
+from fairlead.api.request import Request
 from fairlead.api.table import Route
 from fairlead.model.limit import Limit
 from fairlead.model.stats import Stats
@@ -99,9 +99,9 @@ def gauge(name: str, about: str, values: float | Values, label: str = "") -> Met
     return metric
 
 
-async def metrics(call: Call) -> bytes:
+async def metrics(request: Request) -> bytes:
     """How much waits, runs and ended lately, and how full each limit is, for Prometheus."""
-    store, of_limits, size, shown = call.gateway.store, families(), 0, 0
+    store, of_limits, size, shown = request.gateway.store, families(), 0, 0
     async for limits in store.limits.pages():
         for family in of_limits:
             size += family.add(limits)

@@ -1,9 +1,9 @@
 """The smallest way in: two addresses for a browser or a curl, and whether the server is well."""
 
 from fairlead import __version__, errors
-from fairlead.api.call import Call
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
+from fairlead.api.request import Request
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Task
 from fairlead.shapes.base import Json
@@ -13,18 +13,18 @@ from fairlead.shapes.task import SimpleAnswer, SimpleQuery
 TASK_TYPE = "task"  # what `GET /task` submits
 
 
-async def submit(call: Call) -> Json:
+async def submit(request: Request) -> Json:
     """Queue a task of the type `task` with this priority."""
-    await call.gateway.spend(call.who, 1)
-    priority, _ = priority_of(call, call.query.priority)
-    wanted = NewTask(task_type=TASK_TYPE, priority=priority, tenant=call.who.tenant)
-    submitted = await call.gateway.batcher.submit(wanted)
+    await request.gateway.spend(request.caller, 1)
+    priority, _ = priority_of(request, request.query.priority)
+    wanted = NewTask(task_type=TASK_TYPE, priority=priority, tenant=request.caller.tenant)
+    submitted = await request.gateway.batcher.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 
 
-async def get(call: Call) -> Json:
+async def get(request: Request) -> Json:
     """How that task is."""
-    task: Task = await call.gateway.own_task(call.who, call.path["task_id"])
+    task: Task = await request.gateway.own_task(request.caller, request.path["task_id"])
     return {
         "task_id": task.task_id,
         "status": task.status,
@@ -33,19 +33,19 @@ async def get(call: Call) -> Json:
     }
 
 
-async def healthz(call: Call) -> Json:
+async def healthz(request: Request) -> Json:
     """This process runs."""
     return {"status": "ok", "version": __version__}
 
 
-async def readyz(call: Call) -> Json:
+async def readyz(request: Request) -> Json:
     """The store can be reached, and nothing else keeps this server from its work; operators see what does."""
     try:
-        call.gateway.readiness.check()
+        request.gateway.readiness.check()
     except NotReady:
-        call.who = await call.gateway.recognise(call.headers.get("authorization"))
+        request.caller = await request.gateway.recognise(request.headers.get("authorization"))
         raise
-    await call.gateway.store.check_open()
+    await request.gateway.store.check_open()
     return {"status": "ready"}
 
 

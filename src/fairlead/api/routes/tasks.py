@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from fairlead import errors
-from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, read_item, taking_turns
 from fairlead.api.priorities import priority_of
 from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
+from fairlead.api.request import BATCH_BODY, Request
 from fairlead.api.table import Route
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
@@ -41,25 +41,25 @@ SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
 ITS_USER = msgspec.json.Decoder(ItsUser)
 
 
-async def submit(call: Call) -> SubmitAnswer:
+async def submit(request: Request) -> SubmitAnswer:
     """Queue a task."""
-    body: SubmitBody = call.body
-    await call.gateway.spend(call.who, 1)
-    terms = await terms_of(call, [body.user_id])
-    wanted = new_task(call, body, terms, key_of(call, body.idempotency_key))
-    submitted = await call.gateway.batcher.submit(wanted)
+    body: SubmitBody = request.body
+    await request.gateway.spend(request.caller, 1)
+    terms = await terms_of(request, [body.user_id])
+    wanted = new_task(request, body, terms, key_of(request, body.idempotency_key))
+    submitted = await request.gateway.batcher.submit(wanted)
     if submitted.repeated:
-        call.status = 200
-        return await _as_it_is(call, submitted, wanted)
+        request.status = 200
+        return await _as_it_is(request, submitted, wanted)
     return SubmitAnswer.from_value(submitted, priority=wanted.priority, effective_priority=wanted.priority)
 
 
-async def _as_it_is(call: Call, submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
+async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
     """The first answer once more: the same as long as nothing has changed."""
     task_id = submitted.task_id
     try:
-        task = await call.gateway.store.get(task_id)
-        explanation = await call.gateway.store.explain(task_id)
+        task = await request.gateway.store.get(task_id)
+        explanation = await request.gateway.store.explain(task_id)
     except errors.UnknownTask:  # its key is remembered for longer
         return _as_it_was(submitted, wanted)
     return SubmitAnswer.from_value(
@@ -81,15 +81,15 @@ def _as_it_was(submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
     )
 
 
-async def submit_batch(call: Call) -> Json:
+async def submit_batch(request: Request) -> Json:
     """Queue up to 1,000 tasks; each is accepted or refused on its own."""
-    items = call.body.tasks
-    await call.gateway.spend(call.who, len(items))
-    terms = await terms_of(call, await _users_of(call, items))
+    items = request.body.tasks
+    await request.gateway.spend(request.caller, len(items))
+    terms = await terms_of(request, await _users_of(request, items))
     answers: list[Submitted | errors.FairleadError] = []
     async for group in taking_turns(in_groups(items)):
         try:
-            answers += await _submit_group(call, group, terms)
+            answers += await _submit_group(request, group, terms)
         except (errors.StoreUnavailable, errors.StoreFault) as problem:
             if not answers:
                 raise
@@ -99,25 +99,25 @@ async def submit_batch(call: Call) -> Json:
 
 
 async def _submit_group(
-    call: Call, group: Sequence[msgspec.Raw], terms: Mapping[str, Terms]
+    request: Request, group: Sequence[msgspec.Raw], terms: Mapping[str, Terms]
 ) -> list[Submitted | errors.FairleadError]:
     wanted: list[NewTask | errors.FairleadError] = []
     for item in group:
         body = read_item(item, SUBMIT_BODY)
         try:
-            wanted.append(new_task(call, body, terms) if isinstance(body, SubmitBody) else body)
+            wanted.append(new_task(request, body, terms) if isinstance(body, SubmitBody) else body)
         except errors.FairleadError as problem:
             wanted.append(problem)
     await asyncio.sleep(0)  # what was read is packed in a turn of its own
     new = [one for one in wanted if isinstance(one, NewTask)]
-    submitted = iter(await call.gateway.store.submit(*new) if new else [])
+    submitted = iter(await request.gateway.store.submit(*new) if new else [])
     return [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
 
 
-async def _users_of(call: Call, items: Sequence[msgspec.Raw]) -> Iterable[str]:
+async def _users_of(request: Request, items: Sequence[msgspec.Raw]) -> Iterable[str]:
     """All of them before the first task: the priority service is asked once, and for the first ones first."""
     found: dict[str, None] = {}
-    if call.gateway.priorities:
+    if request.gateway.priorities:
         async for group in taking_turns(in_groups(items)):
             for item in group:
                 read = read_item(item, ITS_USER)
@@ -138,19 +138,19 @@ def accepted(answer: Submitted | errors.FairleadError) -> Json:
     }
 
 
-async def terms_of(call: Call, user_ids: Iterable[str | None]) -> dict[str, Terms]:
+async def terms_of(request: Request, user_ids: Iterable[str | None]) -> dict[str, Terms]:
     """Of those who are users, if there is a service that knows.
 
     Also of those whose tasks name a priority: their weight is not theirs to choose.
     """
-    service = call.gateway.priorities
+    service = request.gateway.priorities
     if service is None:
         return {}
     return await service.terms_of_all(user_id for user_id in user_ids if user_id)
 
 
 def new_task(
-    call: Call,
+    request: Request,
     body: SubmitBody,
     terms: Mapping[str, Terms],
     key: str | None = None,
@@ -163,53 +163,53 @@ def new_task(
         name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not None
     }
     given["required_capabilities"] = tuple(body.required_capabilities)
-    given |= {"tenant": call.who.tenant, "by_tenant": call.who.tenant is not None}
+    given |= {"tenant": request.caller.tenant, "by_tenant": request.caller.tenant is not None}
     if body.task_id is not None:
-        given["task_id"] = id_of(call.who.tenant, body.task_id)
+        given["task_id"] = id_of(request.caller.tenant, body.task_id)
     found = terms.get(body.user_id or "")
-    given["priority"], given["priority_asked"] = priority_of(call, body.priority, found, trusted=trusted)
+    given["priority"], given["priority_asked"] = priority_of(request, body.priority, found, trusted=trusted)
     if found and found.weight is not None:
         given["weight"] = found.weight
     if body.run_at is not None:
         given["run_at"] = read_time("run_at", body.run_at)
     if key is not None:
         given["idempotency_key"] = key
-    if body.trace_id is None and (trace := trace_of(call)):
+    if body.trace_id is None and (trace := trace_of(request)):
         given["trace_id"] = trace
     return NewTask(**given)
 
 
-def key_of(call: Call, given: str | None) -> str | None:
+def key_of(request: Request, given: str | None) -> str | None:
     """The idempotency key, of the body or of the header."""
-    key = call.headers.get("idempotency-key")
+    key = request.headers.get("idempotency-key")
     if key is not None and given not in (None, key):
         raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
     return given if key is None else key
 
 
-def trace_of(call: Call) -> str | None:
-    trace = TRACEPARENT.match(call.headers.get("traceparent", ""))
+def trace_of(request: Request) -> str | None:
+    trace = TRACEPARENT.match(request.headers.get("traceparent", ""))
     return trace[1] if trace else None
 
 
-async def get(call: Call) -> TaskAnswer:
+async def get(request: Request) -> TaskAnswer:
     """One task, with its result when it has ended."""
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
     position = None
     if task.status == "queued":
-        position = (await call.gateway.store.explain(task.task_id)).queue_position
+        position = (await request.gateway.store.explain(task.task_id)).queue_position
     return TaskAnswer.from_value(task, queue_position=position)
 
 
-async def find(call: Call) -> TasksAnswer:
+async def find(request: Request) -> TasksAnswer:
     """Tasks that fit, page by page, in no order; a page of 1 MiB ends early."""
-    wanted: TaskQuery = call.query
-    page = await call.gateway.store.list_tasks(
+    wanted: TaskQuery = request.query
+    page = await request.gateway.store.list_tasks(
         status=wanted.status,
         priority=wanted.priority,
         task_type=wanted.task_type,
         user_id=wanted.user_id,
-        tenant=call.who.tenant,
+        tenant=request.caller.tenant,
         limit=wanted.limit,
         cursor=wanted.cursor,
         content=msgspec.Raw,
@@ -217,36 +217,36 @@ async def find(call: Call) -> TasksAnswer:
     return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
 
 
-async def cancel(call: Call) -> CancelAnswer:
+async def cancel(request: Request) -> CancelAnswer:
     """End a task, also while it runs."""
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
-    worker = await call.gateway.store.cancel(task.task_id)
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
+    worker = await request.gateway.store.cancel(task.task_id)
     return CancelAnswer(task_id=task.task_id, status="cancelled", worker_id=worker)
 
 
-async def outputs(call: Call) -> OutputsAnswer:
+async def outputs(request: Request) -> OutputsAnswer:
     """The chunks of output that are kept, the latest 1,000, after the message with this seq; up to 1 MiB."""
-    query: EventsQuery = call.query
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
+    query: EventsQuery = request.query
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
     kept, more = await output_page(
-        call.gateway.store, task.task_id, after_event=query.after or 0, content=msgspec.Raw
+        request.gateway.store, task.task_id, after_event=query.after or 0, content=msgspec.Raw
     )
     outputs = [OutputAnswer.from_value(one, seq=one.event_seq) for one in kept]
     return OutputsAnswer(outputs=outputs, next_after=kept[-1].event_seq if more else None)
 
 
-async def explain(call: Call) -> ExplainAnswer:
+async def explain(request: Request) -> ExplainAnswer:
     """Why a task waits, and what has to happen before it starts."""
-    task = await call.gateway.own_task(call.who, call.path["task_id"])
-    answer = ExplainAnswer.from_value(await call.gateway.store.explain(task.task_id))
-    if call.who.tenant is not None:
+    task = await request.gateway.own_task(request.caller, request.path["task_id"])
+    answer = ExplainAnswer.from_value(await request.gateway.store.explain(task.task_id))
+    if request.caller.tenant is not None:
         answer.held_for = None  # it may be another tenant's
     return answer
 
 
-async def stats(call: Call) -> StatsAnswer:
+async def stats(request: Request) -> StatsAnswer:
     """How much waits, runs and ended lately: of all, or with a tenant's key of the tenant."""
-    return StatsAnswer.from_value(await call.gateway.store.stats(call.who.tenant, brief=True))
+    return StatsAnswer.from_value(await request.gateway.store.stats(request.caller.tenant, brief=True))
 
 
 TASKS = "/api/v1/tasks"

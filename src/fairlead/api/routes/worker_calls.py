@@ -6,10 +6,10 @@ from itertools import accumulate, islice, takewhile
 from msgspec.structs import replace
 
 from fairlead import errors
-from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import AT_ONCE, in_groups, insist_on, size_of, taking_turns
 from fairlead.api.polling import wait_for_call
 from fairlead.api.problems import HttpProblem
+from fairlead.api.request import BATCH_BODY, Request
 from fairlead.api.routes.workers import ANYTHING, UNKNOWN, WORKER, accepted, worker_id
 from fairlead.api.table import Route
 from fairlead.model.reports import Grant, Progress
@@ -30,19 +30,19 @@ from fairlead.shapes.worker import (
 from fairlead.times import time_text
 
 
-async def wait(call: Call) -> Json:
+async def wait(request: Request) -> Json:
     """Wait until there is something to claim, or a task is cancelled."""
-    body: WaitBody = call.body
-    return {"called": await wait_for_call(call, worker_id(call), body.wait_seconds)}
+    body: WaitBody = request.body
+    return {"called": await wait_for_call(request, worker_id(request), body.wait_seconds)}
 
 
-async def say(call: Call) -> Json:
+async def say(request: Request) -> Json:
     """How far runs are, and what they put out."""
-    reports: list[TaskProgressBody] = call.body.reports
+    reports: list[TaskProgressBody] = request.body.reports
     rows: list[Json] = []
     while len(rows) < len(reports):
         some = _next_few(reports, len(rows))
-        answers = await (_tell_in_pieces(call, some[0]) if len(some) == 1 else _tell(call, some))
+        answers = await (_tell_in_pieces(request, some[0]) if len(some) == 1 else _tell(request, some))
         rows += [accepted(one.task_id, answer) for one, answer in zip(some, answers, strict=True)]
     return {"results": rows}
 
@@ -57,14 +57,14 @@ def _next_few(reports: Sequence[TaskProgressBody], start: int) -> list[TaskProgr
 Answers = list[errors.FairleadError | None]
 
 
-async def _tell(call: Call, some: Sequence[TaskProgressBody]) -> Answers:
+async def _tell(request: Request, some: Sequence[TaskProgressBody]) -> Answers:
     read = [_progress(one) for one in some]
     good = [one for one in read if isinstance(one, Progress)]
-    answers = iter(await call.gateway.store.progress(worker_id(call), *good))
+    answers = iter(await request.gateway.store.progress(worker_id(request), *good))
     return [next(answers) if isinstance(one, Progress) else one for one in read]
 
 
-async def _tell_in_pieces(call: Call, report: TaskProgressBody) -> Answers:
+async def _tell_in_pieces(request: Request, report: TaskProgressBody) -> Answers:
     """A few chunks at a time. All are read before the first is reported: if one is refused, all are."""
     pieces = list(_pieces(report))
     if len(pieces) > 1:
@@ -73,7 +73,7 @@ async def _tell_in_pieces(call: Call, report: TaskProgressBody) -> Answers:
             if problem:
                 return [problem]
     async for piece in taking_turns(pieces):
-        (answer,) = await _tell(call, [piece])
+        (answer,) = await _tell(request, [piece])
         if answer:
             return [answer]
     return [None]
@@ -106,31 +106,31 @@ def _progress(one: TaskProgressBody) -> Progress | errors.FairleadError:
     return Progress(one.task_id, one.fence, one.fraction, one.message, chunks, one.first)
 
 
-async def extend(call: Call) -> Json:
+async def extend(request: Request) -> Json:
     """More time for a task that runs, unless it has more."""
-    body: ExtendBody = call.body
+    body: ExtendBody = request.body
     grant = Grant(body.task_id, body.fence)
-    deadline = await call.gateway.store.extend(worker_id(call), grant, round(body.seconds * 1000))
+    deadline = await request.gateway.store.extend(worker_id(request), grant, round(body.seconds * 1000))
     return {"task_id": body.task_id, "deadline": time_text(deadline)}
 
 
-async def stall(call: Call) -> Json:
+async def stall(request: Request) -> Json:
     """This worker lives but does not answer: what it has not begun is queued again, and it is given nothing
     until it polls."""
-    body: StallBody = call.body
-    given_back = await call.gateway.store.workers.stall(worker_id(call), body.request_id, body.begun)
+    body: StallBody = request.body
+    given_back = await request.gateway.store.workers.stall(worker_id(request), body.request_id, body.begun)
     return {"released": [{"task_id": grant.id, "fence": grant.fence} for grant in given_back]}
 
 
-async def expire(call: Call) -> Json:
+async def expire(request: Request) -> Json:
     """This worker is dead for certain: what it held is free now. A task that it held alone has crashed."""
-    return {"expired": await call.gateway.store.expire(worker_id(call))}
+    return {"expired": await request.gateway.store.expire(worker_id(request))}
 
 
-async def leave(call: Call) -> Json:
+async def leave(request: Request) -> Json:
     """This worker has stopped and holds nothing."""
-    worker = worker_id(call)
-    await call.gateway.store.workers.leave(worker)
+    worker = worker_id(request)
+    await request.gateway.store.workers.leave(worker)
     return {"worker_id": worker, "left": True}
 
 

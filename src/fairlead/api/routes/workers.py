@@ -9,11 +9,11 @@ import msgspec
 import uuid_utils
 
 from fairlead import errors
-from fairlead.api.call import BATCH_BODY, Call
 from fairlead.api.large_bodies import in_groups, insist_on, taking_turns
 from fairlead.api.polling import poll_tasks
 from fairlead.api.problems import InvalidBody, problem_of
 from fairlead.api.reported import log_reported
+from fairlead.api.request import BATCH_BODY, Request
 from fairlead.api.table import Route
 from fairlead.checks import NAME
 from fairlead.model.reports import Completed, Failed, Grant, Progress
@@ -44,17 +44,17 @@ AT_ONCE = 200  # workers that are read together: others are served in between
 POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once
 
 
-def worker_id(call: Call) -> str:
+def worker_id(request: Request) -> str:
     """What cannot be an id is the id of no worker."""
-    if not NAME.fullmatch(call.path["worker_id"]):
+    if not NAME.fullmatch(request.path["worker_id"]):
         raise errors.UnknownWorker()
-    return call.path["worker_id"]
+    return request.path["worker_id"]
 
 
-async def register(call: Call) -> Json:
+async def register(request: Request) -> Json:
     """Make a worker known; it gets an id to poll with."""
-    body: RegisterBody = call.body
-    store = call.gateway.store
+    body: RegisterBody = request.body
+    store = request.gateway.store
     usual, worker = store.settings.worker, body.worker_id or str(uuid_utils.uuid7())
     capacity = usual.capacity if body.capacity is None else body.capacity
     await store.workers.register(
@@ -74,28 +74,30 @@ async def register(call: Call) -> Json:
     }
 
 
-async def poll(call: Call) -> PollAnswer:
+async def poll(request: Request) -> PollAnswer:
     """Up to so many tasks that can start now; waits for one up to `wait_seconds`."""
-    return PollAnswer.from_value(await poll_tasks(call, worker_id(call), call.body))
+    return PollAnswer.from_value(await poll_tasks(request, worker_id(request), request.body))
 
 
-async def result(call: Call) -> Json:
+async def result(request: Request) -> Json:
     """How one run, or many, ended; with `poll` also the next tasks, in one trip."""
-    body: ResultBody = call.body
-    view = await (_report_one(call, body) if body.results is None else _report_many(call, body, body.results))
+    body: ResultBody = request.body
+    view = await (
+        _report_one(request, body) if body.results is None else _report_many(request, body, body.results)
+    )
     if body.poll:
-        view["polled"] = PollAnswer.from_value(await poll_tasks(call, worker_id(call), body.poll))
+        view["polled"] = PollAnswer.from_value(await poll_tasks(request, worker_id(request), body.poll))
     return view
 
 
-async def _report_one(call: Call, body: ResultBody) -> Json:
-    (answer,) = await _report(call, [_one(body)])
+async def _report_one(request: Request, body: ResultBody) -> Json:
+    (answer,) = await _report(request, [_one(body)])
     if isinstance(answer, errors.FairleadError):
         raise answer
     return {"accepted": True}
 
 
-async def _report_many(call: Call, body: ResultBody, items: list[msgspec.Raw]) -> Json:
+async def _report_many(request: Request, body: ResultBody, items: list[msgspec.Raw]) -> Json:
     """A few at a time. All are read before the first is reported: one that cannot be read spoils them all."""
     if body.task_id is not None:
         raise InvalidBody([("results", "give one result, or a list of them, not both")])
@@ -106,7 +108,7 @@ async def _report_many(call: Call, body: ResultBody, items: list[msgspec.Raw]) -
     async for group, start in taking_turns(zip(groups, _starts(groups), strict=True)):
         results = _results(group, start)
         await asyncio.sleep(0)  # what was read is packed in a turn of its own
-        answers = await _report(call, results)
+        answers = await _report(request, results)
         rows += [accepted(one.task_id, answer) for one, answer in zip(results, answers, strict=True)]
     return {"accepted": all(row["accepted"] for row in rows), "results": rows}
 
@@ -132,14 +134,14 @@ def _one(body: ResultBody) -> OneResult:
     )
 
 
-async def _report(call: Call, results: list[OneResult]) -> list[State | errors.FairleadError]:
+async def _report(request: Request, results: list[OneResult]) -> list[State | errors.FairleadError]:
     """In the order of the results; the store takes completions and failures apart."""
     completed = [
         Completed(one.task_id, one.fence, one.result) for one in results if one.status == "completed"
     ]
     failed = [_failed(one) for one in results if one.status == "failed"]
-    answers, _ = await call.gateway.store.report(worker_id(call), completed, failed)
-    log_reported(worker_id(call), failed, answers[len(completed) :])
+    answers, _ = await request.gateway.store.report(worker_id(request), completed, failed)
+    log_reported(worker_id(request), failed, answers[len(completed) :])
     of_completed, of_failed = iter(answers[: len(completed)]), iter(answers[len(completed) :])
     return [next(of_completed if one.status == "completed" else of_failed) for one in results]
 
@@ -167,10 +169,10 @@ def accepted(task_id: str, answer: State | errors.FairleadError | None) -> Json:
     return {"task_id": task_id, "accepted": True, "status": answer}
 
 
-async def heartbeat(call: Call) -> HeartbeatAnswer:
+async def heartbeat(request: Request) -> HeartbeatAnswer:
     """The worker is alive: its leases are prolonged, and it learns what to stop."""
-    body: HeartbeatBody = call.body
-    store, worker = call.gateway.store, worker_id(call)
+    body: HeartbeatBody = request.body
+    store, worker = request.gateway.store, worker_id(request)
     beat = await store.workers.heartbeat(
         worker, draining=body.status == "draining", lease_ms=store.settings.lease_ms
     )
@@ -191,30 +193,30 @@ def _is_lost(problem: errors.FairleadError | None) -> bool:
     return problem is not None
 
 
-async def release(call: Call) -> Json:
+async def release(request: Request) -> Json:
     """Give tasks back unrun, without penalty."""
-    body: ReleaseBody = call.body
+    body: ReleaseBody = request.body
     grants = [Grant(task_id, body.fences.get(task_id)) for task_id in body.task_ids]
-    answers = await call.gateway.store.release(worker_id(call), *grants)
+    answers = await request.gateway.store.release(worker_id(request), *grants)
     return {"results": [accepted(*pair) for pair in zip(body.task_ids, answers, strict=True)]}
 
 
-async def find(call: Call) -> WorkersAnswer:
+async def find(request: Request) -> WorkersAnswer:
     """The workers of the last hour, page by page; a page has the latest first and ends early at 1 MiB."""
-    workers, cursor, size, most = list[WorkerStats](), call.query.cursor, 0, call.query.limit
+    workers, cursor, size, most = list[WorkerStats](), request.query.cursor, 0, request.query.limit
     while True:
-        page = await call.gateway.store.workers.page(cursor, min(most - len(workers), AT_ONCE))
+        page = await request.gateway.store.workers.page(cursor, min(most - len(workers), AT_ONCE))
         workers, cursor, size = workers + page.workers, page.next_cursor, size + page.size
         if not cursor or len(workers) >= most or size >= PAGE_BYTES:
             answers = [WorkerAnswer.from_value(one) for one in latest_first(workers)]
             return WorkersAnswer(workers=answers, next_cursor=cursor or None)
 
 
-async def drain(call: Call) -> Json:
+async def drain(request: Request) -> Json:
     """Give a worker nothing more; it ends when it has finished what it holds."""
-    worker = worker_id(call)
-    await call.gateway.store.workers.drain(worker)
-    await call.audit("drain", worker, None, {"status": "draining"})
+    worker = worker_id(request)
+    await request.gateway.store.workers.drain(worker)
+    await request.audit("drain", worker, None, {"status": "draining"})
     return {"worker_id": worker, "status": "draining"}
 
 

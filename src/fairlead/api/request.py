@@ -22,9 +22,9 @@ B = TypeVar("B")
 
 
 @dataclass(slots=True)
-class Call:
+class Request:
     gateway: Gateway
-    who: Identity
+    caller: Identity
     path: dict[str, str]
     headers: dict[str, str]
     receive: Receive
@@ -42,7 +42,7 @@ class Call:
     async def audit(self, act: str, subject: str, before: Any, after: Any) -> None:
         """Leaves a record of an admin's act; the reason is what the caller says in X-Reason."""
         reason = self.headers.get("x-reason", "")
-        await self.gateway.store.audit.record(self.who.name, act, subject, before, after, reason)
+        await self.gateway.store.audit.record(self.caller.name, act, subject, before, after, reason)
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
