@@ -25,7 +25,7 @@ LAYERS = (
     ("background", "open_files"),
     ("log",),
     ("settings",),
-    ("checks", "clock", "errors", "times"),
+    ("checks", "clock", "errors", "timeouts", "times"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

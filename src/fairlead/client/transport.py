@@ -10,11 +10,11 @@ import msgspec
 
 from fairlead import __version__
 from fairlead.client.problems import AWAY, error_of
-from fairlead.clock import patient
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
 from fairlead.shapes.base import Json
 from fairlead.shapes.limit import LimitsAnswer
 from fairlead.shapes.worker import WorkersAnswer
+from fairlead.timeouts import LenientTimeout
 
 ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
 BYTES_PER_SECOND = 1 << 20  # so much more time has a call that sends much
@@ -100,7 +100,7 @@ class HttpTransport:
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with patient(within):
+                with LenientTimeout(within):
                     answer, said = await self._once(
                         method, address, most, content=content, headers=headers, params=query
                     )

@@ -14,9 +14,10 @@ from typing import Any
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from fairlead.clock import monotonic, patient
+from fairlead.clock import monotonic
 from fairlead.errors import FairleadError
 from fairlead.store.multiplexer import Channel
+from fairlead.timeouts import LenientTimeout
 
 MOST_CONNECTIONS = 12
 IDLE_SECONDS = 10.0  # that a connection is kept for the next caller
@@ -138,7 +139,7 @@ class Popper:
         seconds = max(LEAST_SECONDS, ends - monotonic())
         self._asked = lists
         try:
-            with patient(seconds + LATE):
+            with LenientTimeout(seconds + LATE):
                 (answer,) = await wire.call(("BLPOP", *lists, seconds), seen=self._deliver)
         except RedisConnectionError:
             if not self._cut:

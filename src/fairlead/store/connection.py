@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from fairlead.clock import monotonic, patient
+from fairlead.clock import monotonic
 from fairlead.errors import (
     FairleadError,
     InvalidSettings,
@@ -33,6 +33,7 @@ from fairlead.store.membership import Membership
 from fairlead.store.multiplexer import Channel, Command, SharedConnection
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.subscription import Subscriber
+from fairlead.timeouts import LenientTimeout
 
 log = EventLog("fairlead.store")
 
@@ -156,8 +157,8 @@ class Connection:
                 raise await self.refusal(answer) from answer
         return answers
 
-    def _patience(self) -> patient:
-        return patient(self.answer_within, lambda: self.line.heard_at())
+    def _patience(self) -> LenientTimeout:
+        return LenientTimeout(self.answer_within, lambda: self.line.heard_at())
 
     async def _in_turn(self, turns: asyncio.Semaphore, reply: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -225,9 +226,9 @@ class Connection:
                 await self.guard(self.line.call(("FUNCTION", "DELETE", name)))
 
     async def guard(self, reply: Awaitable[Any], within: float | None = None) -> Any:
-        return await self._within(patient(self.answer_within if within is None else within), reply)
+        return await self._within(LenientTimeout(self.answer_within if within is None else within), reply)
 
-    async def _within(self, patience: patient, reply: Awaitable[Any]) -> Any:
+    async def _within(self, patience: LenientTimeout, reply: Awaitable[Any]) -> Any:
         try:
             with patience:
                 return await reply
@@ -262,7 +263,7 @@ class Connection:
         return ("EVALSHA", script(act, self._call)[1], 1, self._meta, *given)
 
     async def _evaluate(
-        self, act: str, arguments: Sequence[Argument], patience: patient | None = None
+        self, act: str, arguments: Sequence[Argument], patience: LenientTimeout | None = None
     ) -> Any:
         (answer,) = await self.line.call(self._command(act, arguments), patience=patience)
         if isinstance(answer, NoScriptError):  # a new server, or one that was made to forget

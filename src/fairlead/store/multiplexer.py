@@ -16,10 +16,11 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
-from fairlead.clock import monotonic, patient
+from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.log.limited import LimitedLog
 from fairlead.store.address import Address
+from fairlead.timeouts import LenientTimeout
 
 Command = Sequence[str | int | float | bytes]
 Pushed = Callable[[list[Any]], None]
@@ -178,7 +179,7 @@ class SharedConnection:
         """When the server that is asked now sent something last."""
         return self._wire.heard_at() if self._wire else -math.inf
 
-    async def call(self, *commands: Command, patience: patient | None = None) -> list[Any]:
+    async def call(self, *commands: Command, patience: LenientTimeout | None = None) -> list[Any]:
         """With `patience` it is waited for as long as the connection it was sent on is heard."""
         wire = self._wire
         if wire is None or not wire.is_open:

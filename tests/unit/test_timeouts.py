@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 import uvloop
 
-from fairlead.clock import monotonic, patient
+from fairlead.clock import monotonic
+from fairlead.timeouts import LenientTimeout
 
 LOOPS = pytest.mark.parametrize(
     "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
@@ -33,7 +34,7 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
 
             loop.call_soon(stand_still)
             try:
-                with patient(SECONDS):
+                with LenientTimeout(SECONDS):
                     return await reader.readexactly(6)
             finally:
                 writer.close()
@@ -46,7 +47,7 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
 @LOOPS
 def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def wait() -> None:
-        with patient(SECONDS):
+        with LenientTimeout(SECONDS):
             await asyncio.Event().wait()
 
     with asyncio.Runner(loop_factory=new_loop) as runner, pytest.raises(TimeoutError):
@@ -54,19 +55,19 @@ def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.Abstr
 
 
 async def test_what_is_in_time_is_not_touched_later() -> None:
-    with patient(SECONDS):
+    with LenientTimeout(SECONDS):
         pass
     await asyncio.sleep(2 * SECONDS)
 
 
 async def test_a_problem_inside_is_told_as_it_is() -> None:
-    with pytest.raises(LookupError), patient(SECONDS):
+    with pytest.raises(LookupError), LenientTimeout(SECONDS):
         raise LookupError
 
 
 async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
     async def wait() -> None:
-        with patient(SECONDS):
+        with LenientTimeout(SECONDS):
             await asyncio.Event().wait()
 
     waiting = asyncio.create_task(wait())
@@ -77,7 +78,7 @@ async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
 
 
 async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
-    with pytest.raises(TimeoutError), patient(SECONDS):
+    with pytest.raises(TimeoutError), LenientTimeout(SECONDS):
         await asyncio.Event().wait()
     task = asyncio.current_task()
     assert task and task.cancelling() == 0
@@ -93,7 +94,7 @@ async def test_the_time_begins_again_whenever_the_other_side_is_heard() -> None:
         looks.append(monotonic())
         return looks[-1] if len(looks) <= 3 else began
 
-    with pytest.raises(TimeoutError), patient(SECONDS, heard_at):
+    with pytest.raises(TimeoutError), LenientTimeout(SECONDS, heard_at):
         await asyncio.Event().wait()
     assert len(looks) == 4
     assert all(later - earlier >= SECONDS for earlier, later in pairwise(looks))
