@@ -46,7 +46,7 @@ def success(data: Any) -> dict[str, Any]:
 async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     """How a run of it ends, as a worker would tell the store."""
     ended: list[Report] = []
-    gate = Gate(Begun.in_memory())
+    gate = Gate(Begun())
     runner = Runner(
         handlers,
         gate,

@@ -11,7 +11,7 @@ import pytest
 from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline import calling
 from fairlead.pipeline.calling import ServiceClient, ServiceRequest
-from fairlead.pipeline.services import Service
+from fairlead.settings import ServiceSettings
 from tests.pipeline.servers import (
     GOOD,
     RawService,
@@ -34,7 +34,7 @@ FIFTY_MB = 50 * 1024 * 1024
 
 @contextlib.asynccontextmanager
 async def client(url: str, timeout: float = 15) -> AsyncIterator[ServiceClient]:
-    made = ServiceClient(Service(name="enhancer", url=url, limit=2, timeout_seconds=timeout, max_attempts=3))
+    made = ServiceClient("enhancer", ServiceSettings(url=url, limit=2, timeout_seconds=timeout))
     try:
         yield made
     finally:

@@ -13,7 +13,6 @@ from fairlead.cli import run
 from fairlead.errors import InvalidInput
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
-from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
@@ -62,7 +61,7 @@ async def test_a_call_is_a_task_with_the_answer_as_its_result(live_store: Store,
 
 async def test_a_step_of_a_job_tells_the_service_of_its_job(service: RawService, settings: Settings) -> None:
     context = {"step_0_x": success({"text": "short"})}
-    async with service_handlers(services_of(settings)) as handlers:
+    async with service_handlers(settings.services) as handlers:
         report = await report_by(handlers, step("service:enhancer", {"prompt": "a"}, context, retry_count=1))
     assert report.result == GOOD  # type: ignore[union-attr]
     (request,) = service.asked
@@ -192,7 +191,7 @@ async def test_a_worker_has_room_for_all_calls_and_keeps_none_back(
 def test_the_room_has_a_bound(tmp_path: Path) -> None:
     path = tmp_path / "many.toml"
     path.write_text("".join(f'[services.s{n}]\nurl = "http://h/"\nlimit = 900\n' for n in range(2)))
-    assert calls_at_once(services_of(load_settings(path, {}))) == 1000
+    assert calls_at_once(load_settings(path, {}).services) == 1000
 
 
 async def test_without_services_it_is_said_what_to_do() -> None:

@@ -7,7 +7,7 @@ import pytest
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from fairlead.upkeep.report import BATCH
+from fairlead.upkeep.duties import BATCH
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw
 

@@ -9,7 +9,7 @@ from fairlead.worker.begun import MOST, Begun, Gate, shared_file
 
 
 def test_what_was_begun_is_read_until_it_is_reported() -> None:
-    begun = Begun.in_memory()
+    begun = Begun()
     assert begun.add(7)
     assert begun.add(9)
     assert sorted(begun.read() or ()) == [7, 9]
@@ -21,7 +21,7 @@ def test_what_was_begun_is_read_until_it_is_reported() -> None:
 
 def test_two_processes_see_the_same() -> None:
     fd = shared_file()
-    worker, pulse = Begun.of_file(fd), Begun.of_file(fd)
+    worker, pulse = Begun(fd), Begun(fd)
     os.close(fd)
     assert worker.add(1_700_000_000_000_000)
     assert pulse.read() == [1_700_000_000_000_000]
@@ -30,7 +30,7 @@ def test_two_processes_see_the_same() -> None:
 
 
 def test_an_old_number_does_not_open_what_was_closed_again() -> None:
-    begun = Begun.in_memory()
+    begun = Begun()
     first = begun.close()
     second = begun.close()
     begun.open(first)
@@ -40,14 +40,14 @@ def test_an_old_number_does_not_open_what_was_closed_again() -> None:
 
 
 def test_when_there_is_no_room_nobody_knows_what_was_begun() -> None:
-    begun = Begun.in_memory()
+    begun = Begun()
     for fence in range(1, MOST):
         begun.add(fence)
     assert begun.read() is None
 
 
 async def test_a_task_that_was_given_back_is_not_begun() -> None:
-    gate = Gate(Begun.in_memory())
+    gate = Gate(Begun())
     closing = gate.begun.close()
     waiting = [asyncio.create_task(gate.passes(fence)) for fence in (7, 9)]
     await asyncio.sleep(0)
@@ -58,7 +58,7 @@ async def test_a_task_that_was_given_back_is_not_begun() -> None:
 
 
 async def test_what_waits_goes_on_waiting_while_the_register_is_closed_again() -> None:
-    gate = Gate(Begun.in_memory())
+    gate = Gate(Begun())
     first = gate.begun.close()
     waiting = asyncio.create_task(gate.passes(7))
     await asyncio.sleep(0)
@@ -74,6 +74,6 @@ async def test_what_waits_goes_on_waiting_while_the_register_is_closed_again() -
 def test_a_register_can_be_shared_where_there_is_no_memfd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
     fd = shared_file()
-    assert Begun.of_file(fd).add(7)
-    assert Begun.of_file(fd).read() == [7]
+    assert Begun(fd).add(7)
+    assert Begun(fd).read() == [7]
     os.close(fd)

@@ -14,8 +14,8 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from fairlead.upkeep import caretaker
-from fairlead.upkeep.caretaker import DUTIES, Caretaker
-from fairlead.upkeep.report import Report
+from fairlead.upkeep.caretaker import Caretaker
+from fairlead.upkeep.duties import DUTIES
 from tests.caretakers import launch
 from tests.servers import Server, running
 from tests.waiting import wait_until
@@ -105,7 +105,7 @@ async def test_who_is_not_elected_ends_nobodys_time_by_stopping(live_store: Stor
 async def test_a_duty_that_fails_does_not_keep_the_others(
     live_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(_: Store) -> Report:
+    async def broken(_: Store) -> int:
         raise errors.StoreFault("broken")
 
     monkeypatch.setitem(DUTIES, "due", broken)
@@ -120,8 +120,8 @@ async def test_a_full_batch_is_followed_by_the_next_without_a_pause(
 ) -> None:
     left = [300, 200, 100]
 
-    async def large(_: Store) -> Report:
-        return Report(left.pop(0) if left else 0)
+    async def large(_: Store) -> int:
+        return left.pop(0) if left else 0
 
     monkeypatch.setattr(caretaker, "DUTIES", {"large": large})
     async with at_work(Caretaker(live_store, every_seconds=1_000_000)):

@@ -7,8 +7,7 @@ from fairlead.model.reports import Failed
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
-from fairlead.upkeep.report import BATCH, Report
+from fairlead.upkeep.duties import BATCH, DUTIES
 from tests.conftest import Clock
 
 #: How a script calls the server: the first sweep of a namespace fails in its second act.
@@ -27,10 +26,10 @@ async def test_leases_that_ran_out_are_ended_in_one_round_of_several_acts(store:
     await store.workers.register("w", capacity=1000)
     await store.submit(*(new() for _ in range(BATCH + 2)))
     tasks = (await store.claim("w", BATCH + 2)).tasks
-    assert await expired_leases.run_once(store) == Report(0)
+    assert await DUTIES["expired_leases"](store) == 0
     clock.pass_ms(store.settings.lease_ms + 1_001)
-    assert await expired_leases.run_once(store) == Report(BATCH + 2)
-    assert await expired_leases.run_once(store) == Report(0)
+    assert await DUTIES["expired_leases"](store) == BATCH + 2
+    assert await DUTIES["expired_leases"](store) == 0
     assert (await store.get(tasks[0].task_id)).status is State.QUEUED
 
 
@@ -38,11 +37,11 @@ async def test_what_is_due_is_queued(store: Store, clock: Clock) -> None:
     later = new(delay_seconds=5)
     await store.submit_one(later)
     clock.pass_ms(4_999)
-    assert await due.run_once(store) == Report(0)
+    assert await DUTIES["due"](store) == 0
     clock.pass_ms(1)
-    assert await due.run_once(store) == Report(1)
+    assert await DUTIES["due"](store) == 1
     assert (await store.get(later.task_id)).status is State.QUEUED
-    assert await due.run_once(store) == Report(0)
+    assert await DUTIES["due"](store) == 0
 
 
 def lost_workers(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -59,10 +58,10 @@ async def test_a_worker_that_falls_silent_is_named_once_and_keeps_what_it_holds(
     held = (await store.claim("slow", 2)).tasks
     clock.pass_ms(store.settings.worker_ttl_ms)
     await store.workers.heartbeat("quick")
-    assert await dead_workers.run_once(store) == Report(0)
+    assert await DUTIES["dead_workers"](store) == 0
     clock.pass_ms(1)
-    assert await dead_workers.run_once(store) == Report(1)
-    assert await dead_workers.run_once(store) == Report(0)
+    assert await DUTIES["dead_workers"](store) == 1
+    assert await DUTIES["dead_workers"](store) == 0
     (line,) = lost_workers(caplog)
     assert line.startswith("worker_lost worker=slow seen=") and line.endswith("running=2")
     assert {(await store.get(task.task_id)).status for task in held} == {State.EXECUTING}
@@ -75,16 +74,16 @@ async def test_a_worker_that_comes_back_and_falls_silent_again_is_named_again(
     for _ in range(2):
         await store.workers.register("w")
         clock.pass_ms(silence)
-        assert await dead_workers.run_once(store) == Report(1)
+        assert await DUTIES["dead_workers"](store) == 1
     # two at the same instant, and one at the very edge of what was looked at
     await store.workers.register("a")
     await store.workers.register("b")
     clock.pass_ms(1)
     await store.workers.register("c")
     clock.pass_ms(silence - 1)
-    assert await dead_workers.run_once(store) == Report(2)
+    assert await DUTIES["dead_workers"](store) == 2
     clock.pass_ms(1)
-    assert await dead_workers.run_once(store) == Report(1)
+    assert await DUTIES["dead_workers"](store) == 1
     named = [line.split()[1] for line in lost_workers(caplog)]
     assert sorted(named) == ["worker=a", "worker=b", "worker=c", "worker=w", "worker=w"]
 
@@ -100,11 +99,11 @@ async def test_many_workers_that_fall_silent_together_leave_a_few_lines_and_thei
             clock.pass_ms(1)
         await store.workers.register(f"w{n}")
     clock.pass_ms(store.settings.worker_ttl_ms + 1)
-    assert await dead_workers.run_once(store) == Report(2 * BATCH + 1)
+    assert await DUTIES["dead_workers"](store) == 2 * BATCH + 1
     *named, total = lost_workers(caplog)
     assert [line.split()[0] for line in named] == ["worker_lost"] * 5
     assert total == f"workers_lost count={2 * BATCH + 1} named=5 running=2"
-    assert await dead_workers.run_once(store) == Report(0)
+    assert await DUTIES["dead_workers"](store) == 0
     assert len(lost_workers(caplog)) == 6
 
 
@@ -115,7 +114,7 @@ async def test_a_handful_of_lost_workers_is_named_without_a_count(
     for n in range(count):
         await store.workers.register(f"w{n}")
     clock.pass_ms(store.settings.worker_ttl_ms + 1)
-    await dead_workers.run_once(store)
+    await DUTIES["dead_workers"](store)
     counted = [line for line in lost_workers(caplog) if line.startswith("workers_lost ")]
     assert counted == (["workers_lost count=6 named=5 running=0"] if count == 6 else [])
 
@@ -130,7 +129,7 @@ async def test_workers_named_before_the_store_went_away_are_logged(
     healthy = store.connection
     store.connection = healthy.with_call(FAILS_ONCE_SOME_ARE_NAMED)
     with pytest.raises(errors.StoreFault):
-        await dead_workers.run_once(store)
+        await DUTIES["dead_workers"](store)
     store.connection = healthy
     assert lost_workers(caplog)[-1] == f"workers_lost count={BATCH} named=5 running=0"
 
@@ -139,7 +138,7 @@ async def test_a_worker_that_left_is_not_lost(store: Store, clock: Clock) -> Non
     await store.workers.register("w")
     await store.workers.leave("w")
     clock.pass_ms(store.settings.worker_ttl_ms + 1)
-    assert await dead_workers.run_once(store) == Report(0)
+    assert await DUTIES["dead_workers"](store) == 0
 
 
 async def test_dead_letters_are_forgotten_after_their_retention(store: Store, clock: Clock) -> None:
@@ -148,12 +147,12 @@ async def test_dead_letters_are_forgotten_after_their_retention(store: Store, cl
     (task,) = (await store.claim("w")).tasks
     await store.fail("w", Failed(task.task_id, task.fence, retriable=False))
     clock.pass_seconds(30 * 86_400 - 1)
-    assert await dead_letters.run_once(store) == Report(0)
+    assert await DUTIES["dead_letters"](store) == 0
     assert [dead.task_id for dead in await store.dead_letters()] == [task.task_id]
     clock.pass_seconds(1)
-    assert await dead_letters.run_once(store) == Report(1)
+    assert await DUTIES["dead_letters"](store) == 1
     assert await store.dead_letters() == []
-    assert await dead_letters.run_once(store) == Report(0)
+    assert await DUTIES["dead_letters"](store) == 0
 
 
 async def test_one_heartbeat_of_all_workers_is_asked_to_name_the_dead_when_no_caretaker_does(
@@ -171,6 +170,6 @@ async def test_one_heartbeat_of_all_workers_is_asked_to_name_the_dead_when_no_ca
     clock.pass_seconds(1)
     assert await asked() == [True, False, False]
     clock.pass_seconds(9)
-    await dead_workers.run_once(store)
+    await DUTIES["dead_workers"](store)
     clock.pass_seconds(9)
     assert await asked() == [False, False, False], "a caretaker was there"

@@ -1,10 +1,10 @@
 """A limit without a task: hold some of its units while a block of code runs."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 
-from fairlead.backend import Backend
+from fairlead.backend import LimitsBackend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, Fenced, LeaseLost, StoreUnavailable
 from fairlead.log.events import EventLog
@@ -14,29 +14,16 @@ from fairlead.model.limit import Lease
 log = EventLog("fairlead.acquire")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What to hold, for whom, and how to stand in line for it."""
-
-    limit: str
-    units: int
-    wait: float  # seconds
-    lease_ms: int
-    holder: str
-    priority: str
-    user_id: str | None
-
-
 class LeaseGuard:
     """`async with fl.acquire("gpu", wait=30) as lease:`. The lease is renewed until the block ends.
 
     If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
     """
 
-    def __init__(self, backend: Backend, wish: Wish) -> None:
-        self._backend = backend
-        self._wish = wish
-        self._lease_ms = wish.lease_ms
+    def __init__(self, limits: LimitsBackend, acquire: Callable[[], Awaitable[Lease]], lease_ms: int) -> None:
+        self._limits = limits
+        self._acquire_lease = acquire
+        self._lease_ms = lease_ms
         self._lost = False
 
     async def __aenter__(self) -> Lease:
@@ -61,26 +48,18 @@ class LeaseGuard:
 
     async def _release(self, kind: type[BaseException] | None) -> None:
         try:
-            await self._backend.limits.release(self._lease)
+            await self._limits.release(self._lease)
         except (Fenced, StoreUnavailable):
             # It ended just now, or nobody can be told: then it ends by itself. The block was done in time.
             if kind is None and monotonic() > self._ends:
                 raise LeaseLost() from None
 
     async def _acquire(self) -> tuple[Lease, float]:
-        sent, wish = monotonic(), self._wish
-        lease = await self._backend.limits.acquire(
-            wish.limit,
-            units=wish.units,
-            lease_ms=wish.lease_ms,
-            holder=wish.holder,
-            wait_seconds=wish.wait,
-            priority=wish.priority,
-            user_id=wish.user_id,
-        )
+        sent = monotonic()
+        lease = await self._acquire_lease()
         if monotonic() - sent > self._lease_ms / 6000:  # nobody knows for how long it has been ours
             sent = monotonic()
-            lease = await self._backend.limits.renew(lease, self._lease_ms)
+            lease = await self._limits.renew(lease, self._lease_ms)
         return lease, sent + self._lease_ms / 1000
 
     async def _renew(self) -> None:
@@ -92,7 +71,7 @@ class LeaseGuard:
             try:
                 # however patient the store's own calls are
                 async with asyncio.timeout(self._ends - to_stop - sent):
-                    await self._backend.limits.renew(self._lease, self._lease_ms)
+                    await self._limits.renew(self._lease, self._lease_ms)
                 self._ends = sent + self._lease_ms / 1000
             except Fenced:
                 break

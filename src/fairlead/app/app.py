@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from fairlead.app.acquire import LeaseGuard, Wish
+from fairlead.app.acquire import LeaseGuard
 from fairlead.app.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
 from fairlead.app.handle import TaskHandle
 from fairlead.app.job_handle import JobHandle
@@ -285,16 +285,18 @@ class Fairlead:
         """
         check_seconds("wait", wait, zero=True)
         check_seconds("lease_seconds", lease_seconds)
-        wish = Wish(
-            limit=limit,
+        lease_ms = round(lease_seconds * 1000)
+        acquire = partial(
+            self.backend.limits.acquire,
+            limit,
             units=units,
-            wait=wait,
-            lease_ms=round(lease_seconds * 1000),
+            lease_ms=lease_ms,
             holder=holder,
+            wait_seconds=wait,
             priority=priority,
             user_id=user_id,
         )
-        return LeaseGuard(self.backend, wish)
+        return LeaseGuard(self.backend.limits, acquire, lease_ms)
 
     @asynccontextmanager
     async def worker(self, **options: Any) -> AsyncIterator[Worker]:

@@ -18,7 +18,6 @@ from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, Wrong
 from fairlead.log.events import EventLog
 from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.log.tracebacks import traceback_of
-from fairlead.pipeline.services import services_of
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
@@ -78,7 +77,7 @@ async def _equipped(app: Fairlead, settings: Settings, plan: Plan, begun: Begun)
             declare=partial(app.declare, app.backend),
         )
         return
-    services, options = services_of(settings), plan.options
+    services, options = settings.services, plan.options
     capacity = calls_at_once(services) if options.capacity is None else options.capacity
     room = replace(options, capacity=capacity, reserve=options.reserve or 0)
     async with service_handlers(services) as handlers:
@@ -94,7 +93,7 @@ def main() -> None:
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)  # what a handler starts must not hold the line open
-    begun = Begun.of_file(register)
+    begun = Begun(register)
     os.close(register)
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:

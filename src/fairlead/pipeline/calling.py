@@ -16,7 +16,7 @@ from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
 from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline.answers import Failure, Heard, classify
-from fairlead.pipeline.services import Service
+from fairlead.settings import ServiceSettings
 
 CONNECT_SECONDS = 5.0
 # Servers close what has been idle for 2 s or 5 s: a call must not be sent into a closing connection.
@@ -68,7 +68,8 @@ class ServiceRequest:
 class ServiceClient:
     """Calls of one service over connections of its own: one that hangs takes none from another."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, name: str, service: ServiceSettings) -> None:
+        self._name = name
         self._service = service
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
@@ -102,7 +103,7 @@ class ServiceClient:
         error = failure.as_error()
         where = httpx.URL(self._service.url)
         error.facts = {
-            "service": self._service.name,
+            "service": self._name,
             "host": where.host + (f":{where.port}" if where.port else ""),
             "status": None if isinstance(heard, Exception) else heard.status,
             "cause": f"{type(heard).__name__}: {heard}" if isinstance(heard, Exception) else None,
@@ -111,7 +112,7 @@ class ServiceClient:
 
     async def _ask(self, call: ServiceRequest) -> Heard:
         """Leaving the block closes the connection unless all of the answer was read: also when cancelled."""
-        body, headers = call.body(self._service.name), call.headers()
+        body, headers = call.body(self._name), call.headers()
         async with self._client.stream("POST", self._service.url, content=body, headers=headers) as answer:
             heard = b""
             if not answer.has_redirect_location:  # where it leads is nobody's business here

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
 
 import uuid_utils
 
@@ -12,19 +11,10 @@ from fairlead.errors import FairleadError, StoreLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
-from fairlead.upkeep import dead_letters, dead_workers, due, expired_leases
-from fairlead.upkeep.report import Report
+from fairlead.upkeep.duties import BATCH, DUTIES
 
 EVERY_SECONDS = 1.0
 ELECTED_SECONDS = 5.0
-
-#: All are safe to run twice: an elected one that was stopped for a while may wake beside its successor.
-DUTIES: dict[str, Callable[[Store], Awaitable[Report]]] = {
-    "expired_leases": expired_leases.run_once,
-    "due": due.run_once,
-    "dead_workers": dead_workers.run_once,
-    "dead_letters": dead_letters.run_once,
-}
 
 log = EventLog("fairlead.upkeep")
 
@@ -51,35 +41,35 @@ class Caretaker:
             with contextlib.suppress(FairleadError):
                 await self._store.upkeep.resign(self.name)
 
-    async def run_once(self) -> dict[str, Report]:
-        """Every duty once, with its report; none when another process is elected."""
+    async def run_once(self) -> dict[str, int]:
+        """Every duty once, with how much each did; none when another process is elected."""
         elected = await self._store.upkeep.elect(self.name, self._elected_ms)
         if self.is_elected != (elected == self.name):
             self.is_elected = not self.is_elected
             log.info("caretaker_elected" if self.is_elected else "caretaker_replaced", caretaker=self.name)
-        reports: dict[str, Report] = {}
+        done: dict[str, int] = {}
         for duty, run_once in DUTIES.items() if self.is_elected else ():
             try:
-                reports[duty] = await run_once(self._store)
+                done[duty] = await run_once(self._store)
                 self.last_ran[duty] = now_ms()
             except StoreUnavailable:
                 raise
             except Exception as problem:  # one duty that fails must not end the others
                 log.error("duty_failed", duty=duty, traceback=traceback_of(problem))
-        return reports
+        return done
 
     async def _run_or_recover(self) -> bool:
         """Whether there is more to do at once."""
         try:
-            reports = await self.run_once()
+            done = await self.run_once()
         except FairleadError as problem:
-            self.is_elected = False  # who did not hear from the store does not know
+            self.is_elected = False  # without an answer of the store nobody knows
             self._say(problem)
             with contextlib.suppress(FairleadError):
                 await self._store.reopen()
             return False
         self._say(None)
-        return any(report.more for report in reports.values())
+        return any(count >= BATCH for count in done.values())
 
     def _say(self, problem: FairleadError | None) -> None:
         """Once for each kind of trouble, not each second."""

@@ -19,22 +19,15 @@ MOST_REMEMBERED = 4096
 
 
 class Begun:
-    """The register. CLOSED is written by the pulse alone, all other words by the worker alone."""
+    """The register. CLOSED is written by the pulse alone, all other words by the worker alone.
 
-    def __init__(self, memory: mmap.mmap) -> None:
-        self._words = memoryview(memory).cast("Q")
+    `fd`: a shared file, for a worker and a pulse in two processes; it may be closed afterwards.
+    """
+
+    def __init__(self, fd: int = -1) -> None:
+        self._words = memoryview(mmap.mmap(fd, MOST * 8)).cast("Q")
         self._slots: dict[int, int] = {}  # fence -> its word
         self._free: list[int] = []
-
-    @classmethod
-    def in_memory(cls) -> "Begun":
-        """For a worker and a pulse in one process."""
-        return cls(mmap.mmap(-1, MOST * 8))
-
-    @classmethod
-    def of_file(cls, fd: int) -> "Begun":
-        """For two processes. The file descriptor is not needed afterwards."""
-        return cls(mmap.mmap(fd, MOST * 8))
 
     # The worker's side
 

@@ -22,7 +22,7 @@ from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.model.worker import Beat
 from fairlead.store.store import Store
-from fairlead.upkeep import dead_letters, dead_workers
+from fairlead.upkeep.duties import BATCH, log_dead_workers
 from fairlead.worker.begun import Begun
 from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.silence import Silence
@@ -170,10 +170,10 @@ class Heartbeat:
     async def _keep_house(self, store: Store) -> None:
         """There is no gateway that would notice that other workers are dead, or that memory is full."""
         try:
-            while (await dead_workers.run_once(store)).more:
+            while await log_dead_workers(store) >= BATCH:
                 pass
             await store.upkeep.inspect()
-            while (await dead_letters.run_once(store)).more:
+            while await store.upkeep.forget() >= BATCH:
                 pass
         except FairleadError as problem:
             log.warning("upkeep_failed", worker=self.worker, problem=str(problem))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -20,48 +21,36 @@ SUSPECT_PATIENCE = 0.5  # seconds that a suspect waits for such a process
 MOST_PATIENT = 12  # suspects that wait; more were lost with a whole machine, hardly one by its own doing
 
 
+def _nothing(*_: Any) -> None:
+    """There is no handler to stop or to inform yet."""
+
+
+@dataclass(eq=False, slots=True)
 class Run:
-    """A task in this worker's hands."""
+    """A task in this worker's hands. Times are monotonic."""
 
-    __slots__ = (
-        "apart",
-        "claimed_at",
-        "context",
-        "deadline",
-        "dropped",
-        "emitted",
-        "facts",
-        "halt",
-        "handler",
-        "inform",
-        "lease_ends",
-        "place",
-        "stop_asked_at",
-        "suspect",
-        "task",
-        "timer",
-        "why",
-    )
+    task: Task
+    handler: Handler
+    claimed_at: float  # when its claim was answered
+    lease_ends: float
+    place: RunIn = field(init=False)
+    suspect: bool = field(init=False)  # it may have killed a worker
+    apart: bool = field(init=False)  # it runs in another process: if this one dies, it is not its doing
+    why: Stop | None = None
+    emitted: int = 0  # chunks of output
+    dropped: int = 0  # of them, because they were more than could be sent
+    facts: Mapping[str, Fact] = field(default_factory=dict)  # of its failure, for the log
+    stop_asked_at: float | None = None
+    deadline: float = 0.0
+    timer: asyncio.TimerHandle | None = None  # None: it has ended
+    context: Context | None = None
+    halt: Callable[[], Any] = _nothing  # stops the handler, as its place can
+    inform: Callable[[int], Any] = _nothing  # sends a handler in another process its new deadline
 
-    def __init__(self, task: Task, handler: Handler, claimed_at: float, lease_ends: float) -> None:
-        self.task = task
-        self.handler = handler
-        self.place: RunIn = handler.run_in
-        # it may have killed a worker
-        self.suspect = task.crash_count + task.loss_count > 0 and handler.can_run_apart
-        self.apart = self.suspect or self.place == "process"  # if this process dies, it is not its doing
-        self.claimed_at = claimed_at  # when its claim was answered; monotonic, as all times here
-        self.lease_ends = lease_ends
-        self.why: Stop | None = None
-        self.emitted = 0  # chunks of output
-        self.dropped = 0  # of them, because they were more than could be sent
-        self.facts: Mapping[str, Fact] = {}  # of its failure, for the log
-        self.stop_asked_at: float | None = None
-        self.deadline = 0.0
-        self.timer: asyncio.TimerHandle | None = None  # None: it has ended
-        self.context: Context | None = None
-        self.halt: Callable[[], Any] = _nothing  # stops the handler, as its place can
-        self.inform: Callable[[int], Any] = _nothing  # tells a handler elsewhere its new deadline
+    def __post_init__(self) -> None:
+        self.place = self.handler.run_in
+        self.suspect = self.task.crash_count + self.task.loss_count > 0 and self.handler.can_run_apart
+        self.apart = self.suspect or self.place == "process"
 
     def stop(self, why: Stop) -> None:
         """Asks the handler to stop. A second reason does not replace the first."""
@@ -213,7 +202,3 @@ class Runner:
 
 def _cause(problem: BaseException) -> BaseException:
     return problem.problem if isinstance(problem, RaisedInThread) else problem
-
-
-def _nothing(*_: Any) -> None:
-    """There is nobody to stop or to tell yet."""

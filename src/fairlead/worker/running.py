@@ -31,7 +31,7 @@ async def running_worker(
 
     The block begins when the worker has registered, unless `wait` is false.
     """
-    begun = Begun.in_memory()
+    begun = Begun()
     worker = Worker(backend, handlers, crons, options, begun=begun, declare=declare)
     pulse = HeartbeatThread(backend, begun)
     pulse.start()

@@ -7,8 +7,8 @@ from typing import Any
 from fairlead.backend import Backend
 from fairlead.errors import InvalidInput
 from fairlead.pipeline.calling import ServiceClient, ServiceRequest
-from fairlead.pipeline.services import Service, services_of
-from fairlead.settings import Settings
+from fairlead.settings import ServiceSettings, Settings
+from fairlead.settings.pipelines import SERVICE
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.running import running_worker
@@ -18,16 +18,16 @@ MOST_CALLS = 1000  # at once, of one worker process
 
 
 @asynccontextmanager
-async def service_handlers(services: Mapping[str, Service]) -> AsyncIterator[dict[str, Handler]]:
+async def service_handlers(services: Mapping[str, ServiceSettings]) -> AsyncIterator[dict[str, Handler]]:
     """One for each service; their connections are closed at the end."""
     if not services:
         raise InvalidInput("services", "there are none to call: add [services.NAME] to the settings")
     async with AsyncExitStack() as stack:
         handlers = {}
-        for service in services.values():
-            client = ServiceClient(service)
+        for name, service in services.items():
+            client = ServiceClient(name, service)
             stack.push_async_callback(client.close)
-            handlers[service.task_type] = Handler(service.task_type, _calling(client), "loop")
+            handlers[SERVICE + name] = Handler(SERVICE + name, _calling(client), "loop")
         yield handlers
 
 
@@ -41,14 +41,14 @@ async def running_services(
     wait: bool = True,
 ) -> AsyncIterator[Worker]:
     """A worker in this process that calls the services of the settings, while the block runs."""
-    services = services_of(settings)
-    async with service_handlers(services) as handlers:
-        options = WorkerOptions(capacity=calls_at_once(services), reserve=0, name=name, grace=grace)
+    async with service_handlers(settings.services) as handlers:
+        capacity = calls_at_once(settings.services)
+        options = WorkerOptions(capacity=capacity, reserve=0, name=name, grace=grace)
         async with running_worker(backend, handlers, (), options, wait=wait) as worker:
             yield worker
 
 
-def calls_at_once(services: Mapping[str, Service]) -> int:
+def calls_at_once(services: Mapping[str, ServiceSettings]) -> int:
     """The limits say how many calls there are; a worker has room for all of them."""
     return min(MOST_CALLS, sum(service.limit for service in services.values()))
 

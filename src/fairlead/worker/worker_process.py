@@ -66,7 +66,7 @@ class WorkerProcess:
     async def _launch(end: socket.socket) -> tuple[asyncio.subprocess.Process, Begun]:
         register = shared_file()
         try:
-            begun = Begun.of_file(register)
+            begun = Begun(register)
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",

@@ -1,19 +1,24 @@
-"""Says which workers have fallen silent, each once; what they held goes on when its leases end."""
+"""The duties of upkeep. Each does what is due now and returns how much it did."""
+
+from collections.abc import Awaitable, Callable
 
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.store.upkeep import LostWorker
 from fairlead.times import time_text
-from fairlead.upkeep.report import Report
 
+BATCH = 128  # what one act of the store does at most: after a full batch there may be more to do at once
 MOST_NAMED = 5  # in the log, of one sweep: a rack that loses its power takes thousands of workers with it
 MOST_ACTS = 64  # of one sweep; the other duties have their turn before the next
 
 log = EventLog("fairlead.upkeep")
 
 
-async def run_once(store: Store) -> Report:
-    """One sweep, in several acts when many were lost together, so that the log has one total for all."""
+async def log_dead_workers(store: Store) -> int:
+    """Logs each worker that has fallen silent, once. The tasks that it held are queued when their leases end.
+
+    One sweep, in several acts when many were lost together, so that the log has one total for all.
+    """
     lost: list[LostWorker] = []
     try:
         for _ in range(MOST_ACTS):
@@ -22,7 +27,7 @@ async def run_once(store: Store) -> Report:
             lost += batch
     finally:  # the store names each worker once: what is not logged now never is
         _log(lost)
-    return Report(len(lost))
+    return len(lost)
 
 
 def _log(lost: list[LostWorker]) -> None:
@@ -32,3 +37,13 @@ def _log(lost: list[LostWorker]) -> None:
     if len(lost) > MOST_NAMED:
         running = sum(worker.running for worker in lost)
         log.warning("workers_lost", count=len(lost), named=MOST_NAMED, running=running)
+
+
+#: All are safe to run twice: an elected caretaker that was stopped for a while may wake beside its successor.
+#: Expired leases and due tasks are handled by every claim too; here also while no worker claims.
+DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
+    "expired_leases": lambda store: store.expire(),
+    "due": lambda store: store.promote(),
+    "dead_workers": log_dead_workers,
+    "dead_letters": lambda store: store.upkeep.forget(),
+}
