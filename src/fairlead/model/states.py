@@ -9,13 +9,13 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    DELAYED = "delayed"  #: waits for its time (run_at, or a retry's back-off)
-    QUEUED = "queued"  #: stands in one sub-queue
+    DELAYED = "delayed"  #: waits until `run_at`, or for the back-off of a retry
+    QUEUED = "queued"  #: is in exactly one sub-queue
     EXECUTING = "executing"  #: has exactly one lease
     COMPLETED = "completed"  #: the holder of the newest fence reported a result
     FAILED = "failed"  #: failed for good: a permanent error, or not started in time
-    CANCELLED = "cancelled"  #: by request
-    DEAD_LETTER = "dead_letter"  #: retries or crashes used up
+    CANCELLED = "cancelled"  #: cancelled by request
+    DEAD_LETTER = "dead_letter"  #: used up its retries, or crashed too often
 
 
 class Act(StrEnum):
@@ -27,15 +27,15 @@ class Act(StrEnum):
     FAIL = "fail"
     RELEASE = "release"
     CANCEL = "cancel"
-    EXPIRE = "expire"  #: its lease ran out
-    PROMOTE = "promote"  #: time passed: ageing, end of a delay, end of patience
+    EXPIRE = "expire"  #: its lease expired
+    PROMOTE = "promote"  #: it was promoted, its delay ended, or it waited too long
     REPLAY = "replay"
 
 
 TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.DEAD_LETTER})
 REPLAYABLE = frozenset({State.FAILED, State.DEAD_LETTER})
 
-#: (state, act) -> the states it may lead to. `None` is "not there yet".
+#: (state, act) -> the states it may lead to. `None` is "not submitted yet".
 TRANSITIONS: dict[tuple[State | None, Act], frozenset[State]] = {
     (None, Act.SUBMIT): frozenset({State.QUEUED, State.DELAYED}),
     (State.DELAYED, Act.PROMOTE): frozenset({State.QUEUED}),
