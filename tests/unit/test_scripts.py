@@ -4,7 +4,17 @@ import re
 from functools import cache
 
 from fairlead.store.keys import ALL, key_functions
-from fairlead.store.scripts import act, edition, function_of, libraries, library, names, read_header, script
+from fairlead.store.scripts import (
+    OPENING,
+    act,
+    edition,
+    function_of,
+    libraries,
+    library,
+    names,
+    read_header,
+    script,
+)
 from tests.headers import LUA, header, names_in_header, source
 
 FILES = [*names(), *(f"lib/{name}" for name in libraries())]
@@ -16,6 +26,12 @@ PURPOSE = r"-- [A-Z].*(\n-- .*)*[.:]\n"  # a sentence or two
 def body(name: str) -> str:
     """The file without its comments."""
     return re.sub(r"--[^\n]*", "", source(name))
+
+
+def shared() -> list[tuple[str, str]]:
+    """What the prelude lists: the file that defines a function, and the bare name by which all know it."""
+    lists = re.findall(r"^local ([\w, ]+) -- (\w+)$", source("lib/prelude"), re.M)
+    return [(f"lib/{file}", name) for listed, file in lists for name in listed.split(", ")]
 
 
 def replies(name: str) -> list[str]:
@@ -66,6 +82,14 @@ def test_an_act_is_a_function_of_its_arguments() -> None:
     assert act("cancel").function.startswith("function run.cancel(id, clock)\n")
 
 
+def test_an_act_begins_by_checking_that_the_namespace_is_open_unless_its_guard_says_otherwise() -> None:
+    refusal = '\nif not now then return {answer = "uninitialised"} end\n'
+    assert f"\nlocal now = acts.begin(clock){refusal}" in act("cancel").function
+    assert f'\nlocal now = acts.begin(""){refusal}' in act("elect").function
+    assert {name for name in names() if refusal not in act(name).function} == {"accept", "configure", "seal"}
+    assert act("configure").guard == act("migrate").guard == "epoch"
+
+
 def test_the_flags_go_to_the_server() -> None:
     assert script("cancel")[0].startswith("#!lua flags=allow-oom\n")
     assert script("submit")[0].startswith("#!lua flags=\n")
@@ -86,10 +110,9 @@ def test_every_act_is_in_the_one_library_and_known_by_the_files_it_is_made_of() 
         assert f"function_name = '{function_of(name)}'" in library()
 
 
-def test_a_library_is_included_once_and_those_that_others_have_as_locals_come_first() -> None:
-    starts = [library().index(source(f"lib/{name}")) for name in libraries()]
+def test_a_library_is_included_once_after_the_prelude() -> None:
+    starts = [library().index(source(f"lib/{name}")) for name in ["prelude", *libraries()]]
     assert starts == sorted(starts)
-    assert libraries()[:4] == ["unit", "hashes", "sets", "acts"]
     assert all(library().count(source(f"lib/{name}")) == 1 for name in libraries())
 
 
@@ -113,18 +136,20 @@ def test_arguments_are_plain_names_and_all_of_them_are_used() -> None:
         arguments = header(name)["ARGV"]
         assert len(set(arguments)) == len(arguments), name
         assert [
-            a for a in arguments if not re.fullmatch(r"[a-z_]+", a) or not re.search(rf"\b{a}\b", body(name))
+            a
+            for a in arguments
+            if not re.fullmatch(r"[a-z_]+", a) or not re.search(rf"\b{a}\b", body(name) + OPENING)
         ] == [], name
 
 
-def test_the_clock_is_the_last_argument_of_every_act_that_tells_the_time() -> None:
+def test_the_clock_is_the_last_argument_of_every_act_that_has_it() -> None:
     for name in names():
-        if "begin(clock)" in body(name):
-            assert header(name)["ARGV"][-1] == "clock", name
+        assert "clock" not in header(name)["ARGV"][:-1], name
 
 
 def test_the_header_lists_every_word_it_answers() -> None:
     for name in names():
+        assert act(name).guard != "open" or "uninitialised" in names_in_header(name), name
         assert words_answered(name), f"{name} answers with no map"
         assert sorted(words_answered(name) - names_in_header(name)) == [], name
 
@@ -170,12 +195,12 @@ def test_every_name_of_a_library_is_there_and_is_used() -> None:
         used |= {pair for pair in re.findall(r"(?<![\w.])(\w+)\.(\w+)", code) if pair[0] in tables}
     defined = {pair for pair in defined if pair[0] in tables}
     assert sorted(used - defined) == []
-    by_every_act = {("acts", "new"), ("epochs", "refusal"), ("epochs", "mark")}
+    by_every_act = {("acts", "new"), ("acts", "begin"), ("epochs", "refusal"), ("epochs", "mark")}
     assert sorted(defined - used - by_every_act) == []
 
 
-def test_no_library_is_hidden_by_a_variable_of_its_name() -> None:
-    tables = {*libraries(), "keys", "act"}
+def test_no_library_or_shared_function_is_hidden_by_a_variable_of_its_name() -> None:
+    tables = {*libraries(), "keys", "act", *(shared_name for _, shared_name in shared())}
     declared = re.compile(
         r"local (?!function)([\w, ]+?)(?: =|\n)|function[ \w.]*\(([^)]*)\)|for ([\w, ]+) in"
     )
@@ -193,9 +218,16 @@ def test_a_library_says_what_it_is_for() -> None:
         assert re.match(PURPOSE, source(f"lib/{name}")), name
 
 
+def test_what_the_prelude_lists_is_defined_where_it_says_and_is_used_elsewhere() -> None:
+    defined = [(file, name) for file in FILES for name in re.findall(r"^function (\w+)\(", body(file), re.M)]
+    assert sorted(shared()) == sorted(defined)
+    for file, name in shared():
+        assert any(re.search(rf"(?<![\w.]){name}\(", body(other)) for other in set(FILES) - {file}), name
+
+
 def test_nothing_is_left_global_and_a_library_keeps_nothing_between_calls() -> None:
     for name in FILES:
-        assert not re.findall(r"^function (\w+)\(|^(\w+) = ", body(name), re.M), name
+        assert not re.findall(r"^(\w+) = ", body(name), re.M), name
     for name in libraries():  # constants, and functions of other libraries; what a policy's text says
         for variables, value in re.findall(r"^local ([a-z]\w*(?:, \w+)*) = (.*)$", body(f"lib/{name}"), re.M):
             kept = (name, variables) == ("acts", "policies, policies_kept")

@@ -14,12 +14,16 @@ that it ended because nobody will report on them.
 `FLAGS` goes to the server: an act that ends work runs even when memory is full.
 
 Before the arguments of an act its caller names the epoch that it has joined and the highest beat that it has
-seen: other or older data is refused (`lib/epochs.lua`), unless the header of the act says `GUARD off`.
+seen: other or older data is refused (`lib/epochs.lua`). Then the namespace must be open: if it is not, the
+act answers `uninitialised`; otherwise `now` is its instant, by the clock of the server unless a test passes a
+`clock`. With `GUARD epoch` in its header an act also runs when the namespace is not open, with `GUARD off` on
+any data.
 
 All acts are one library that the server keeps: the files of `lua/lib/`, each a table of functions
-(`limits.room`), and the acts, each one function. The state of a call is one table, made when it begins;
-nothing is carried over from one call to the next. Where the server may not keep functions, an act is sent as
-a script with the same text before it.
+(`limits.room`), and the acts, each one function. Functions that nearly every file uses have no table (`get`):
+`lua/lib/prelude.lua` lists them. The state of a call is one table, made when it begins; nothing is carried
+over from one call to the next. Where the server may not keep functions, an act is sent as a script with the
+same text before it.
 """
 
 import hashlib
@@ -34,7 +38,7 @@ HEADER = re.compile(r"^-- (ARGV|RETURNS|FLAGS|GUARD)\s+(.*)$")
 STORE = files("fairlead.store")
 ACTS = STORE / "lua"
 LIBRARIES = "fairlead_"  # how the names of all functions begin
-CORE = ("unit", "hashes", "sets", "acts")  # whose functions other files have as locals: they come first
+OPENING = 'local now = acts.begin({clock})\nif not now then return {{answer = "uninitialised"}} end\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,18 @@ class Act:
     name: str
     arguments: tuple[str, ...]
     flags: tuple[str, ...]
-    guarded: bool
+    guard: str  # open, epoch or off
     body: str
 
     @property
+    def guarded(self) -> bool:
+        return self.guard != "off"
+
+    @property
     def function(self) -> str:
-        return f"function run.{self.name}({', '.join(self.arguments)})\n{self.body}end\n"
+        clock = "clock" if "clock" in self.arguments else '""'
+        opening = OPENING.format(clock=clock) if self.guard == "open" else ""
+        return f"function run.{self.name}({', '.join(self.arguments)})\n{opening}{self.body}end\n"
 
     @property
     def call(self) -> str:
@@ -108,15 +118,15 @@ def names() -> list[str]:
 
 
 def libraries() -> list[str]:
-    found = {entry.name.removesuffix(".lua") for entry in (ACTS / "lib").iterdir()}
-    return [*CORE, *sorted(found.difference(CORE, {"prelude"}))]
+    return sorted({entry.name.removesuffix(".lua") for entry in (ACTS / "lib").iterdir()} - {"prelude"})
 
 
 @cache
 def act(name: str) -> Act:
     body = _text(name)
     header = read_header(body)
-    return Act(name, header.get("ARGV", ()), header.get("FLAGS", ()), "GUARD" not in header, body)
+    guard = header.get("GUARD", ("open",))[0]
+    return Act(name, header.get("ARGV", ()), header.get("FLAGS", ()), guard, body)
 
 
 def _program(acts: list[str], call: str = "redis.call") -> str:

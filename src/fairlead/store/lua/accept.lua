@@ -7,9 +7,7 @@
 -- FLAGS    allow-oom
 -- GUARD    off
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-
-hashes.whole(keys.meta)
+whole(keys.meta)
 local is_empty = not get(act.meta, "schema")
 if how == "new" and not is_empty then return {answer = "not_empty"} end
 if how == "restored" and is_empty then return {answer = "empty"} end

@@ -5,12 +5,6 @@
 -- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
 -- FLAGS    allow-oom
 
-local int = unit.int
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local limit = tenants.limit_meant(scope, name)
 local wanted = limits.of(limit)
 if not wanted then return {answer = "unknown_limit"} end

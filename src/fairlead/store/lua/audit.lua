@@ -5,13 +5,7 @@
 -- RETURNS  ok seq | behind last (hash) seq (of the next) now | uninitialised
 -- FLAGS    allow-oom
 
-local write, commit = unit.write, acts.commit
-local number = hashes.number
-local next_number, begin = acts.next_number, acts.begin
-
 local MOST_KEPT = 10000
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local last = call("XREVRANGE", keys.audit, "+", "-", "COUNT", 1)[1]
 -- what was written by hand may be no text, which no answer can hold
 local last_hash = string.match(last and last[2][4] or "", "^%x*$") or "unreadable"

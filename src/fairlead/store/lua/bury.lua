@@ -5,13 +5,7 @@
 -- RETURNS  ok workers {id seen running}... | uninitialised
 -- FLAGS    allow-oom
 
-local int, write = unit.int, unit.write
-local get, number, put = hashes.get, hashes.number, hashes.put
-local setting, begin = acts.setting, acts.begin
-
 local HOUR, AT_ONCE = 3600000, 128
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 
 local function bury(id, seen)
   local running, record = call("ZCARD", keys.running(id)), workers.record(id)

@@ -4,11 +4,6 @@
 -- RETURNS  ok worker? (that must stop) | already_finished state | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local get = hashes.get
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")

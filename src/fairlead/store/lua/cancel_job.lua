@@ -4,11 +4,6 @@
 -- RETURNS  ok | already_finished status | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
-local get = hashes.get
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local job = jobs.record(id)
 if not job then return {answer = "unknown_job"} end
 local status = get(job, "status")

@@ -4,12 +4,6 @@
 -- RETURNS  ok alarm? tasks {id fields}... now again | draining tasks {id fields}... now | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local setting, begin = acts.setting, acts.begin
-local commit = acts.commit
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me or now - number(me, "seen") > setting("worker_ttl") then return {answer = "unknown_worker"} end
 

@@ -4,12 +4,6 @@
 -- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task | conflict | invalid field code message}... | uninitialised
 -- FLAGS    allow-oom
 
-local get, put, put_all = hashes.get, hashes.put, hashes.put_all
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local function complete(t, report)
   local job = jobs.job_of(t)
   local problem = job and stages.check_context(job, report.result)

@@ -4,9 +4,7 @@
 -- ARGV     schema policy govern token
 -- RETURNS  ok | newer schema | older schema (it must be migrated first)
 -- FLAGS    allow-oom
-
-local commit = acts.commit
-local whole, get, put = hashes.whole, hashes.get, hashes.put
+-- GUARD    epoch
 
 local found = call("HGET", keys.meta, "schema")
 if found and tonumber(found) > tonumber(schema) then return {answer = "newer", schema = tonumber(found)} end

@@ -3,11 +3,6 @@
 -- ARGV     id digest facts clock
 -- RETURNS  ok now fields | taken | uninitialised
 
-local commit = acts.commit
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 if access.record(id) then return {answer = "taken"} end
 local record = cmsgpack.unpack(facts)
 record.digest = digest

@@ -5,13 +5,6 @@
 -- RETURNS  ok | invalid field code message | uninitialised
 -- FLAGS    allow-oom
 
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
-local commit = acts.commit
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local new_types, new_limits = cmsgpack.unpack(types_declared), cmsgpack.unpack(limits_declared)
 
 local defined = {}

@@ -4,12 +4,6 @@
 -- RETURNS  ok | busy running | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local get = hashes.get
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me then return {answer = "unknown_worker"} end
 local busy = call("ZCARD", keys.running(worker))

@@ -4,10 +4,6 @@
 -- RETURNS  ok caretaker? | uninitialised
 -- FLAGS    allow-oom
 
-local write, commit = unit.write, acts.commit
-local begin = acts.begin
-
-if not begin("") then return {answer = "uninitialised"} end
 local elected = call("GET", keys.caretaker)
 if elected and elected ~= who then return {answer = "ok", caretaker = elected} end
 if lease == "0" then

@@ -5,13 +5,6 @@
 -- RETURNS  ok ended more (there are some left) | uninitialised
 -- FLAGS    allow-oom
 
-local get, put = hashes.get, hashes.put
-local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, sets.up_to
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 -- Before anybody is woken: the dead one would be the wrong one.
 local function take_out(dead, holds_more)
   local called = get(dead, "called")

@@ -6,13 +6,7 @@
 --          | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local int = unit.int
-local get, number = hashes.get, hashes.number
-local setting, begin = acts.setting, acts.begin
-
 local MOST_WORKERS = 200
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 if get(t, "state") ~= "queued" then

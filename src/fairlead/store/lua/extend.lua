@@ -4,12 +4,6 @@
 -- RETURNS  ok deadline | fenced | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local get, number, put = hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local named = cmsgpack.unpack(holder)
 local t = records.find(named.id)
 if not t then return {answer = "unknown_task"} end

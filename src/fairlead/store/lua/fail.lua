@@ -5,12 +5,6 @@
 -- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
-local get, put = hashes.get, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local rows = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
   local t = records.find(report.id)

@@ -5,12 +5,7 @@
 -- RETURNS  ok forgotten (of one kind, at most) | uninitialised
 -- FLAGS    allow-oom
 
-local begin = acts.begin
-local commit = acts.commit
-
 local AT_ONCE = 128
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local dropped = retention.drop(AT_ONCE)
 local passed = retention.pass(now, AT_ONCE)
 commit()

@@ -6,12 +6,6 @@
 --          | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local get, number, put = hashes.get, hashes.number, hashes.put
-local setting, begin = acts.setting, acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me or now - number(me, "seen") > setting("worker_ttl") then return {answer = "unknown_worker"} end
 

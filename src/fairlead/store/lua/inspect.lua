@@ -4,10 +4,6 @@
 -- RETURNS  ok used? most? policy? (none when the server does not say) pressed? (bytes for what has finished) | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local begin = acts.begin
-
-if not begin(clock) then return {answer = "uninitialised"} end
 local used, most, policy = memory.inspect()
 commit()
 return {answer = "ok", used = used, most = most, policy = policy, pressed = memory.pressed()}

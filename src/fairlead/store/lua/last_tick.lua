@@ -4,13 +4,7 @@
 -- RETURNS  ok last now | uninitialised
 -- FLAGS    allow-oom
 
-local int, commit = unit.int, acts.commit
-local hash, number, put = hashes.hash, hashes.number, hashes.put
-local begin = acts.begin
-
 local DAY = 86400000
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local crons = hash(keys.crons)
 local last = number(crons, name)
 -- So far ahead is only what was set by a clock that has been put right since: waiting for it would stop the cron. A clock

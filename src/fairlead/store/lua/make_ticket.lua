@@ -3,10 +3,6 @@
 -- ARGV     digest holder milliseconds
 -- RETURNS  ok | uninitialised
 
-local write, commit = unit.write, acts.commit
-local begin = acts.begin
-
-if not begin("") then return {answer = "uninitialised"} end
 write({"SET", keys.ticket(digest), holder, "PX", milliseconds})
 commit()
 return {answer = "ok"}

@@ -10,11 +10,7 @@
 -- ARGV     step given clock
 -- RETURNS  ok more (is to be done) | uninitialised
 -- FLAGS    allow-oom
-
-local write, write_many = unit.write, unit.write_many
-local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
-local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
+-- GUARD    epoch
 
 local AT_ONCE = 200
 local now = acts.begin_migration(clock)

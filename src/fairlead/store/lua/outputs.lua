@@ -4,10 +4,6 @@
 -- RETURNS  ok chunks (each JSON: [seq, fence, chunk, seq of its event, time]) more | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local hash, get, number = hashes.hash, hashes.get, hashes.number
-local begin = acts.begin
-
-if not begin(clock) then return {answer = "uninitialised"} end
 local t = hash(keys.task(id))
 if not get(t, "state") then return {answer = "unknown_task"} end
 local kept = call("LLEN", keys.output(id))

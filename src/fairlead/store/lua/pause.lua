@@ -4,12 +4,6 @@
 -- RETURNS  ok | unknown_limit | uninitialised
 -- FLAGS    allow-oom
 
-local int, commit = unit.int, acts.commit
-local hash, whole, put = hashes.hash, hashes.whole, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local pauses = paused == "1"
 
 local function look_again(limit_name)

@@ -3,19 +3,12 @@
 -- ARGV     worker reports clock
 -- RETURNS  ok rows {ok | fenced | unknown_task}... | uninitialised
 
-local int, write, write_many, commit = unit.int, unit.write, unit.write_many, acts.commit
-local get, number, put = hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
--- `first` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
-local function keep_output(t, chunks, first)
+-- `first_chunk` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
+local function keep_output(t, chunks, first_chunk)
   local seq, kept = number(t, "emitted") or 0, {"RPUSH", keys.output(t.id)}
   local bytes = number(t, "emitted_bytes") or 0
   local of_this_run = seq - (number(t, "emitted_before") or 0)
-  for i = first and math.max(1, of_this_run - first + 2) or 1, #chunks do
+  for i = first_chunk and math.max(1, of_this_run - first_chunk + 2) or 1, #chunks do
     seq, bytes = seq + 1, bytes + #chunks[i]
     local told_as = events.publish(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
     kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")

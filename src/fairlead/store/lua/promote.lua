@@ -4,11 +4,6 @@
 -- RETURNS  ok due (of one kind, at most) | uninitialised
 -- FLAGS    allow-oom
 
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local most = time.promote_due(now)
 waking.settle_and_commit()
 return {answer = "ok", due = most}

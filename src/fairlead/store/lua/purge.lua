@@ -4,11 +4,6 @@
 -- RETURNS  ok | not_purgeable state | step_of_job | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local write, commit = unit.write, acts.commit
-local get = hashes.get
-local begin = acts.begin
-
-if not begin(clock) then return {answer = "uninitialised"} end
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")

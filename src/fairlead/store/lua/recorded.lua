@@ -4,11 +4,6 @@
 -- RETURNS  ok dropped | uninitialised
 -- FLAGS    allow-oom
 
-local int, write, commit = unit.int, unit.write, acts.commit
-local number, put = hashes.number, hashes.put
-local begin = acts.begin
-
-if not begin("") then return {answer = "uninitialised"} end
 if #call("XRANGE", keys.events, last, last) == 0 then return {answer = "ok", dropped = 0} end -- it was dropped before, or never was
 local from, count = string.match(last, "^(%d+)-(%d+)$")
 local upto, gone = tonumber(from) + tonumber(count) - 1, number(act.meta, "events_gone") or 0

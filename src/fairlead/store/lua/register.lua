@@ -4,12 +4,6 @@
 -- RETURNS  ok | uninitialised
 -- FLAGS    allow-oom
 
-local hash, put = hashes.hash, hashes.put
-local commit = acts.commit
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me then
   me = hash(keys.worker(worker))

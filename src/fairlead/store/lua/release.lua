@@ -4,12 +4,6 @@
 -- RETURNS  ok rows {ok state | repeated state | fenced state? | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
-local get = hashes.get
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 -- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
 local function release_bare(id, lease, fence, limit, scope)
   local waiter = limit and not fence and waiters.record(id)

@@ -4,13 +4,6 @@
 -- RETURNS  ok rows {ok ends fence? (without a task) | cancelled | fenced | unknown}... | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local get, number, put = hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local function renew_task(t, fence)
   if get(t, "stopping") == fence then return {answer = "cancelled"} end
   if get(t, "state") ~= "executing" or get(t, "fence") ~= fence then return {answer = "fenced"} end

@@ -4,11 +4,6 @@
 -- RETURNS  ok | not_replayable state | step_of_job | invalid field code message | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")

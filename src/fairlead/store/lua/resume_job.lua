@@ -6,12 +6,6 @@
 --          | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put, change_count = hashes.get, hashes.number, hashes.put, hashes.change_count
-local ordered, remove = sets.ordered, sets.remove
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local job = jobs.record(id)
 if not job then return {answer = "unknown_job"} end
 local failed = get(job, "status") == "FAILED" and cjson.decode(get(job, "error"))

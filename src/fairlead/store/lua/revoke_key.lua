@@ -4,12 +4,6 @@
 -- RETURNS  ok | key_unknown | uninitialised
 -- FLAGS    allow-oom
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local commit = acts.commit
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local record = access.record(id)
 if not record then return {answer = "key_unknown"} end
 if not get(record, "revoked") then

@@ -4,12 +4,6 @@
 -- RETURNS  ok now fields | taken | key_unknown | key_ended | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local get, number, put = hashes.get, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local before = access.record(old)
 if not before then return {answer = "key_unknown"} end
 local expires = number(before, "expires") or access.NEVER

@@ -6,9 +6,7 @@
 -- FLAGS    allow-oom
 -- GUARD    off
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-
-hashes.whole(keys.meta)
+whole(keys.meta)
 local found, why = get(act.meta, "epoch"), nil
 if not found and not get(act.meta, "schema") then
   why = "gone"

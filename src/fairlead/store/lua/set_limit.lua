@@ -6,12 +6,6 @@
 -- RETURNS  ok | too_many_limits most (of a tenant) | uninitialised
 -- FLAGS    allow-oom
 
-local commit = acts.commit
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local stored = scope .. name
 if scope ~= "" and not limits.of(stored) and tenants.is_full(scope) then
   return {answer = "too_many_limits", most = tenants.MOST_LIMITS}

@@ -5,11 +5,6 @@
 -- RETURNS  ok now keys {id fields ends?}... cursor (of the next page) | uninitialised
 -- FLAGS    allow-oom
 
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local PAGE = 128
 local page = id ~= "" and {"0", {id, ""}} or call("ZSCAN", keys.keys, cursor, "COUNT", PAGE)
 local list, found = {}, page[2]

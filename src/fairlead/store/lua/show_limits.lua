@@ -6,11 +6,6 @@
 --          slots {id units is_task holder? ends?}... more_slots}... last? (there are more after it) | unknown_limit | uninitialised
 -- FLAGS    allow-oom
 
-local get, number = hashes.get, hashes.number
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local wanted = name ~= "" and tenants.limit_meant(scope, name)
 if wanted and not limits.of(wanted) then return {answer = "unknown_limit"} end
 

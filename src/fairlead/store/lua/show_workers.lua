@@ -5,11 +5,6 @@
 -- RETURNS  ok workers {id running state seen capacity reserve types? capabilities? name? version?}... size place last | uninitialised
 -- FLAGS    allow-oom
 
-local setting, begin = acts.setting, acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local FIELDS = {"state", "seen", "capacity", "reserve", "name", "version", "types", "capabilities"}
 local WITHOUT_OFFER = 6
 local AT_A_PLACE = 200 -- always the same: a page that begins at the same place again finds the same ids

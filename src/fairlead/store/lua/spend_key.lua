@@ -3,12 +3,6 @@
 -- ARGV     id tasks usual_interval usual_burst clock
 -- RETURNS  ok | rate_limited wait (ms) | over_burst burst | key_unknown | uninitialised
 
-local commit = acts.commit
-local whole, number, put = hashes.whole, hashes.number, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local record = whole(keys.key(id))
 if not record then return {answer = "key_unknown"} end
 local interval = number(record, "interval") or tonumber(usual_interval)

@@ -6,11 +6,6 @@
 -- RETURNS  ok rows {id fence}... cursor (of the next page, 0 after the last) | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
-local get, put = hashes.get, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local me = workers.record(worker)
 if not me then return {answer = "unknown_worker"} end
 

@@ -5,13 +5,6 @@
 --          ended {state = count} delayed lost_events missing_records | uninitialised
 -- FLAGS    allow-oom
 
-local int = unit.int
-local number = hashes.number
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local places, ended = {}, {}
 local first_bucket, last_bucket = math.floor(now / 10000) - 5, math.floor(now / 10000)
 

@@ -5,11 +5,6 @@
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
 --          | too_many_types setting waiting pace? | evicting policy}... | uninitialised
 
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
-
 local specs, rows = cmsgpack.unpack(tasks), {}
 -- of several the best one would go first, whichever that is
 if #specs == 1 then act.find_taker, act.hand_straight = handover.offer_straight, handover.start_straight end

@@ -4,11 +4,6 @@
 -- RETURNS  ok id status | exists id status priority? (when its record is gone) | conflict | invalid field code message
 --          | queue_full setting waiting pace? (ms in which a task ends) | too_many_types setting waiting pace? | evicting policy | uninitialised
 
-local new_hash, get, change_count = hashes.new_hash, hashes.get, hashes.change_count
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local asked = cmsgpack.unpack(request)
 
 local known = asked.key and idempotency.find(asked.key) or NONE

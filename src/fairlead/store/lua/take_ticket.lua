@@ -4,10 +4,6 @@
 -- RETURNS  ok holder? | uninitialised
 -- FLAGS    allow-oom
 
-local write, commit = unit.write, acts.commit
-local begin = acts.begin
-
-if not begin("") then return {answer = "uninitialised"} end
 local holder = call("GET", keys.ticket(digest))
 if not holder then return {answer = "ok"} end
 write({"UNLINK", keys.ticket(digest)})

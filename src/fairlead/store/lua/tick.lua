@@ -5,11 +5,6 @@
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
 --          | too_many_types setting waiting pace? | evicting policy} | uninitialised
 
-local hash, get, put = hashes.hash, hashes.get, hashes.put
-local begin = acts.begin
-
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local crons, spec = hash(keys.crons), cmsgpack.unpack(task)
 
 local function submit()

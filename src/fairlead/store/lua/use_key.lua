@@ -4,13 +4,7 @@
 -- RETURNS  ok | key_unknown | uninitialised
 -- FLAGS    allow-oom
 
-local whole, number, put = hashes.whole, hashes.number, hashes.put
-local commit = acts.commit
-local begin = acts.begin
-
 local MINUTE = 60000
-local now = begin(clock)
-if not now then return {answer = "uninitialised"} end
 local record = whole(keys.key(id))
 if not record then return {answer = "key_unknown"} end
 if now - (number(record, "last_used") or 0) >= MINUTE then

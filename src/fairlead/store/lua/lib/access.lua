@@ -1,9 +1,5 @@
 -- API keys: their records, the list of them by when they end, and a word to whoever remembers them.
 
-local write = unit.write
-local new_hash, whole = hashes.new_hash, hashes.whole
-local ordered, remove, add, up_to = sets.ordered, sets.remove, sets.add, sets.up_to
-
 access.NEVER = 253402300799999 -- the end of the year 9999
 local KEPT = 90 * 86400000 -- ms for which a key that has ended is still shown
 

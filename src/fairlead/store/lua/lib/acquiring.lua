@@ -1,11 +1,6 @@
 -- Units for acquires that wait (docs/scheduler.md, Waiting acquires): they go to the best of the waiters of a limit and of the tasks
 -- that some worker can start now, at the end of each act in which its room has changed.
 
-local int, write = unit.int, unit.write
-local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, remove, add, first, up_to = sets.ordered, sets.remove, sets.add, sets.first, sets.up_to
-local next_fence = acts.next_fence
-
 local MOST_GRANTED = 64 -- of one limit, in one act
 
 -- At the end of this act the waiters of this limit are looked at.
@@ -41,7 +36,7 @@ end
 -- By time alone the limit is worth a look then. `record` is the waiter that asks again by itself: nobody else may be there.
 local function revisit(limit, instant, record)
   add(ordered(keys.revisits), limit.name, instant)
-  acts.start_at(instant)
+  start_at(instant)
   act.looks_again[record.id] = true
   local known = number(record, "look")
   if known and known > act.instant and known <= instant then return end

@@ -1,7 +1,5 @@
 -- The beginning and the end of every act: its state, its instant, its policy, its counters, its commit.
 
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
-
 -- All that an act knows. Nothing is carried over from one call to the next, but for tables that stayed empty: an act uses a few of
 -- them, and making them all again would take longer than many an act.
 local TABLES = {
@@ -94,7 +92,7 @@ local function read_policy(text)
 end
 
 -- A number of the policy, which no act but configure changes.
-function acts.setting(name)
+function setting(name)
   local policy = act.policy
   if not policy then
     policy = read_policy(get(act.meta, "policy") or "")
@@ -119,7 +117,7 @@ function acts.set_policy(given, govern)
 end
 
 -- The next number of a counter in meta, or the first of the next `count`.
-function acts.next_number(counter, count)
+function next_number(counter, count)
   local last = act.counters[counter] or number(act.meta, counter) or 0
   act.counters[counter] = last + (count or 1)
   return last + 1
@@ -127,14 +125,14 @@ end
 
 -- Larger than all before, and no less than the time: a replica that took over without the latest claims must not give their fences
 -- a second time.
-function acts.next_fence()
+function next_fence()
   local last = act.counters.fence or number(act.meta, "fence") or 0
   act.counters.fence = math.max(last + 1, act.micros)
   return act.counters.fence
 end
 
 -- Something will change by time alone then: nobody needs to look for it before.
-function acts.alarm_at(instant)
+function alarm_at(instant)
   local alarm = number(act.meta, "alarm")
   if alarm and instant >= alarm then return false end
   put(act.meta, "alarm", instant)
@@ -142,12 +140,12 @@ function acts.alarm_at(instant)
 end
 
 -- Something can start then: a worker that waits has to know, because nothing wakes it when that time comes.
-function acts.start_at(instant)
-  if acts.alarm_at(instant) then act.tell_time = true end
+function start_at(instant)
+  if alarm_at(instant) then act.tell_time = true end
 end
 
 -- Hashes and sets come last: what is written before may still change them.
-function acts.commit()
+function commit()
   limits.end_groups()
   retention.make_room()
   endings.write()

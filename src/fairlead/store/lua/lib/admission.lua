@@ -1,9 +1,5 @@
 -- Admission: so many tasks may wait, in all and of each owner; one more is refused. What was accepted once never is.
 
-local int = unit.int
-local hash, get, number = hashes.hash, hashes.get, hashes.number
-local setting = acts.setting
-
 -- Queued or delayed, with those of this act.
 local function waiting_in_all()
   return backlog.delayed() + positions.standing_in_all()

@@ -6,10 +6,6 @@
 -- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names. An act
 -- that changes it keeps it under a new version, once everything is written.
 
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local change_count = hashes.change_count
-local next_number = acts.next_number
-
 local MOST_NAMESPACES = 64 -- whose books are kept
 local KEPT = {books = {}, count = 0} -- prefix -> book
 
@@ -25,14 +21,14 @@ local function parsed(text)
 end
 
 local function note_audience(book, audience, text)
-  local members, has = {}, {}
+  local ids, has = {}, {}
   for profile in string.gmatch(text, "%d+") do
-    members[#members + 1] = profile
+    ids[#ids + 1] = profile
     has[profile] = true
     local heard = book.of_profile[profile]
     if heard then heard[#heard + 1] = audience end
   end
-  book.members[audience], book.has[audience], book.texts[audience], book.by_text[text] = members, has, text, audience
+  book.members[audience], book.has[audience], book.texts[audience], book.by_text[text] = ids, has, text, audience
 end
 
 local function read_book(version)
@@ -148,17 +144,17 @@ function audiences.profile(text)
 end
 
 -- The position of a profile among these, by its number: the end, unless a newer one joined first.
-local function place_among(members, id)
-  local at = #members + 1
-  while at > 1 and tonumber(members[at - 1]) > tonumber(id) do at = at - 1 end
+local function place_among(ids, id)
+  local at = #ids + 1
+  while at > 1 and tonumber(ids[at - 1]) > tonumber(id) do at = at - 1 end
   return at
 end
 
 local function with_profile(book, audience, id)
-  local members = {}
-  for i, member in ipairs(book.members[audience]) do members[i] = member end
-  table.insert(members, place_among(members, id), id)
-  return table.concat(members, ",")
+  local ids = {}
+  for i, member in ipairs(book.members[audience]) do ids[i] = member end
+  table.insert(ids, place_among(ids, id), id)
+  return table.concat(ids, ",")
 end
 
 -- `route`, which profile `id` serves, is to be found by it too: its new audience, or nil when it is already.
@@ -175,10 +171,10 @@ end
 -- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
 function audiences.extend(audience, id)
   local book = changing()
-  local members, heard = book.members[audience], book.of_profile[id]
-  table.insert(members, place_among(members, id), id)
+  local ids, heard = book.members[audience], book.of_profile[id]
+  table.insert(ids, place_among(ids, id), id)
   book.has[audience][id], heard[#heard + 1] = true, audience
-  local text = table.concat(members, ",")
+  local text = table.concat(ids, ",")
   book.by_text[book.texts[audience]] = nil
   book.texts[audience], book.by_text[text] = text, audience
   put(hash(keys.audiences), audience, text)
@@ -190,11 +186,11 @@ function audiences.forget_profile(id)
   put(known, "i:" .. redis.sha1hex(get(known, "t:" .. id)), nil)
   for _, field in ipairs({"t:", "n:", "j:", "z:"}) do put(known, field .. id, nil) end
   for _, audience in ipairs(book.of_profile[id]) do
-    local members = {}
+    local ids = {}
     for _, member in ipairs(book.members[audience]) do
-      if member ~= id then members[#members + 1] = member end
+      if member ~= id then ids[#ids + 1] = member end
     end
-    put(hash(keys.audiences), audience, table.concat(members, ","))
+    put(hash(keys.audiences), audience, table.concat(ids, ","))
   end
   act.book = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
 end

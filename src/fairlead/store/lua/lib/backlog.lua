@@ -1,9 +1,5 @@
 -- Who waits: every task that is queued or delayed is counted for its owner, and the delayed ones are kept here.
 
-local hash, number, put, change_count = hashes.hash, hashes.number, hashes.put, hashes.change_count
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
-local next_number, start_at = acts.next_number, acts.start_at
-
 local QUEUED = {["0n"] = "queued_0n", ["0p"] = "queued_0p", ["1n"] = "queued_1n", ["1p"] = "queued_1p", ["2n"] = "queued_2n"}
 
 -- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.

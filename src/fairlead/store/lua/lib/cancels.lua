@@ -1,9 +1,5 @@
 -- Ending a task by request. One that runs is cancelled at once; its units are free when its worker confirms or its lease ends.
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, remove = sets.ordered, sets.remove
-local setting, next_fence = acts.setting, acts.next_fence
-
 -- The worker that must stop, or nil.
 function cancels.cancel(t, now)
   local state, stopping = get(t, "state"), nil

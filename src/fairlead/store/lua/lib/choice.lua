@@ -1,9 +1,5 @@
 -- Who goes next (docs/scheduler.md, Order): the best of the heads this worker can serve.
 
-local number, put = hashes.number, hashes.put
-local ordered, first = sets.ordered, sets.first
-local setting = acts.setting
-
 choice.PLACES = {"0n", "0p", "1n", "1p", "2n"}
 local STREAKS = {[0] = "streak_0", "streak_1", "streak_2"}
 

@@ -1,10 +1,5 @@
 -- A waiter that ranks after a task lets it go first, if a worker can start it now, but only for as long as that worker needs to claim it.
 
-local int = unit.int
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, first, up_to, members = sets.ordered, sets.first, sets.up_to, sets.members
-local setting = acts.setting
-
 local MOST_LOOKS = 16 -- at heads, to find a task that goes first
 local DEFERS_FOR = 2000 -- ms in which a worker that was called, or has just reported, claims
 

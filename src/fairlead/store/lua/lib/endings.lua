@@ -1,9 +1,5 @@
 -- How a run ends: finished, retried, counted as a crash, given back.
 
-local int, write = unit.int, unit.write
-local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
-local setting = acts.setting
-
 function endings.finish(t, verb, state, now, detail)
   local known, facts = t.known, t.known.facts
   local from = known.state

@@ -4,8 +4,6 @@
 -- rises with every act that writes. A caller names the epoch that it has joined and the highest beat that it has received: when the data
 -- is gone, replaced or older than that, no act writes anything before the operator has decided.
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-
 local AHEAD = 60000000 -- microseconds: what the clock of a server that took over may be behind that of the one before
 
 local function micros_now()
@@ -32,7 +30,7 @@ end
 
 -- The reply to a call that must not be carried out; else nil.
 function epochs.refusal(epoch, seen)
-  hashes.whole(keys.meta)
+  whole(keys.meta)
   if get(act.meta, "sealed") or still_closed() then return lost() end
   if epoch == "" then return nil end
   if get(act.meta, "epoch") ~= epoch or (number(act.meta, "beat") or 0) < tonumber(seen) then return lost() end
@@ -53,7 +51,7 @@ end
 function epochs.begin(opening, token)
   local beat = math.max((number(act.meta, "beat") or 0) + 1, micros_now())
   put(act.meta, "beat", beat)
-  put(act.meta, "epoch", unit.int(beat) .. "-" .. token)
+  put(act.meta, "epoch", int(beat) .. "-" .. token)
   put(act.meta, "opening", opening)
 end
 

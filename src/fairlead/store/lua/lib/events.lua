@@ -1,9 +1,5 @@
 -- The outbox: every transition, in the order of the act, appended and published with it; and what is only published.
 
-local int, write = unit.int, unit.write
-local get, number, put = hashes.get, hashes.number, hashes.put
-local setting = acts.setting
-
 events.MOST_CHUNKS = 1000 -- of the output of a task; the oldest go
 
 -- Numbers what is told of a task, without a gap. A record that does not say has told of its submit alone: most of those that

@@ -2,10 +2,6 @@
 --
 -- A tag is given once and a finish tag (`fin`) is never lowered, so the tasks of one account keep the order in which they came.
 
-local write, write_many = unit.write, unit.write_many
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local setting = acts.setting
-
 local STRIDE = 100 -- of one start, for a thousandth of the usual duration and a weight of 1
 local USUAL, LEAST_FACTOR, MOST_FACTOR = 1000, 125, 8000 -- thousandths
 local MOST_ACCOUNTS = 10000 -- whose durations are remembered, in each of two generations

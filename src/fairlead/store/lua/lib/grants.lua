@@ -1,9 +1,5 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
-local get, number, put, put_all = hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, first = sets.ordered, sets.first
-local setting, next_fence, alarm_at = acts.setting, acts.next_fence, acts.alarm_at
-
 -- Of what one act gives, or one task more.
 local MOST_BYTES = 1048576 -- of parameters
 local MOST_LIMITS = 200 -- named by its tasks

@@ -2,10 +2,6 @@
 --
 -- The word may be lost, so the worker says with each claim of what it was handed it has heard, and is given the rest again.
 
-local int = unit.int
-local hash, get, number, put, put_all = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.put_all
-local setting, alarm_at = acts.setting, acts.alarm_at
-
 -- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
 -- for a claim. Or it was silent for long: what a dead worker is handed is free again only when its lease ends.
 local function takes_for(me)

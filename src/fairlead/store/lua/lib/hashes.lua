@@ -3,8 +3,6 @@
 -- Of a view, `known` fields are as this act leaves them (false: there is no such field), and `changed` ones are written. `ttl` and
 -- `persist` say when the hash runs out, and with it the key `beside` it.
 
-local text_of, write, write_many = unit.text_of, unit.write, unit.write_many
-
 -- An empty table with room for sixteen fields: one that grows is copied each time.
 local function roomy()
   return {
@@ -13,7 +11,7 @@ local function roomy()
   }
 end
 
-local function hash(key)
+function hash(key)
   local view = act.hash_views[key]
   if not view then
     view = {key = key, known = NONE, changed = nil, whole = nil, is_gathered = nil, id = nil, ttl = nil, beside = nil}
@@ -37,7 +35,7 @@ local function begin_changes(view)
 end
 
 -- A hash that is made by this act, of these fields; false keeps room for one that comes later.
-local function new_hash(key, fields)
+function new_hash(key, fields)
   local view = hash(key)
   view.known, view.whole = fields, true
   local changed = begin_changes(view)
@@ -46,7 +44,7 @@ local function new_hash(key, fields)
 end
 
 -- Reads all fields at once; nil when there is no such hash.
-local function whole(key)
+function whole(key)
   local view = hash(key)
   if not view.whole then
     view.whole = true
@@ -59,7 +57,7 @@ local function whole(key)
   return view
 end
 
-local function load_fields(view, wanted)
+function load_fields(view, wanted)
   local values, known = call("HMGET", view.key, unpack(wanted)), view.known
   if known == NONE then
     known = own_table(view)
@@ -72,7 +70,7 @@ local function load_fields(view, wanted)
   return view
 end
 
-local function get(view, field)
+function get(view, field)
   local known = view.known
   local value = known[field]
   if value == nil and not view.whole then
@@ -83,13 +81,13 @@ local function get(view, field)
   return value or nil
 end
 
-local function number(view, field)
+function number(view, field)
   local value = get(view, field)
   return value and tonumber(value)
 end
 
 -- nil deletes the field.
-local function put(view, field, value)
+function put(view, field, value)
   local known = view.known
   if not value then
     if not known[field] and (view.whole or known[field] == false) then return end -- it is not there
@@ -106,7 +104,7 @@ local function put(view, field, value)
 end
 
 -- Several at once, {field, value...}; none is deleted.
-local function put_all(view, pairs_of)
+function put_all(view, pairs_of)
   local known, changed = view.known, view.changed or begin_changes(view)
   if known == NONE then known = own_table(view) end
   for i = 1, #pairs_of, 2 do
@@ -117,19 +115,19 @@ end
 
 -- Some hashes keep many values that hardly ever change in one packed field. Of such a field a table is known.
 
-local function unpack_field(view, field)
+function unpack_field(view, field)
   local packed = view.known[field]
   if type(packed) == "string" then view.known[field] = cmsgpack.unpack(packed) end
 end
 
 -- The same of fields that are stored each by itself.
-local function gather(view, field, names_of)
+function gather(view, field, names_of)
   local all = {}
   for i = 1, #names_of do all[names_of[i]] = view.known[names_of[i]] or nil end
   view.known[field], view.is_gathered = all, true
 end
 
-local function change_count(view, field, by)
+function change_count(view, field, by)
   local count = (number(view, field) or 0) + by
   put(view, field, count > 0 and count or nil)
   return count
@@ -163,7 +161,3 @@ function hashes.write()
     if view.beside then write(view.persist and {"PERSIST", view.beside} or {"PEXPIRE", view.beside, view.ttl}) end
   end
 end
-
-hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields = hash, new_hash, whole, load_fields
-hashes.get, hashes.number, hashes.put, hashes.put_all, hashes.change_count = get, number, put, put_all, change_count
-hashes.unpack_field, hashes.gather = unpack_field, gather

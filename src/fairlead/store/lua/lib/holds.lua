@@ -3,10 +3,6 @@
 -- A sub-queue of several slots limits is watched: in `patience` by the instant at which it may ask for a hold, if its limits
 -- overlap; else in `nested` by the number of the last change after which that was known.
 
-local hash, whole, get, number, put = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, remove, add, first, up_to = sets.ordered, sets.remove, sets.add, sets.first, sets.up_to
-local setting = acts.setting
-
 local ASK_AT_ONCE, CHECK_AT_ONCE = 8, 64
 local MOST_HOLDS = 64
 

@@ -2,9 +2,6 @@
 --
 -- Stored as "<digest> <id>", and once it has ended with " <state> <priority> <effective priority>": the key may outlive the record.
 
-local int, write = unit.int, unit.write
-local setting = acts.setting
-
 -- {digest, id, and of what has ended state, priority, effective}; nil when nobody used the key.
 function idempotency.find(key)
   local known = act.submitted_keys[key] or call("GET", keys.idempotency(key))

@@ -1,11 +1,6 @@
 -- Jobs: what happens to a step, which is a task, told to the job it belongs to. A stage is over when all of its steps have ended;
 -- only then does the job go on, or end. So nothing of it runs any more when it can be resumed.
 
-local int = unit.int
-local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
-local change_count = hashes.change_count
-local setting, next_number = acts.setting, acts.next_number
-
 function jobs.record(id)
   local job = whole(keys.job(id))
   if not job or not get(job, "status") then return nil end

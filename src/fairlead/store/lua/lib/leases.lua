@@ -1,9 +1,5 @@
 -- Leases: the right to run, and the units that go with it.
 
-local whole, get, number, put = hashes.whole, hashes.get, hashes.number, hashes.put
-local ordered, remove, insert, add = sets.ordered, sets.remove, sets.insert, sets.add
-local setting, alarm_at = acts.setting, acts.alarm_at
-
 function leases.lease_until(holder, ends)
   local freed_at = ends + setting("grace")
   add(ordered(keys.leases), holder, freed_at)

@@ -1,9 +1,5 @@
 -- Limits: what is allowed, what is used, what is held back.
 
-local hash, whole, load_fields, get, number = hashes.hash, hashes.whole, hashes.load_fields, hashes.get, hashes.number
-local put, change_count = hashes.put, hashes.change_count
-local ordered, remove, add, members = sets.ordered, sets.remove, sets.add, sets.members
-
 local LIMIT_FIELDS = {
   "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
   "delayed", "group", "sub_queues", "waiters", "deferred", "shared",

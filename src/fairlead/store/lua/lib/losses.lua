@@ -1,9 +1,5 @@
 -- Lost workers (docs/scheduler.md): which of the tasks that a worker held may have killed it.
 
-local int = unit.int
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local setting = acts.setting
-
 local MOST_ASKED = 16 -- workers, those heard of last: of a fleet that survived, any of them is a witness
 
 -- Did the lost worker of `t` hold other tasks too when the first of its leases ended? Its record remembers it, because its leases may

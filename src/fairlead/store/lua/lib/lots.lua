@@ -3,10 +3,6 @@
 -- A lot gathers the sub-queues of a lane that last lacked the same units of a limit. A full limit hides them all, because the
 -- lot's one marker is then not in the heads; room shows them again with one insertion, however many they are.
 
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-local ordered, remove, insert, add, first, members = sets.ordered, sets.remove, sets.insert, sets.add, sets.first, sets.members
-local start_at = acts.start_at
-
 local WIDE = 8 -- sub-queues of several limits
 
 -- Many sub-queues need it, each besides others of its own.

@@ -3,9 +3,6 @@
 --
 -- meta.pressed is the number of bytes that finished tasks may take meanwhile, meta.evicting the policy that evicts.
 
-local int = unit.int
-local get, number, put = hashes.get, hashes.number, hashes.put
-
 local PRESSED, RELIEVED = 0.95, 0.9 -- of maxmemory
 local FEW_EVENTS = 1000
 

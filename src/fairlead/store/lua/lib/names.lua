@@ -10,8 +10,6 @@
 --   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
 
-local int = unit.int
-
 function names.member(seq, about)
   return string.format("%013d", seq) .. about
 end

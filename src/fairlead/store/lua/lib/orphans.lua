@@ -4,10 +4,6 @@
 -- One search is for all orphans that were known when it began (score 1); those that come later (score 0) wait for the next one. meta's
 -- `search_at` says where it goes on: "l" and the last limit, or "w" and the server's cursor in the workers.
 
-local get, put = hashes.get, hashes.put
-local ordered, remove, add, first, up_to = sets.ordered, sets.remove, sets.add, sets.first, sets.up_to
-local alarm_at = acts.alarm_at
-
 local AT_ONCE = 128 -- limits or workers
 local MOST_SOUGHT = 64 -- orphans of one search
 

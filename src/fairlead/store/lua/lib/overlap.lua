@@ -1,8 +1,5 @@
 -- Which limits overlap: learnt from the needs seen (docs/scheduler.md, Hold).
 
-local get, put = hashes.get, hashes.put
-local next_number = acts.next_number
-
 local function contains(list, name)
   return string.find("," .. list .. ",", "," .. name .. ",", 1, true) ~= nil
 end

@@ -14,3 +14,9 @@ end
 local call -- the only way to the server
 local act -- the state of this call: acts.new makes it
 local NONE = {} -- an empty table that is never written to
+
+-- What nearly every file uses is known by its bare name. The files that define it:
+local int, text_of, write, write_many -- unit
+local hash, new_hash, whole, load_fields, get, number, put, put_all, change_count, unpack_field, gather -- hashes
+local ordered, add, insert, remove, first, up_to, members -- sets
+local setting, next_number, next_fence, alarm_at, start_at, commit -- acts

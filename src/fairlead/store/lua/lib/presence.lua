@@ -1,8 +1,6 @@
 -- Where the tasks of each tenant are, so that stats can show a tenant its own numbers. Tasks without a tenant are not listed: what is
 -- counted for all of them is enough.
 
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
-
 presence.DELAYED, presence.HELD = "d", "r" -- besides the places of queues
 
 local function set_of(tenant, where)

@@ -3,8 +3,6 @@
 -- Until then its claims move sub-queues to an audience that contains it and answer "again". Everybody else stays exact meanwhile,
 -- because a moved sub-queue stands in an audience that still contains them.
 
-local hash, whole, get, put = hashes.hash, hashes.whole, hashes.get, hashes.put
-
 local ROUTES_AT_ONCE = 256 -- looked at
 local SUBS_AT_ONCE = 64 -- moved
 

@@ -1,9 +1,5 @@
 -- Sub-queues: who waits in them, and what follows when a head changes.
 
-local hash, get, number, put_all, change_count = hashes.hash, hashes.get, hashes.number, hashes.put_all, hashes.change_count
-local ordered, remove, insert, add, first = sets.ordered, sets.remove, sets.insert, sets.add, sets.first
-local setting, next_number, alarm_at = acts.setting, acts.next_number, acts.alarm_at
-
 -- The tasks of a place by arrival.
 function queues.age_of(place)
   local set = act.ages[place]

@@ -1,8 +1,5 @@
 -- Rates: a limit whose units grow back by time alone. `tat` is when all that was taken has grown back, in microseconds.
 
-local number, put = hashes.number, hashes.put
-local ordered, members = sets.ordered, sets.members
-
 -- A rate owes its burst at most: a `tat` beyond that is from before the clock was set back, and is corrected here for good.
 local function grown_back_at(limit)
   local tat = number(limit, "tat") or 0

@@ -1,9 +1,6 @@
 -- The records of tasks. What was asked for is one packed field, `facts`: it hardly ever changes, and most acts pass it on unread.
 -- A record that an older version wrote has each of them as a field of its own.
 
-local hash, new_hash, whole, load_fields, put = hashes.hash, hashes.new_hash, hashes.whole, hashes.load_fields, hashes.put
-local unpack_field, gather, number = hashes.unpack_field, hashes.gather, hashes.number
-
 -- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
 -- content, which may be large, by those who want it.
 local FIELDS = {

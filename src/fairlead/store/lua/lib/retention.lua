@@ -3,11 +3,6 @@
 -- Completed and cancelled tasks and jobs are in `finished` as "<bytes>:<task or job>:<id>", by when they ended. Failed and dead-lettered
 -- tasks are in `dead`, and those of a tenant in its `deadof`, failed jobs in `deadjobs`, by their ids.
 
-local int, write = unit.int, unit.write
-local hash, number, put = hashes.hash, hashes.number, hashes.put
-local ordered, remove, insert, add, up_to = sets.ordered, sets.remove, sets.insert, sets.add, sets.up_to
-local setting = acts.setting
-
 local RECORD = 700 -- bytes of a record besides its content
 local LEAST_TTL = 60000 -- in a namespace that was opened before there was such a setting
 local MORE = 4 -- an act may drop this many more than have ended in it, to catch up after a bound was lowered

@@ -1,8 +1,6 @@
 -- Sorted sets as this act leaves them, read from the front only as far as needed.
 
-local text_of, write_many = unit.text_of, unit.write_many
-
-local function ordered(key)
+function ordered(key)
   local set = act.ordered_views[key]
   if not set then
     set = {key = key, window = NONE, added = NONE, removed = NONE}
@@ -15,7 +13,7 @@ local function note_change(set)
   if set.added == NONE and set.removed == NONE then act.changed_sets[#act.changed_sets + 1] = set end
 end
 
-local function remove(set, member)
+function remove(set, member)
   local added, removed = set.added, set.removed
   if added[member] then
     added[member] = nil
@@ -30,7 +28,7 @@ local function remove(set, member)
 end
 
 -- A member that is not stored, or was removed by this act.
-local function insert(set, member, score)
+function insert(set, member, score)
   if set.added == NONE then
     note_change(set)
     set.added = {}
@@ -38,7 +36,7 @@ local function insert(set, member, score)
   set.added[member] = score
 end
 
-local function add(set, member, score)
+function add(set, member, score)
   if set.removed == NONE then
     note_change(set)
     set.removed = {}
@@ -76,7 +74,7 @@ local function skip_removed(set)
   end
 end
 
-local function first(set)
+function first(set)
   local best, least = skip_removed(set)
   for member, score in pairs(set.added) do
     if not best or score < least or (score == least and member < best) then best, least = member, score end
@@ -85,7 +83,7 @@ local function first(set)
 end
 
 -- The first `count` members with a score up to `score`, in order.
-local function up_to(set, score, count)
+function up_to(set, score, count)
   while not set.exhausted and (#set.window == 0 or tonumber(set.window[#set.window]) <= score)
     and #set.window < 2 * (count + 128) do
     read_on(set)
@@ -105,7 +103,7 @@ local function up_to(set, score, count)
 end
 
 -- All members; only for sets that are bounded by configuration.
-local function members(set)
+function members(set)
   while not set.exhausted do read_on(set) end
   local all = {}
   for i = 1, #set.window, 2 do
@@ -136,5 +134,3 @@ function sets.write()
     end
   end
 end
-
-sets.add, sets.first, sets.insert, sets.members, sets.ordered, sets.remove, sets.up_to = add, first, insert, members, ordered, remove, up_to

@@ -1,8 +1,5 @@
 -- How a job goes on: the result of a step joins its context, and after the last of a stage the next stage is queued.
 
-local int = unit.int
-local get, number, put = hashes.get, hashes.number, hashes.put
-
 local MOST_CONTEXT = 1048576 -- bytes, of all results of a job
 
 -- The steps of a stage that have no result yet, or the first problem with one: nothing is changed.

@@ -1,9 +1,5 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 
-local int = unit.int
-local hash, get, number, put, put_all = hashes.hash, hashes.get, hashes.number, hashes.put, hashes.put_all
-local ordered, add = sets.ordered, sets.add
-
 -- Submit-side definition of a slots limit; one that is there stands as it is.
 local function define_group(spec)
   if spec.group and not limits.of(spec.group) then

@@ -1,7 +1,5 @@
 -- Sub-queues by name: what the name says, taken apart once per act.
 
-local ordered = sets.ordered
-
 local CLASSES = {["0"] = 0, ["1"] = 1, ["2"] = 2}
 
 local function parts_of(sub)

@@ -2,9 +2,6 @@
 -- with all tenants. Others are not there for it. `scope` is what the names of a tenant begin with (fairlead.model.tenants makes it); "" is
 -- the operator, who means what is written.
 
-local get, put = hashes.get, hashes.put
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
-
 tenants.MOST_LIMITS = 1000 -- that a tenant may define; those that a submit makes end by themselves
 
 -- The stored name. One that nobody has defined would be the tenant's own.

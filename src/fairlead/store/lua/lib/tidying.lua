@@ -4,8 +4,6 @@
 -- way, also by whoever makes a route meanwhile; what was not noted at the end is used by none. meta's `tidying` says where it goes on:
 -- "r" or "a" and the server's cursor in the routes or the audiences.
 
-local hash, get, number, put = hashes.hash, hashes.get, hashes.number, hashes.put
-
 local EVERY, HOUR = 600000, 3600000
 local AT_ONCE = 256 -- routes or audiences
 

@@ -1,10 +1,6 @@
 -- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once, and fewer when these name many
 -- limits: each limit costs about as much as a task.
 
-local int = unit.int
-local get, number, put = hashes.get, hashes.number, hashes.put
-local ordered, remove, first, up_to = sets.ordered, sets.remove, sets.first, sets.up_to
-
 time.AT_ONCE, time.MOST_LIMITS = 128, 200
 local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
@@ -93,8 +89,8 @@ end
 -- Its record is gone.
 local function drop_missing(delayed, member)
   remove(delayed, member)
-  hashes.change_count(act.meta, "delayed", -1)
-  acts.next_number("missing_records")
+  change_count(act.meta, "delayed", -1)
+  next_number("missing_records")
 end
 
 -- The best base priority first, at most AT_ONCE of all together.

@@ -1,8 +1,5 @@
 -- Declared task types: what every task of a type gets besides what it asks for itself.
 
-local int = unit.int
-local hash, load_fields, get, number = hashes.hash, hashes.load_fields, hashes.get, hashes.number
-
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
 
 function types.invalid(field, code, message)

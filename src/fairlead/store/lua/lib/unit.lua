@@ -3,13 +3,13 @@
 -- Scripts have no rollback. So views collect what changes, an error while deciding leaves nothing behind, and if a write
 -- itself breaks, commit() keeps what was left to write in meta.unfinished for the next act to finish.
 
-local function int(value)
+function int(value)
   return string.format("%d", value)
 end
 
 -- As the server stores it. Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes
 -- three times as long.
-local function text_of(value)
+function text_of(value)
   local kind = type(value)
   if kind == "table" then return cmsgpack.pack(value) end
   if kind ~= "number" then return value end
@@ -22,12 +22,12 @@ local function text_of(value)
 end
 
 -- {"COMMAND", key, ...}
-local function write(command)
+function write(command)
   act.writes[#act.writes + 1] = command
 end
 
 -- A variadic command with its arguments, {"COMMAND", key, ...}, in pieces that fit the Lua stack; none, when there are none.
-local function write_many(command, step)
+function write_many(command, step)
   local length, most = #command, 2 + step * 200
   if length <= 2 then return end
   if length <= most then return write(command) end
@@ -58,5 +58,3 @@ function unit.flush()
     error(problem)
   end
 end
-
-unit.int, unit.text_of, unit.write, unit.write_many = int, text_of, write, write_many

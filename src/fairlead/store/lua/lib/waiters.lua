@@ -2,10 +2,6 @@
 --
 -- A waiter is the record of a lease that has no fence yet. It has a place, a tag and a number, as a task has.
 
-local whole, get, number, put, change_count = hashes.whole, hashes.get, hashes.number, hashes.put, hashes.change_count
-local ordered, remove, insert, add, first, up_to = sets.ordered, sets.remove, sets.insert, sets.add, sets.first, sets.up_to
-local next_number = acts.next_number
-
 waiters.MOST = 10000 -- of one limit
 waiters.MOST_SEARCHED = 128 -- of one limit, for one that fits
 local SILENT_FOR = 15000 -- ms: a waiter asks every five seconds, so one that is silent for longer is gone
@@ -41,7 +37,7 @@ function waiters.stay(record, wait)
   local instant = act.instant + math.min(wait, SILENT_FOR)
   put(record, "wait_until", instant)
   add(ordered(keys.waits), "lease:" .. record.id, instant)
-  acts.alarm_at(instant)
+  alarm_at(instant)
 end
 
 local function leave_line(limit, member, place)

@@ -1,10 +1,6 @@
 -- Waking idle workers for new work: for as many tasks as came or got room in this act. A worker that is called and leaves
 -- something startable behind calls the next one (the baton), so none is forgotten when a call meets a worker that does something else.
 
-local get, number, put = hashes.get, hashes.number, hashes.put
-local load_fields, hash = hashes.load_fields, hashes.hash
-local ordered, members = sets.ordered, sets.members
-
 local MOST_LOOKS = 16 -- at heads, to find one for the baton
 local MOST_COUNTED = 8 -- sub-queues of a lot
 local MOST_LINES = 16 -- of idle workers
@@ -151,5 +147,5 @@ function waking.settle_and_commit()
   queues.settle()
   wake_the_freed()
   waking.wake()
-  acts.commit()
+  commit()
 end

@@ -3,11 +3,6 @@
 -- An idle worker stands in the line of its profile, by the instant of its last sign. Each gives one within seconds, so those that
 -- died in the line are simply too old to be found.
 
-local int, write = unit.int, unit.write
-local hash, whole, get, number, put, change_count = hashes.hash, hashes.whole, hashes.get, hashes.number, hashes.put, hashes.change_count
-local ordered, remove, add = sets.ordered, sets.remove, sets.add
-local setting = acts.setting
-
 local HOUR = 3600000
 local LOOKED_UP = 16 -- idle workers of a line
 
