@@ -37,4 +37,3 @@ class Breaking(Connection):
 
 def plant(store: Store, connection: Connection) -> None:
     store.connection = connection
-    store.workers._connection = connection

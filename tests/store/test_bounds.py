@@ -13,7 +13,6 @@ from fairlead.model.states import State
 from fairlead.model.task import Submitted, Task
 from fairlead.settings import Slots
 from fairlead.store.connection import Answer, unpack_answer
-from fairlead.store.progress import output_page
 from fairlead.store.scripts import edition
 from fairlead.store.store import Store
 from tests.conftest import Clock
@@ -435,7 +434,7 @@ async def test_kept_output_is_read_a_megabyte_at_a_time(store: Store) -> None:
         await store.progress("w", Progress(task.task_id, task.fence, chunks=chunks[start : start + 10]))
     watched = Watched(store)
     assert [output.seq for output in await store.outputs(task.task_id)] == list(range(1, 41))
-    page, more = await output_page(store, task.task_id, 3, most=30)
+    page, more = await store.output_page(task.task_id, 3, most=30)
     assert ([output.seq for output in page], more) == (list(range(4, 4 + len(page))), True)
     assert 10 < len(page) < 30
     assert max(sum(map(len, answer["chunks"])) for answer in watched.answers("outputs")) < 1.5 * MOST_BYTES

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from fairlead.errors import StoreFault
+from fairlead.settings import Settings
 from fairlead.store.connection import Connection
 from fairlead.store.doctor.doctor import Breach
 from fairlead.store.doctor.snapshot import TASK_FIELDS, split
-from fairlead.store.epochs import Epochs
 from fairlead.store.keys import ALL, Key
+from fairlead.store.store import Store
 from tests.servers import Server
 from tests.store.busy import look
 
@@ -169,4 +170,4 @@ async def test_a_beat_that_is_no_number_is_named_with_what_to_do(busy: Connectio
     assert "key meta: field beat is 'soon'" in breach.sentence
     assert "`fairlead open --restored`" in breach.sentence
     with pytest.raises(StoreFault, match=r"field beat of its record is 'soon'.*Run `fairlead doctor`"):
-        await Epochs(busy).check()
+        await Store(busy, Settings()).epochs.check()

@@ -11,7 +11,6 @@ from fairlead.model.reports import Completed, Failed, Grant, Output, Progress
 from fairlead.model.states import State
 from fairlead.model.task import Task, TaskProgress
 from fairlead.settings import Slots
-from fairlead.store.progress import output_page
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, events, everything, key_names, new, raw
@@ -78,7 +77,7 @@ async def test_chunks_are_kept_in_order_with_their_run(store: Store, running: Ta
     for seq in range(1, 11):
         newer = [output for output in kept if output.event_seq > seq]
         assert await store.outputs(running.task_id, after_event=seq) == newer
-        page = await output_page(store, running.task_id, after_event=seq, most=2)
+        page = await store.output_page(running.task_id, after_event=seq, most=2)
         assert page == (newer[:2], len(newer) > 2)
     assert await store.outputs(running.task_id, after=3) == kept[3:]
     assert await store.outputs(running.task_id, after=5) == []

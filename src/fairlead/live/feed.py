@@ -12,7 +12,6 @@ from fairlead.live.messages import Message, event_message, output_message, state
 from fairlead.model.event import Event
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.stats import Explanation
-from fairlead.store.progress import output_page
 from fairlead.store.store import Store
 
 CHUNKS_AT_ONCE = 50  # of kept output, so that a reader with time costs no memory
@@ -79,8 +78,7 @@ class TaskFeed(Feed):
         """Chunks of output. What is newer than the state comes as an event: its number is to grow."""
         while after < until:
             page = partial(
-                output_page,
-                self._store,
+                self._store.output_page,
                 self._watched,
                 after_event=after,
                 most=CHUNKS_AT_ONCE,

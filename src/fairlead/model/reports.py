@@ -37,6 +37,9 @@ class Completed:
     fence: int | None = None
     result: Any = None
 
+    def packed(self) -> dict[str, Any]:
+        return Grant(self.task_id, self.fence).packed() | {"result": to_json("result", self.result)}
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:

@@ -222,7 +222,7 @@ class Connection:
         if isinstance(kept, RedisError):  # it may not be allowed; then none are kept
             return
         for about in kept:
-            if (name := text(fields_of(about)[b"library_name"])) != edition():
+            if (name := text(about[b"library_name"])) != edition():
                 await self.guard(self.line.call(("FUNCTION", "DELETE", name)))
 
     async def guard(self, reply: Awaitable[Any], within: float | None = None) -> Any:
@@ -329,11 +329,6 @@ def error_code(problem: RedisError) -> str:
         return str(problem.status_code)
     match = ERROR_CODE.search(str(problem))
     return match[1] if match else ""
-
-
-def fields_of(reply: Any) -> dict[bytes, Any]:
-    """A hash as it was read: a map, or names and values in a row, as the version of the protocol has it."""
-    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def text(value: Any) -> str:

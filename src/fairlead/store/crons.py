@@ -1,31 +1,22 @@
 """Periodic tasks in the store: when each cron last ticked, and the act that submits its next tick."""
 
-from typing import Protocol
-
 from fairlead import errors
 from fairlead.checks import LATEST, check_name, check_whole
 from fairlead.model.task import NewTask, Submitted
-from fairlead.settings import Settings
 from fairlead.store.connection import pack
-from fairlead.store.limits import Runs
-from fairlead.store.replies import submitted_or_error
+from fairlead.store.replies import submitted
+from fairlead.store.session import Session
 from fairlead.store.specs import spec_of
 
 
-class Submits(Runs, Protocol):
-    """The store, as far as submitting needs it."""
-
-    settings: Settings
-
-
 class Crons:
-    def __init__(self, store: Submits) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def last(self, name: str) -> tuple[int, int]:
         """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
         check_name("name", name)
-        answer = await self._store.run("last_tick", name)
+        answer = await self._session.run("last_tick", name)
         return answer["last"], answer["now"]
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
@@ -39,11 +30,6 @@ class Crons:
         check_whole("tick", tick, LATEST)
         if tick <= previous:
             raise errors.InvalidInput("tick", "is not after the previous one")
-        spec = pack(spec_of(task, self._store.settings))
-        row = (await self._store.run("tick", name, previous, tick, spec))["row"]
-        if row["answer"] == "passed":
-            return None
-        answer = submitted_or_error(row)
-        if isinstance(answer, errors.FairleadError):
-            raise answer
-        return answer
+        spec = pack(spec_of(task, self._session.settings))
+        row = (await self._session.run("tick", name, previous, tick, spec))["row"]
+        return None if row["answer"] == "passed" else submitted(row)

@@ -4,8 +4,8 @@ import secrets
 from typing import Literal
 
 from fairlead.errors import InvalidInput, StoreFault
-from fairlead.store.connection import Connection
 from fairlead.store.membership import Found, unreadable
+from fairlead.store.session import Session
 
 FIELDS = ("schema", "epoch", "opening", "beat", "sealed", "opens_at")
 SEALED_WHEN = ("gone", "rolled_back")  # not when it is another namespace: that may be healthy, and not ours
@@ -24,8 +24,8 @@ def new_token() -> str:
 class Epochs:
     """The data of one namespace, as one connection knows it."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._connection = session.connection
 
     async def check(self) -> Found:
         """Raises StoreLost when the data is not what is known."""

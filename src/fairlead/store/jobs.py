@@ -1,9 +1,7 @@
 """Jobs in the store: submitting a pipeline's run, looking at it, ending it, going on with it."""
 
 import hashlib
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any
 
 from fairlead import errors
 from fairlead.checks import check_name, check_short, to_json
@@ -11,65 +9,43 @@ from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_i
 from fairlead.model.priority import Priority, priority_named
 from fairlead.model.task import NewTask, write_key
 from fairlead.settings import Settings
-from fairlead.store.access.api_keys import Connected
-from fairlead.store.connection import Answer, fields_of, pack, text
-from fairlead.store.crons import Submits
+from fairlead.store.connection import pack, text
 from fairlead.store.pipelines import Pipelines
-from fairlead.store.replies import expect_ok, submitted_or_error
+from fairlead.store.replies import expect_ok
+from fairlead.store.session import Session
 from fairlead.store.specs import spec_of
 
 OPTIONAL = ("user_id", "tenant", "trace_id")
 
 
-class Keeps(Connected, Submits, Protocol):
-    """The store, as far as jobs need it."""
-
-
 class Jobs:
-    def __init__(self, store: Keeps) -> None:
-        self._store = store
-        self.pipelines = Pipelines(store.connection)
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.pipelines = Pipelines(session.connection)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
-        answer = await self._run("submit_job", pack(_request(job, self._store.settings)))
-        word = answer["answer"]
-        if word in ("conflict", "invalid", "queue_full", "too_many_types", "evicting"):
-            refused = submitted_or_error(answer)
-            assert isinstance(refused, errors.FairleadError)
-            raise refused
-        repeated = word == "exists"
-        if not repeated:
-            expect_ok(answer)
+        request = pack(_request(job, self._session.settings))
+        answer = expect_ok(await self._session.ask("submit_job", request), "exists")
         known = Priority(answer["priority"]) if "priority" in answer else None
-        return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known)
+        return SubmittedJob(answer["id"], JobStatus(answer["status"]), answer["answer"] == "exists", known)
 
     async def get(self, job_id: str) -> Job:
-        connection = self._store.connection
+        connection = self._session.connection
         (fields,) = await connection.read(("HGETALL", connection.keys.key("job", check_job_id(job_id))))
         if not fields:
             raise errors.UnknownJob()
-        stored = fields_of(fields).items()
-        record = {text(name): value if name == b"plan" else text(value) for name, value in stored}
+        record = {text(name): value if name == b"plan" else text(value) for name, value in fields.items()}
         return Job.from_record(job_id, record)
 
     async def cancel(self, job_id: str) -> None:
         """Ends it, with what waits and runs of it."""
-        answer = await self._run("cancel_job", check_job_id(job_id))
-        if answer["answer"] == "already_finished":
-            raise errors.AlreadyFinished(f"The job is {answer['status']} already: nothing was changed.")
-        expect_ok(answer)
+        await self._session.run("cancel_job", check_job_id(job_id))
 
     async def resume(self, job_id: str) -> list[str]:
-        """Goes on at the stage that failed; the steps of it that are done already are not run again."""
-        answer = await self._run("resume_job", check_job_id(job_id))
-        if answer["answer"] == "not_resumable":
-            raise errors.NotResumable(_why_not(answer["status"], answer.get("error", "")))
-        done: list[str] = expect_ok(answer)["done"]
+        """Continues at the stage that failed; steps of it that are done are not run again, and returned."""
+        done: list[str] = (await self._session.run("resume_job", check_job_id(job_id)))["done"]
         return done
-
-    async def _run(self, act: str, argument: Any) -> Answer:
-        return await self._store.connection.run(act, argument, self._store.clock())
 
 
 def _request(job: NewJob, settings: Settings) -> dict[str, Any]:
@@ -121,11 +97,3 @@ def _digest(job: NewJob, fields: dict[str, Any]) -> str:
     left_out = {"trace_id"} if job.priority_asked else {"trace_id", "priority"}
     content = sorted((name, repr(value)) for name, value in fields.items() if name not in left_out)
     return hashlib.sha256(repr([*content, repr(job.max_wait_seconds)]).encode()).hexdigest()[:32]
-
-
-def _why_not(status: str, error: str) -> str:
-    if status != JobStatus.FAILED:
-        return f"The job is {status}: only a failed one can be resumed."
-    problem = msgspec.json.decode(error)
-    why = f"step {problem['step']} failed for good ({problem['code']}: {problem['message']})"
-    return f"The job cannot be resumed: {why}. Submit a new one."

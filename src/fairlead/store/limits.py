@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
-from typing import Any, Protocol, cast
+from collections.abc import AsyncIterator
+from typing import Any
 
 import uuid_utils
 
@@ -15,35 +14,19 @@ from fairlead.model.limit import Lease, Limit, Slot, check_wish, limit_arguments
 from fairlead.model.priority import priority_named
 from fairlead.model.reports import Grant
 from fairlead.model.tenants import cut_name, scope_of
-from fairlead.settings import Rate, Settings, Slots
-from fairlead.store.calls import Calls
-from fairlead.store.connection import Answer, Connection, pack
+from fairlead.settings import Rate, Slots
+from fairlead.store.connection import Answer, pack
 from fairlead.store.replies import expect_ok
+from fairlead.store.session import Session
 from fairlead.store.specs import account_of, weight_of
 
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often
 LEAST_PAUSE = 0.02  # seconds between two questions that nobody called for
 
 
-class Runs(Protocol):
-    """The store, as far as its parts need it."""
-
-    clock: Callable[[], str]
-
-    async def run(self, act: str, *arguments: Any) -> Answer: ...
-
-
-class Waitable(Runs, Protocol):
-    """The store, as far as limits need it."""
-
-    connection: Connection
-    settings: Settings
-
-
 class Limits:
-    def __init__(self, store: Waitable) -> None:
-        self._store = store
-        self._calls = Calls(store.connection)
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
@@ -58,11 +41,11 @@ class Limits:
         if tenant is not None and shared:
             raise errors.InvalidInput("shared", "a limit of one tenant cannot be shared with others")
         sharing = "" if shared is None else int(shared)
-        await self._store.run("set_limit", scope_of(tenant), name, *arguments, sharing)
+        await self._session.run("set_limit", scope_of(tenant), name, *arguments, sharing)
 
     async def pause(self, name: str, paused: bool = True, *, tenant: str | None = None) -> None:
         check_name("name", name)
-        await self._store.run("pause", "limit", scope_of(tenant) + name, int(paused))
+        await self._session.run("pause", "limit", scope_of(tenant) + name, int(paused))
 
     async def page(
         self, after: str = "", count: int = 200, *, tenant: str | None = None
@@ -71,7 +54,7 @@ class Limits:
 
         `tenant`: those that it may name, which are the shared ones and its own.
         """
-        answer = await self._store.run("show_limits", scope_of(tenant), "", "", "", after, count)
+        answer = await self._session.run("show_limits", scope_of(tenant), "", "", "", after, count)
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
     async def pages(self, after: str = "", *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
@@ -87,7 +70,7 @@ class Limits:
 
     async def count(self) -> int:
         """Of the operator and all tenants together."""
-        connection = self._store.connection
+        connection = self._session.connection
         (count,) = await connection.read(("ZCARD", connection.keys.key("limits")))
         return int(count)
 
@@ -107,7 +90,7 @@ class Limits:
         if lease_id is not None:
             check_name("lease_id", lease_id)
         whose = tenant if only_own_slots and tenant is not None else ""
-        answer = await self._store.run("show_limits", scope_of(tenant), name, lease_id or "", whose, "", 0)
+        answer = await self._session.run("show_limits", scope_of(tenant), name, lease_id or "", whose, "", 0)
         return _limit(answer["limits"][0])
 
     async def acquire(
@@ -135,7 +118,7 @@ class Limits:
         check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         check_name("name", name)
         check_short("tenant", tenant)
-        lease_id, settings = lease_id or str(uuid_utils.uuid7()), self._store.settings
+        lease_id, settings = lease_id or str(uuid_utils.uuid7()), self._session.settings
         owner = tenant if by_tenant else None
         wish = (scope_of(owner), name, units, lease_ms, scope_of(owner) + lease_id, holder)
         account = account_of(tenant, user_id, settings)
@@ -155,19 +138,19 @@ class Limits:
         seconds: float,
         keep_place: bool,
     ) -> Answer:
-        store, ends = self._store, monotonic() + seconds
+        ends = monotonic() + seconds
         while True:
             left = max(0.0, ends - monotonic())
             stays = int(NET_SECONDS * 1000) if keep_place else 0
             wait_ms = max(stays, round(left * 1000))
-            answer = await store.connection.run("acquire", *wish, wait_ms, *line, store.clock())
+            answer = await self._session.ask("acquire", *wish, wait_ms, *line)
             if answer["answer"] != "waiting":
                 return expect_ok(answer)
             if not left:
                 raise errors.LimitFull()
             look = answer["ask_in"] / 1000 if "ask_in" in answer else NET_SECONDS
             pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
-            await self._calls.next("granted", wish[4], pause)
+            await self._session.next_word("granted", wish[4], pause)
 
     async def _withdraw(self, name: str, lease_id: str, tenant: str | None) -> None:
         with contextlib.suppress(errors.FairleadError):
@@ -175,12 +158,12 @@ class Limits:
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
-        check_ms("lease_ms", lease_ms)
-        return replace(lease, expires_at=(await self._renew(lease.grant.packed(), lease_ms))["ends"])
+        known = lease.limit, lease.lease_id, lease.fence
+        return await self.renew_known(*known, lease_ms=lease_ms, tenant=lease.tenant)
 
     async def release(self, lease: Lease) -> None:
         """Gives the units back; raises Fenced when the lease was over before."""
-        await self._release(lease.grant.packed())
+        await self.release_known(lease.limit, lease.lease_id, lease.fence, tenant=lease.tenant)
 
     async def renew_known(
         self,
@@ -191,35 +174,28 @@ class Limits:
         lease_ms: int = 30_000,
         tenant: str | None = None,
     ) -> Lease:
-        """As `renew`, for who kept the id of a lease of this limit; its fence is checked if it is given.
+        """As `renew`, by the id of a lease of this limit; its fence is checked if it is given.
 
-        `tenant`: that acquired it by itself.
+        `tenant`: the tenant that acquired it by itself.
         """
         check_ms("lease_ms", lease_ms)
-        holder = _known_lease(name, lease_id, fence, tenant)
-        row = await self._renew(holder, lease_ms)
+        holders = pack([_known_lease(name, lease_id, fence, tenant)])
+        (row,) = (await self._session.run("renew", holders, lease_ms))["rows"]
+        expect_ok(row)
         return Lease(lease_id, name, row["fence"], row["ends"], tenant)
 
     async def release_known(
         self, name: str, lease_id: str, fence: int | None = None, *, tenant: str | None = None
     ) -> None:
-        """As `release`, for who kept the id of a lease of this limit; its fence is checked if it is given."""
-        await self._release(_known_lease(name, lease_id, fence, tenant))
+        """As `release`, by the id of a lease of this limit; its fence is checked if it is given."""
+        holders = pack([_known_lease(name, lease_id, fence, tenant)])
+        (row,) = (await self._session.run("release", "", holders, 1))["rows"]
+        if row["answer"] != "ok":
+            raise errors.Fenced()
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
-        """Frees a stuck lease of this limit. What it protects may still be going on."""
+        """Frees a stuck lease of this limit. What it protects may still run."""
         await self.release_known(name, lease_id, tenant=tenant)
-
-    async def _renew(self, holder: Mapping[str, Any], lease_ms: int) -> Answer:
-        (row,) = (await self._store.run("renew", pack([holder]), lease_ms))["rows"]
-        if row["answer"] != "ok":
-            raise errors.Fenced()
-        return cast(Answer, row)
-
-    async def _release(self, holder: Mapping[str, Any]) -> None:
-        (row,) = (await self._store.run("release", "", pack([holder]), 1))["rows"]
-        if row["answer"] != "ok":
-            raise errors.Fenced()
 
 
 def _known_lease(name: str, lease_id: str, fence: int | None, tenant: str | None) -> dict[str, Any]:

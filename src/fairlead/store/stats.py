@@ -3,19 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from fairlead.checks import check_short
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.stats import Blocker, Depth, Explanation, Stats
 from fairlead.model.tenants import cut_name
 from fairlead.model.worker import WorkerStats
 from fairlead.store.connection import Answer
-
-
-def of_tenant(tenant: str | None) -> str:
-    """Whose numbers are asked for, as the act takes it: of one tenant, which has no workers, or of all."""
-    check_short("tenant", tenant)
-    return tenant or ""
 
 
 def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:

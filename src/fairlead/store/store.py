@@ -11,18 +11,18 @@ from typing import Any, Self
 import msgspec
 
 from fairlead import errors
-from fairlead.checks import check_ms, check_name, check_task_id, to_json
+from fairlead.checks import check_ms, check_name, check_short, check_task_id, to_json
 from fairlead.model.declarations import Origin, declared_limits, declared_types
-from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Progress
+from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
-from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted, Task, TaskPage
+from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.socket_tickets import SocketTickets
-from fairlead.store.batches import Batch, run_parts, submit_parts
+from fairlead.store.batches import Batch, in_parts, in_pieces
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.check import check
@@ -33,34 +33,31 @@ from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.policy import SCHEMA, stored_policy
-from fairlead.store.progress import all_outputs, tell
-from fairlead.store.queries import Wanted, dead_tasks, get_task, list_tasks, types_known
-from fairlead.store.replies import answer_or_error, expect_ok, packed_result, submitted_or_error, tasks_of
+from fairlead.store.queries import Queries
+from fairlead.store.replies import expect_ok, refusal, state_or_error, submitted, submitted_or_error, tasks_of
 from fairlead.store.specs import spec_of
-from fairlead.store.stats import of_tenant, read_explanation, read_stats
+from fairlead.store.stats import read_explanation, read_stats
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
 
 DECLARED_AT_ONCE = 50  # types, limits and pipelines: a few ms of the server
 
 
-class Store:
+class Store(Queries):
     """One namespace on one server. `async with Store.connect(url) as store:`"""
 
     def __init__(
         self, connection: Connection, settings: Settings, clock: Callable[[], str] = lambda: ""
     ) -> None:
-        self.connection = connection
-        self.settings = settings
-        self.clock = clock  # "" is the server's own time; tests give ms
-        self.epochs = Epochs(connection)
+        super().__init__(connection, settings, clock)
+        self.epochs = Epochs(self)
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
-        # what is wrong with an embedded server, which only who can open it again can see
+        # what is wrong with an embedded server, which only the process that can open it again can see
         self.engine_problems: Callable[[], Mapping[str, str]] = dict
         self.rejoin: Callable[[], Awaitable[object]] = self.epochs.join  # after StoreLost: all there is to do
         self.remember: Callable[[], None] = lambda: None  # what it knows, for the next process here
         self.limits = Limits(self)
-        self.workers = Workers(connection, self)
+        self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
         self.live = Live(connection)
@@ -148,22 +145,30 @@ class Store:
             )
             await self.run("declare", origin, pack(some_types), pack(some_limits), pack(some_plans))
 
-    async def run(self, act: str, *arguments: Any) -> Answer:
-        return expect_ok(await self.connection.run(act, *arguments, self.clock()))
-
     async def submit(self, *tasks: NewTask) -> list[Submitted | errors.FairleadError]:
-        """Accepts up to 1,000 tasks at once; the answers are in order."""
+        """Accepts up to 1,000 tasks at once; the answers are in order.
+
+        When the server refuses a part of them (it is full, say), it may have accepted others.
+        """
         if len(tasks) > MOST_PER_CALL:
             raise errors.InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         batch = Batch.of(tasks, lambda task: spec_of(task, self.settings))
-        return batch.answers(await submit_parts(self, batch.accepted))
+        parts = list(in_parts(batch.accepted))
+        answers, _ = await self.connection.run_each(*(("submit", pack(part), self.clock()) for part in parts))
+        refused = [answer for answer in answers if isinstance(answer, errors.FairleadError)]
+        if refused and len(refused) == len(answers):
+            raise refused[0]
+        replies: list[Submitted | errors.FairleadError] = []
+        for part, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, errors.FairleadError):
+                replies += [answer] * len(part)
+            else:
+                replies += map(submitted_or_error, expect_ok(answer)["rows"])
+        return batch.answers(replies)
 
     async def submit_one(self, task: NewTask) -> Submitted:
         (row,) = (await self.run("submit", pack([spec_of(task, self.settings)])))["rows"]
-        answer = submitted_or_error(row)
-        if isinstance(answer, errors.FairleadError):
-            raise answer
-        return answer
+        return submitted(row)
 
     async def claim(
         self,
@@ -221,13 +226,13 @@ class Store:
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
         batches = {
-            "complete": Batch.of(completed, packed_result),
-            "fail": Batch.of(failed, lambda report: report.packed()),
+            "complete": Batch.of(completed, Completed.packed),
+            "fail": Batch.of(failed, Failed.packed),
         }
         calls: list[tuple[Any, ...]] = [
             (act, worker, pack(part), self.clock())
             for act, batch in batches.items()
-            for part in batch.parts()
+            for part in in_parts(batch.accepted)
         ]
         if claim:
             calls.append(self._claim_call(worker, claim, None, idle, request, heard))
@@ -235,7 +240,7 @@ class Store:
         claimed = self._claimed(answers.pop()) if claim else Claimed()
         if passed_over:  # it ran before the reports that make room for it
             claimed = replace(claimed, again=True)
-        replies = (answer_or_error(row) for answer in answers for row in expect_ok(answer)["rows"])
+        replies = (state_or_error(row) for answer in answers for row in expect_ok(answer)["rows"])
         return [answer for batch in batches.values() for answer in batch.answers(replies)], claimed
 
     async def complete(self, worker: str, *reports: Completed) -> list[State | errors.FairleadError]:
@@ -247,10 +252,9 @@ class Store:
     async def renew(self, *grants: Grant, lease_ms: int | None = None) -> list[int | errors.FairleadError]:
         """The new ends of the leases; Fenced where one is no longer the caller's."""
         lease = lease_ms or self.settings.lease_ms
-        rows = await run_parts(
-            self, [grant.packed() for grant in grants], lambda part: ("renew", part, lease)
-        )
-        return [row["ends"] if row["answer"] == "ok" else errors.Fenced() for row in rows]
+        holders = [grant.packed() for grant in grants]
+        rows = await self.run_parts(holders, lambda part: ("renew", part, lease))
+        return [refusal(row) or row["ends"] for row in rows]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; its deadline."""
@@ -260,18 +264,18 @@ class Store:
 
     async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
-        return await tell(self, worker, reports)
-
-    async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
-        """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
-        return await all_outputs(self, task_id, after, after_event)
+        batch = Batch.of(reports, Progress.packed)
+        pieces = [in_pieces(report) for report in batch.accepted]
+        every = [piece for some in pieces for piece in some]
+        rows = iter(await self.run_parts(every, lambda part: ("progress", worker, part)))
+        answers = [[refusal(next(rows)) for _ in some] for some in pieces]
+        return batch.answers(next(filter(None, of_one), None) for of_one in answers)
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
-        rows = await run_parts(
-            self, [grant.packed() for grant in grants], lambda part: ("release", worker, part, 0)
-        )
-        return [answer_or_error(row) for row in rows]
+        holders = [grant.packed() for grant in grants]
+        rows = await self.run_parts(holders, lambda part: ("release", worker, part, 0))
+        return [state_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; the worker that runs it, if one does."""
@@ -298,43 +302,15 @@ class Store:
     async def promote(self) -> int:
         return int((await self.run("promote"))["due"])
 
-    async def get(self, task_id: str) -> Task:
-        self.connection.membership.check()
-        return await get_task(self.connection, task_id)
-
-    async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        priority: str | None = None,
-        task_type: str | None = None,
-        user_id: str | None = None,
-        tenant: str | None = None,
-        limit: int = 50,
-        cursor: str = "",
-        content: Content = msgspec.json.decode,
-    ) -> TaskPage:
-        """A page of matching tasks, up to 1 MiB, in no order; continue with its `next_cursor`."""
-        self.connection.membership.check()
-        wanted = Wanted(status, priority, task_type, user_id, tenant)
-        return await list_tasks(self.connection, wanted, limit, cursor, content)
-
-    async def dead_letters(self, count: int = 100, *, skip: int = 0, tenant: str | None = None) -> list[Task]:
-        """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
-        self.connection.membership.check()
-        return await dead_tasks(self.connection, count, skip, tenant)
-
-    async def task_types(self) -> dict[str, int | None]:
-        """Those that are declared or paused, by name, with the ms at which each was paused."""
-        return await types_known(self.connection)
-
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)
         await self.run("pause", "type", task_type, int(paused))
 
     async def stats(self, tenant: str | None = None, *, brief: bool = False) -> Stats:
         """A tenant has no workers; `brief`: without what the workers offer."""
-        answer = await self.run("stats", of_tenant(tenant))  # first: a task claimed meanwhile is not left out
+        check_short("tenant", tenant)
+        # The queues first: a task that is claimed between the reads is then counted twice, never left out.
+        answer = await self.run("stats", tenant or "")
         workers = await self.workers.all(brief=brief) if tenant is None else []
         return read_stats(answer, workers)
 
@@ -343,7 +319,7 @@ class Store:
 
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""
-        return int(expect_ok(await self.connection.run("recorded", last_event))["dropped"])
+        return int((await self.run("recorded", last_event))["dropped"])
 
 
 async def _nothing_to_do() -> None:

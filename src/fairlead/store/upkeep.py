@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
-from fairlead.store.access.api_keys import Connected
-from fairlead.store.replies import expect_ok
+from fairlead.store.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,8 @@ class Memory:
 
 
 class Upkeep:
-    def __init__(self, store: Connected) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def elect(self, who: str, lease_ms: int) -> str:
         """Who is the caretaker now: `who`, unless another one is."""
@@ -39,19 +38,18 @@ class Upkeep:
         await self._elect(who, 0)
 
     async def _elect(self, who: str, lease_ms: int) -> str:
-        answer = expect_ok(await self._store.connection.run("elect", who, lease_ms))
-        return str(answer.get("caretaker", ""))
+        return str((await self._session.run("elect", who, lease_ms)).get("caretaker", ""))
 
     async def bury(self) -> list[LostWorker]:
         """The workers that have fallen silent; each is named once, whoever asks."""
-        rows = (await self._store.run("bury"))["workers"]
+        rows = (await self._session.run("bury"))["workers"]
         return [LostWorker(row["id"], row["seen"], row["running"]) for row in rows]
 
     async def forget(self) -> int:
         """Forgets what has ended, at most 128 of a kind: over its bounds, or out of time; the most of one."""
-        return int((await self._store.run("forget"))["forgotten"])
+        return int((await self._session.run("forget"))["forgotten"])
 
     async def inspect(self) -> Memory:
         """Looks at the memory of the server, so that other acts know how it is."""
-        answer = await self._store.run("inspect")
+        answer = await self._session.run("inspect")
         return Memory(*(answer.get(name) for name in ("used", "most", "policy", "pressed")))

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead import errors
-from fairlead.checks import check_ms, check_name, check_short
+from fairlead.checks import check_ms, check_name, check_short, check_whole
 from fairlead.model.reports import Grant, Handed
 from fairlead.model.worker import Beat, WorkerStats, latest_first
-from fairlead.store.calls import Calls
-from fairlead.store.connection import Answer, Connection, pack, text
-from fairlead.store.limits import Runs
+from fairlead.store.connection import Answer, pack, text
 from fairlead.store.replies import expect_ok, handed_by
+from fairlead.store.session import Session
 
 TAKE = b"take:"  # so begins a call that brings a task
 PLACE = re.compile(r"[0-9]{1,20}")
@@ -30,10 +29,8 @@ class WorkerPage:
 
 
 class Workers:
-    def __init__(self, connection: Connection, store: Runs) -> None:
-        self._connection = connection
-        self._store = store
-        self._calls = Calls(connection)
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def register(
         self,
@@ -48,8 +45,7 @@ class Workers:
     ) -> None:
         """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
         check_name("worker_id", worker)
-        if isinstance(capacity, bool) or not isinstance(capacity, int) or not 1 <= capacity <= 100_000:
-            raise errors.InvalidInput("capacity", "is not a whole number from 1 to 100000")
+        check_whole("capacity", capacity, 100_000, least=1)
         if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < capacity:
             raise errors.InvalidInput("reserve", "is not a whole number from 0 to less than the capacity")
         check_short("name", name or None)
@@ -57,7 +53,7 @@ class Workers:
         offered = listed("capabilities", capabilities)
         types = "*" if task_types is None else listed("task_types", task_types)
         facts = pack({"name": name, "version": version})
-        await self._store.run("register", worker, offered, types, capacity, reserve, facts)
+        await self._session.run("register", worker, offered, types, capacity, reserve, facts)
 
     async def heartbeat(
         self,
@@ -83,9 +79,9 @@ class Workers:
 
     async def _beat(self, worker: str, status: str, holders: bytes, lease_ms: int) -> list[Answer]:
         """An act, or several when the worker holds more than one of them takes."""
-        answers = [await self._store.run("heartbeat", worker, status, holders, 0, lease_ms)]
+        answers = [await self._session.run("heartbeat", worker, status, holders, 0, lease_ms)]
         while (cursor := answers[-1]["cursor"]) != "0":
-            answers.append(await self._store.run("heartbeat", worker, status, holders, cursor, lease_ms))
+            answers.append(await self._session.run("heartbeat", worker, status, holders, cursor, lease_ms))
         return answers
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
@@ -97,7 +93,7 @@ class Workers:
         check_name("request", request)
         packed, cursor = pack([str(fence) for fence in begun]), "0"
         while True:
-            answer = await self._store.run("stall", worker, request, packed, cursor)
+            answer = await self._session.run("stall", worker, request, packed, cursor)
             if (cursor := answer["cursor"]) == "0":
                 return [Grant(row["id"], row["fence"]) for row in answer["rows"]]
 
@@ -106,7 +102,7 @@ class Workers:
         place, _, last = (cursor or "0").partition(".")
         if not PLACE.fullmatch(place) or int(place) >= 1 << 64:
             raise errors.InvalidInput("cursor", "is none that a page gave: begin without one")
-        answer = await self._store.run("show_workers", place, last, count, PAGE_BYTES, int(brief))
+        answer = await self._session.run("show_workers", place, last, count, PAGE_BYTES, int(brief))
         place, last = answer["place"], answer["last"]
         following = "" if (place, last) == ("0", "") else f"{place}.{last}"
         return WorkerPage([_worker_stats(row) for row in answer["workers"]], following, answer["size"])
@@ -122,24 +118,19 @@ class Workers:
 
     async def drain(self, worker: str) -> None:
         """It is given nothing more."""
-        await self._store.run("drain", worker, 0)
+        await self._session.run("drain", worker, 0)
 
     async def leave(self, worker: str) -> None:
         """It has stopped and holds nothing."""
-        answer = await self._connection.run("drain", worker, 1, self._store.clock())
-        if answer["answer"] == "busy":
-            raise errors.InvalidInput(
-                "worker_id", f"still holds {answer['running']} tasks: report or release them first"
-            )
-        if answer["answer"] != "unknown_worker":  # it left before
-            expect_ok(answer)
+        # unknown: it left before
+        expect_ok(await self._session.ask("drain", worker, 1), "unknown_worker")
 
     async def wait(self, worker: str, seconds: float) -> str | Handed | None:
         """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.
 
         A hint: claim in any case. Who said so with its last claim may be handed a task instead.
         """
-        word = await self._calls.next("wake", worker, seconds)
+        word = await self._session.next_word("wake", worker, seconds)
         if word is None:
             return None
         return handed_by(word.removeprefix(TAKE)) if word.startswith(TAKE) else text(word)

@@ -8,7 +8,7 @@ from fairlead.api.table import Route
 from fairlead.model.task import Task
 from fairlead.shapes.base import PageQuery
 from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.queries import DeadPage, dead_page
+from fairlead.store.queries import DeadPage
 
 PAGE, PAGES = 200, 20
 
@@ -28,7 +28,7 @@ async def find(request: Request) -> TasksAnswer:
 
 
 async def _dead(request: Request, count: int, skip: int) -> DeadPage:
-    return await dead_page(request.gateway.store.connection, count, skip, request.caller.tenant, msgspec.Raw)
+    return await request.gateway.store.dead_page(count, skip, request.caller.tenant, msgspec.Raw)
 
 
 def _page(tasks: list[Task], cursor: str | None) -> TasksAnswer:

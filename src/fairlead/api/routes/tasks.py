@@ -33,7 +33,6 @@ from fairlead.shapes.task import (
     TaskQuery,
     TasksAnswer,
 )
-from fairlead.store.progress import output_page
 from fairlead.times import read_time
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
@@ -228,8 +227,8 @@ async def outputs(request: Request) -> OutputsAnswer:
     """The chunks of output that are kept, the latest 1,000, after the message with this seq; up to 1 MiB."""
     query: EventsQuery = request.query
     task = await request.gateway.own_task(request.caller, request.path["task_id"])
-    kept, more = await output_page(
-        request.gateway.store, task.task_id, after_event=query.after or 0, content=msgspec.Raw
+    kept, more = await request.gateway.store.output_page(
+        task.task_id, after_event=query.after or 0, content=msgspec.Raw
     )
     outputs = [OutputAnswer.from_value(one, seq=one.event_seq) for one in kept]
     return OutputsAnswer(outputs=outputs, next_after=kept[-1].event_seq if more else None)

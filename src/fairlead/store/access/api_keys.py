@@ -7,7 +7,7 @@ import secrets
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fairlead import errors
 from fairlead.checks import check_seconds, check_short
@@ -15,22 +15,15 @@ from fairlead.model.key import SCOPES, ApiKey, NewKey
 from fairlead.model.limit import limit_arguments
 from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.settings import Rate
-from fairlead.store.connection import Connection, pack
-from fairlead.store.limits import Runs
+from fairlead.store.connection import pack
 from fairlead.store.replies import expect_ok
+from fairlead.store.session import Session
 from fairlead.store.subscription import Listener
 
 LETTERS = string.ascii_lowercase + string.digits
 ID = re.compile(r"[a-z0-9]{8}")
 KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})")
 NOBODY = "0" * 64  # the digest of no secret, compared with where there is no key
-
-
-class Connected(Runs, Protocol):
-    """The store, as far as keys need it."""
-
-    connection: Connection
-    clock: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +39,8 @@ class Seen:
 
 
 class ApiKeys:
-    def __init__(self, store: Connected) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def create(
         self,
@@ -92,36 +85,34 @@ class ApiKeys:
     async def _make(self, act: str, *arguments: bytes | str | int) -> NewKey:
         while True:
             key_id, secret = _new_id(), secrets.token_urlsafe(32)
-            words = (key_id, digest_of(secret), *arguments, self._store.clock())
-            answer = await self._store.connection.run(act, *words)
-            if answer["answer"] != "taken":  # one of 36^8 ids: the next one is free
-                made = expect_ok(answer)
+            made = expect_ok(await self._session.ask(act, key_id, digest_of(secret), *arguments), "taken")
+            if made["answer"] != "taken":  # one of 36^8 ids: the next one is free
                 return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, made["fields"], made["now"]))
 
     async def revoke(self, key_id: str) -> None:
         """Ends it, at once."""
-        await self._store.run("revoke_key", _known_form(key_id))
+        await self._session.run("revoke_key", _known_form(key_id))
 
     async def all(self) -> list[ApiKey]:
         """Those that end first come first; one that has ended is shown for 90 days, or longer."""
         found: dict[str, tuple[float, ApiKey]] = {}  # a key may be on two pages
         cursor = ""
         while cursor != "0":
-            answer = await self._store.run("show_keys", "", cursor or 0)
+            answer = await self._session.run("show_keys", "", cursor or 0)
             for row in answer["keys"]:
                 found[row["id"]] = row["ends"], _api_key(row["id"], row["fields"], answer["now"])
             cursor = answer["cursor"]
         return [key for _, key in sorted(found.values(), key=lambda pair: (pair[0], pair[1].id))]
 
     async def get(self, key_id: str) -> ApiKey:
-        answer = await self._store.run("show_keys", _known_form(key_id), 0)
+        answer = await self._session.run("show_keys", _known_form(key_id), 0)
         if not answer["keys"]:
             raise errors.UnknownKey()
         return _api_key(key_id, answer["keys"][0]["fields"], answer["now"])
 
     async def any(self) -> bool:
         """Whether there was ever a key: once there was, one is asked for, even when all have ended."""
-        connection = self._store.connection
+        connection = self._session.connection
         (exists,) = await connection.read(("EXISTS", connection.keys.key("keys")))
         return bool(exists)
 
@@ -139,30 +130,26 @@ class ApiKeys:
         if not parts:
             return None
         key_id, secret = parts.groups()
-        answer = await self._store.run("show_keys", key_id, 0)
+        answer = await self._session.run("show_keys", key_id, 0)
         now, facts = answer["now"], answer["keys"][0]["fields"] if answer["keys"] else {}
         if not hmac.compare_digest(facts.get("digest", NOBODY), digest_of(secret)):
             return None
         return Seen(_api_key(key_id, facts, now), now)
 
     async def note_use(self, key_id: str) -> None:
-        await self._store.run("use_key", key_id)
+        await self._session.run("use_key", key_id)
 
     async def spend(self, key_id: str, tasks: int, usual: Rate | None) -> None:
         """Takes so many from the key's own rate, or the usual one; raises RateLimited, and takes nothing."""
         interval, burst = (usual.interval_us, usual.burst) if usual else ("", "")
-        words = (key_id, tasks, interval, burst, self._store.clock())
-        answer = await self._store.connection.run("spend_key", *words)
-        if answer["answer"] == "rate_limited":
-            raise errors.RateLimited(retry_after=answer["wait"] / 1000)
-        if answer["answer"] == "over_burst":
+        answer = await self._session.ask("spend_key", key_id, tasks, interval, burst)
+        if expect_ok(answer, "over_burst")["answer"] == "over_burst":
             most = answer["burst"]
             raise errors.InvalidInput("tasks", f"{tasks} at once, this key may send at most {most}")
-        expect_ok(answer)
 
     def listener(self, changed: Callable[[], None]) -> Listener:
         """Calls `changed` when a key was made or changed, or that may have been missed."""
-        connection = self._store.connection
+        connection = self._session.connection
         return Listener(connection.subscriber, connection.keys.key_channel, lambda _: changed(), changed)
 
 

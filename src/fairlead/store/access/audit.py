@@ -13,9 +13,9 @@ import msgspec
 from fairlead.checks import check_units, to_json
 from fairlead.errors import StoreFault
 from fairlead.log.tracebacks import readable
-from fairlead.store.access.api_keys import Connected
-from fairlead.store.connection import Answer, fields_of, text
+from fairlead.store.connection import Answer, text
 from fairlead.store.replies import expect_ok
+from fairlead.store.session import Session
 
 MOST_KEPT = 10_000  # as the act trims it
 PAGE = 500
@@ -44,8 +44,8 @@ Entries = list[AuditEntry]
 
 
 class Audit:
-    def __init__(self, store: Connected) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def record(
         self, actor: str, act: str, subject: str, before: Any, after: Any, reason: str = ""
@@ -82,12 +82,8 @@ class Audit:
 
     async def _append(self, previous: str, digest: str, entry: str) -> Answer | None:
         """None when it was appended."""
-        words = (previous, digest, entry, self._store.clock())
-        answer = await self._store.connection.run("audit", *words)
-        if answer["answer"] == "behind":
-            return answer
-        expect_ok(answer)
-        return None
+        answer = expect_ok(await self._session.ask("audit", previous, digest, entry), "behind")
+        return answer if answer["answer"] == "behind" else None
 
     async def _written(self) -> int:
         """How many entries there ever were."""
@@ -95,14 +91,14 @@ class Audit:
         return int(answer["seq"]) - 1 if answer else 0
 
     async def _rows(self, count: int) -> Rows:
-        connection = self._store.connection
+        connection = self._session.connection
         rows: Rows = []
         latest = "+"
         while len(rows) < count:
             want = min(PAGE, count - len(rows))
             command = ("XREVRANGE", connection.keys.key("audit"), latest, "-", "COUNT", want)
             (page,) = await connection.read(command)
-            read = (fields_of(fields) for _, fields in page)
+            read = (dict(zip(fields[::2], fields[1::2], strict=True)) for _, fields in page)
             rows += [(_text(fields, b"entry"), _text(fields, b"hash")) for fields in read]
             if len(page) < want:
                 break

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from fairlead.store.access.api_keys import Connected, digest_of
-from fairlead.store.replies import expect_ok
+from fairlead.store.access.api_keys import digest_of
+from fairlead.store.session import Session
 
 SECONDS = 30
 MOST_LETTERS = 100
@@ -25,21 +25,19 @@ class Holder:
 
 
 class SocketTickets:
-    def __init__(self, store: Connected) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def make(self, holder: Holder) -> str:
         """A ticket for 30 seconds; the store knows only its digest."""
         ticket = "flt_" + secrets.token_urlsafe(32)
         content = msgspec.json.encode(asdict(holder))
-        words = (digest_of(ticket), content, SECONDS * 1000)
-        expect_ok(await self._store.connection.run("make_ticket", *words))
+        await self._session.run("make_ticket", digest_of(ticket), content, SECONDS * 1000)
         return ticket
 
     async def take(self, ticket: str) -> Holder | None:
         """For whom it was made, once: of two who bring the same one, one is too late."""
         if len(ticket) > MOST_LETTERS:
             return None
-        answer = expect_ok(await self._store.connection.run("take_ticket", digest_of(ticket)))
-        content = answer.get("holder")
+        content = (await self._session.run("take_ticket", digest_of(ticket))).get("holder")
         return msgspec.json.decode(content, type=Holder) if content else None

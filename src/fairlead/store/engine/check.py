@@ -6,7 +6,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from fairlead.errors import UnsuitableServer
-from fairlead.store.connection import Connection, fields_of, text
+from fairlead.store.connection import Connection, text
 from fairlead.store.engine.state import parse_info
 
 OLDEST_REDIS = (7, 0)
@@ -23,7 +23,7 @@ async def _maxmemory_policy(connection: Connection) -> str:
     command = ("CONFIG", "GET", "maxmemory-policy")
     (policy,) = await connection.guard(connection.line.call(command))
     # Managed services often forbid CONFIG; INFO says the same.
-    return "" if isinstance(policy, RedisError) else text(fields_of(policy).get(b"maxmemory-policy", b""))
+    return "" if isinstance(policy, RedisError) else text(policy.get(b"maxmemory-policy", b""))
 
 
 def check_server(info: Mapping[str, Any], maxmemory_policy: str) -> None:

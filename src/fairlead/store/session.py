@@ -1,0 +1,43 @@
+"""What every part of the store works with: a connection, the settings, a clock, and how acts are run."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from fairlead.settings import Settings
+from fairlead.store.batches import in_parts
+from fairlead.store.connection import Answer, Connection, pack, translated
+from fairlead.store.replies import expect_ok
+
+
+class Session:
+    def __init__(
+        self, connection: Connection, settings: Settings, clock: Callable[[], str] = lambda: ""
+    ) -> None:
+        self.connection = connection
+        self.settings = settings
+        self.clock = clock  # "" is the server's own time; tests give ms
+
+    async def ask(self, act: str, *arguments: Any) -> Answer:
+        """The answer of an act, also when it is a refusal."""
+        return await self.connection.run(act, *arguments, self.clock())
+
+    async def run(self, act: str, *arguments: Any) -> Answer:
+        """The answer of an act; a refusal is raised as its error."""
+        return expect_ok(await self.ask(act, *arguments))
+
+    async def run_parts(
+        self, items: Iterable[dict[str, Any]], call: Callable[[bytes], tuple[Any, ...]]
+    ) -> list[Answer]:
+        """The rows that answer all items, which are sent in as few acts as possible, in one round trip."""
+        calls = [(*call(pack(part)), self.clock()) for part in in_parts(items)]
+        answers, _ = await self.connection.run_together(*calls)
+        return [row for answer in answers for row in expect_ok(answer)["rows"]]
+
+    async def next_word(self, key: str, of: str, seconds: float) -> bytes | None:
+        """The next word that an act pushes to this list; None if there is none within `seconds`."""
+        try:
+            return await self.connection.pops.next(self.connection.keys.key(key, of), seconds)
+        except (RedisError, OSError, TimeoutError) as problem:
+            raise translated(problem) from problem
