@@ -26,6 +26,8 @@ from fairlead.model.tenants import plain_needs
 
 MOST_PER_CALL = 1000
 MOST_LIMITS = 8
+#: Optional texts of a task that are stored and returned as the client gave them.
+TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration")
 STATES = {state.value: state for state in State}
 Content = Callable[[str], Any]  # how parameters and results are read
 
@@ -207,7 +209,7 @@ def _check_limits(new: NewTask) -> None:
 
 #: The fields that most tasks leave out.
 WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
-    **dict.fromkeys(("user_id", "tenant", "idempotency_key", "trace_id", "job_id", "duration"), check_short),
+    **dict.fromkeys((*TEXTS, "idempotency_key"), check_short),
     **dict.fromkeys(("timeout_seconds", "max_wait_seconds"), check_seconds),
     "delay_seconds": lambda name, value: check_seconds(name, value, zero=True),
     "max_retries": lambda name, value: check_whole(name, value, 1000),
@@ -231,13 +233,11 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max_retries": ("max_retries", int),
     "capabilities": ("required_capabilities", lambda names: tuple(names.split(","))),
     "limits": ("limits", read_limits),
+    **{name: (name, str) for name in TEXTS},
     "concurrency_group": ("concurrency_group", str),
     "concurrency_limit": ("concurrency_limit", int),
-    "duration": ("duration", str),
     "max_wait_seconds": ("max_wait_seconds", float),
     "delay_seconds": ("delay_seconds", float),
-    "user_id": ("user_id", str),
-    "tenant": ("tenant", str),
     "retries": ("retry_count", int),
     "crashes": ("crash_count", int),
     "losses": ("loss_count", int),
@@ -251,8 +251,6 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "result": ("result", msgspec.json.decode),
     "error": ("error", lambda text: TaskError(**msgspec.json.decode(text))),
     "progress": ("progress", lambda text: TaskProgress(**msgspec.json.decode(text))),
-    "trace_id": ("trace_id", str),
-    "job_id": ("job_id", str),
     "step": ("step", int),
     "key": ("idempotency_key", read_key),
     "told": ("seq", int),

@@ -5,14 +5,12 @@ from typing import Any
 
 from fairlead.checks import to_json
 from fairlead.model.priority import NAMED_PRIORITIES
-from fairlead.model.task import NewTask, check, write_key, write_limits
+from fairlead.model.task import TEXTS, NewTask, check, write_key, write_limits
 from fairlead.model.tenants import scope_of
 from fairlead.settings import Settings
 
 #: What the client did not ask for: the same task may come with other ones from another process.
 NOT_ASKED = frozenset({"id", "facts", "weight", "scope", "default_timeout", "default_retries"})
-#: Kept with the task as they were asked for.
-TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "concurrency_group")
 NUMBERS = {"concurrency_limit": int, "max_wait_seconds": float, "delay_seconds": float}
 
 
@@ -71,7 +69,9 @@ def weight_of(tenant: str | None, user: str | None, settings: Settings) -> float
 
 
 def _facts(new: NewTask) -> dict[str, str]:
-    facts = {name: value for name in TEXTS if (value := getattr(new, name)) is not None}
+    facts = {
+        name: value for name in (*TEXTS, "concurrency_group") if (value := getattr(new, name)) is not None
+    }
     for name, kind in NUMBERS.items():
         if (value := getattr(new, name)) is not None:
             facts[name] = repr(kind(value))  # 1 and 1.0 are the same wish
