@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from fairlead.app.app import Fairlead
 from fairlead.app.function import TaskFunction
-from fairlead.app.target import Target
 from fairlead.checks import to_json
+from fairlead.client.target import Target
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
@@ -94,9 +94,9 @@ async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> Asyn
     With a `FakeClock` the store's time is yours: delays, ageing, back-off and leases pass when you say so;
     `await fl.store.promote()` then does what is due. Every invariant is checked at the end.
     """
-    place = app.place
+    target = app.target
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-        app.place = Target(data=folder, config=place.config)
+        app.target = Target(data=str(folder), config=target.config)
         try:
             async with app:
                 if clock:
@@ -105,7 +105,7 @@ async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> Asyn
                 breaches = await check(app)
                 assert not breaches, breaches
         finally:
-            app.place = place
+            app.target = target
 
 
 async def check(app: Fairlead) -> list[Breach]:

@@ -34,10 +34,10 @@ from tests.waiting import wait_until
 @pytest.fixture
 async def connected(fl: Fairlead) -> AsyncIterator[Fairlead]:
     """The app of the tour, on the gateway."""
-    place, tour.fl.place = tour.fl.place, fl.place
+    place, tour.fl.target = tour.fl.target, fl.target
     async with tour.fl:
         yield tour.fl
-    tour.fl.place = place
+    tour.fl.target = place
 
 
 async def test_a_task_is_submitted_run_and_its_result_read(connected: Fairlead) -> None:
@@ -187,18 +187,18 @@ async def test_the_address_may_come_from_the_environment(
     monkeypatch.setenv("FAIRLEAD_URL", gateway.url)
     monkeypatch.setenv("FAIRLEAD_KEY", "flk_some")
     fl = Fairlead()
-    assert fl.place.read_settings().engine.key == "flk_some"
+    assert fl.target.read_settings().engine.key == "flk_some"
     async with fl:
         await fl.submit("echo")
         with pytest.raises(FairleadError, match="behind a gateway"):
             _ = fl.store
     assert len((await store.list_tasks()).tasks) == 1
-    assert Fairlead(data="here").place.read_settings().engine.url is None
+    assert Fairlead(data="here").target.read_settings().engine.url is None
 
 
 def test_a_gateway_has_a_namespace_of_its_own() -> None:
     with pytest.raises(InvalidSettings, match="namespace of its own"):
-        Fairlead("http://127.0.0.1:8000", namespace="blue").place.read_settings()
+        Fairlead("http://127.0.0.1:8000", namespace="blue").target.read_settings()
 
 
 async def test_without_a_gateway_it_does_not_connect() -> None:

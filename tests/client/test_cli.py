@@ -30,10 +30,10 @@ def shell(gateway: Gateway, store: Store, tmp_path: Path) -> Shell:
 @pytest.fixture
 async def worker(fl: Fairlead) -> AsyncIterator[Fairlead]:
     """Runs the tasks of the tour."""
-    place, tour.fl.place = tour.fl.place, fl.place
+    place, tour.fl.target = tour.fl.target, fl.target
     async with tour.fl, tour.fl.worker():
         yield tour.fl
-    tour.fl.place = place
+    tour.fl.target = place
 
 
 async def answer(shell: Shell, *arguments: str) -> Any:
@@ -90,7 +90,7 @@ async def test_task_list_show_explain_watch_and_cancel(shell: Shell, store: Stor
 
 
 async def test_job_submit_show_watch_resume_and_cancel(shell: Shell, fl: Fairlead) -> None:
-    place, story.fl.place = story.fl.place, fl.place
+    place, story.fl.target = story.fl.target, fl.target
     async with story.fl, story.fl.worker():
         ended = await shell.run("job", "submit", "story", "--param", "topic=cats", "--wait")
         assert ended.code == 0, ended.err
@@ -98,7 +98,7 @@ async def test_job_submit_show_watch_resume_and_cancel(shell: Shell, fl: Fairlea
         failed = await answer(shell, "job", "submit", "story", "--input", '{"topic": "nothing"}')
         ended = await shell.run("job", "watch", failed["job_id"])
         assert (ended.code, "there is nothing to tell" in ended.err) == (1, True)
-    story.fl.place = place
+    story.fl.target = place
     assert (await answer(shell, "job", "show", failed["job_id"]))["error"]["step"] == 0
     ended = await shell.run("job", "resume", failed["job_id"])
     assert (ended.code, "failed for good" in ended.err) == (1, True)

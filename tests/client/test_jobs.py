@@ -33,10 +33,10 @@ from tests.client.conftest import client_of
 @pytest.fixture
 async def fl(fl: Fairlead) -> AsyncIterator[Fairlead]:
     """The app of the tour's pipeline, on the gateway; nobody runs its steps yet."""
-    place, story.fl.place = story.fl.place, fl.place
+    place, story.fl.target = story.fl.target, fl.target
     async with story.fl:
         yield story.fl
-    story.fl.place = place
+    story.fl.target = place
 
 
 async def test_a_pipeline_is_declared_and_run(fl: Fairlead, store: Store) -> None:

@@ -45,11 +45,11 @@ def yard(live_store: Store, server: Server, tmp_path: Path) -> Yard:
 @pytest.fixture
 async def fl(live_store: Store, server: Server) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place = draining.fl.place
-    draining.fl.place = Fairlead(server.url, namespace=live_store.connection.keys.namespace).place
+    place = draining.fl.target
+    draining.fl.target = Fairlead(server.url, namespace=live_store.connection.keys.namespace).target
     async with draining.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 async def test_the_other_workers_go_on_when_one_that_died_cannot_be_replaced(

@@ -1,5 +1,6 @@
 """Tasks as a worker claims them, run without a store."""
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,9 @@ from fairlead.model.task import Task
 from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report
+from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.runner import Runner
+from fairlead.worker.runs import Runs
 from tests.waiting import wait_until
 
 JOB = "01900000-0000-7000-8000-00000000000a"
@@ -45,19 +48,15 @@ def success(data: Any) -> dict[str, Any]:
 
 async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     """How a run of it ends, as a worker would tell the store."""
-    ended: list[Report] = []
-    gate = Gate(Begun())
-    runner = Runner(
-        handlers,
-        gate,
-        said=lambda *_: None,
-        has_room=lambda _: True,
-        ended=lambda _, report: ended.append(report),
-        tell_apart=lambda: None,
-    )
+    ours, theirs = socket.socketpair()
+    pipe = await MessagePipe.over(ours)
+    runs = Runs("w", pipe)
+    runner = Runner(handlers, Gate(Begun()), runs)
     try:
         runner.start(task, monotonic(), monotonic() + 60)
-        await wait_until(lambda: ended)
+        await wait_until(lambda: runs.reports)
     finally:
         await runner.close()
-    return ended[0]
+        await pipe.close()
+        theirs.close()
+    return runs.reports[0]

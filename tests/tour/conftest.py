@@ -22,4 +22,4 @@ def yard(tmp_path: Path) -> Yard:
     """Starts `fairlead worker`s on the server of the app of the tour, which is connected by then."""
     config = tmp_path / "fairlead.toml"
     config.write_text(SETTINGS)
-    return Yard(tmp_path, lambda: ("--data", str(fl.place.data), "--config", str(config)))
+    return Yard(tmp_path, lambda: ("--data", str(fl.target.data), "--config", str(config)))

@@ -11,19 +11,19 @@ import pytest
 from fairlead.checks import MOST_SECONDS
 from fairlead.errors import InvalidInput, PermanentError, RetriableError
 from fairlead.model.priority import Priority
-from fairlead.model.reports import Completed, Failed
+from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
+from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import (
     FailedElsewhere,
     HandlerDied,
-    Returned,
     Stop,
     bad_result,
-    completed,
     failed,
     stopped,
 )
+from tests.pipeline.tasks import report_by
 
 TASK = Task(
     task_id="018f0000-0000-7000-8000-000000000000",
@@ -82,8 +82,12 @@ def of_urllib(status: int, headers: dict[str, str] | None = None) -> urllib.erro
 HTTP_CLIENTS = [ResponseCarried, StatusCarried, of_urllib]
 
 
-def test_what_is_returned_is_the_result() -> None:
-    assert completed(TASK, {"a": 1}) == Completed(TASK.task_id, 7, {"a": 1})
+async def test_what_is_returned_is_the_result() -> None:
+    async def draw() -> dict[str, int]:
+        return {"a": 1}
+
+    report = await report_by({"draw": Handler("draw", draw, "loop")}, TASK)
+    assert report == Completed(TASK.task_id, 7, {"a": 1})
 
 
 def test_what_is_raised_says_whether_it_is_tried_again(subtests: pytest.Subtests) -> None:
@@ -196,5 +200,5 @@ def test_a_stopped_run_is_reported_by_why_it_was_stopped() -> None:
     assert isinstance(timed_out, Failed)
     assert (timed_out.code, timed_out.retriable) == ("timeout", True)
     assert timed_out.message == "it ran longer than its timeout of 1.5 s"
-    assert stopped(TASK, Stop.CANCELLED) == stopped(TASK, Stop.DRAINED) == Returned(TASK.task_id, 7)
-    assert stopped(TASK, Stop.LOST) == Returned(TASK.task_id, 7), "refused, unless the lease is still ours"
+    assert stopped(TASK, Stop.CANCELLED) == stopped(TASK, Stop.DRAINED) == Grant(TASK.task_id, 7)
+    assert stopped(TASK, Stop.LOST) == Grant(TASK.task_id, 7), "refused, unless the lease is still ours"

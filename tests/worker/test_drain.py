@@ -12,7 +12,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.app.handle import TaskHandle
-from fairlead.app.target import Target
+from fairlead.client.target import Target
 from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.apps import draining
@@ -40,10 +40,10 @@ def config(tmp_path: Path) -> Path:
 @pytest.fixture
 async def fl(new_app: Any) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place, draining.fl.place = draining.fl.place, new_app().place
+    place, draining.fl.target = draining.fl.target, new_app().target
     async with draining.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 async def began(task: TaskHandle[Any]) -> None:

@@ -19,10 +19,10 @@ MOST_MEGABYTES = 80  # that a worker may grow by: much less than that, and more 
 @pytest.fixture
 async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place, talking.fl.place = talking.fl.place, new_app().place
+    place, talking.fl.target = talking.fl.target, new_app().target
     async with talking.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 def peak_megabytes(workers: Workers) -> float:

@@ -20,10 +20,10 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 @pytest.fixture
 async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place, failing.fl.place = failing.fl.place, new_app().place
+    place, failing.fl.target = failing.fl.target, new_app().target
     async with failing.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, yard: Yard) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import Context, Fairlead, errors
+from fairlead.clock import monotonic
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
@@ -14,7 +15,7 @@ from fairlead.testing import check
 from fairlead.worker.context import HandlerMessage
 from fairlead.worker.handler import Handler
 from fairlead.worker.progress import ProgressBuffer
-from fairlead.worker.runner import Run
+from fairlead.worker.run import Run
 from tests.faults.wire import wire
 from tests.servers import Server, running
 
@@ -43,39 +44,42 @@ async def far_store(live_store: Store, tmp_path: Path) -> AsyncIterator[Store]:
 async def test_what_is_said_while_the_store_is_away_is_told_afterwards_in_order(
     live_store: Store, far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
-    sayings = ProgressBuffer(far_store, "w", lambda *_: None)
-    sayings.add(run, HandlerMessage("output", 1))
-    sayings.add(run, HandlerMessage("progress", 0.1, "began"))
-    telling = asyncio.create_task(sayings.tell())
+    buffer = ProgressBuffer()
+    buffer.add(run, HandlerMessage("output", 1))
+    buffer.add(run, HandlerMessage("progress", 0.1, "began"))
+    sending = asyncio.create_task(buffer.send(far_store, "w"))
     await asyncio.sleep(0)
-    sayings.add(run, HandlerMessage("output", 2))
-    sayings.add(run, HandlerMessage("progress", 0.2, "went on"))
+    buffer.add(run, HandlerMessage("output", 2))
+    buffer.add(run, HandlerMessage("progress", 0.2, "went on"))
     with pytest.raises(errors.StoreUnavailable):
-        await telling
-    sayings.add(run, HandlerMessage("output", 3))
+        await sending
+    buffer.add(run, HandlerMessage("output", 3))
     async with wire(server.url, tmp_path):
-        await sayings.tell()
+        await buffer.send(far_store, "w")
         task = await live_store.get(run.task.task_id)
         assert task.progress and task.progress.message == "went on"
         assert [output.chunk for output in await live_store.outputs(task.task_id)] == [1, 2, 3]
-        assert not sayings
+        assert not buffer
 
 
 async def test_a_run_that_got_more_time_is_told_once_though_the_rest_had_to_be_repeated(
     far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
-    extended: list[Run] = []
-    sayings = ProgressBuffer(far_store, "w", lambda longer, *_: extended.append(longer))
-    sayings.add(run, HandlerMessage("extend", 1000.0))
-    sayings.add(run, HandlerMessage("output", 1))
+    extended: list[int] = []
+    run.inform = extended.append
+    run.set_deadline(monotonic() + 30)
+    buffer = ProgressBuffer()
+    buffer.add(run, HandlerMessage("extend", 1000.0))
+    buffer.add(run, HandlerMessage("output", 1))
     async with wire(server.url, tmp_path) as (line, _):
         line.lose_reply = lambda request: bool(extended)
         with pytest.raises(errors.StoreUnavailable):
-            await sayings.tell()
-        assert extended == [run]
+            await buffer.send(far_store, "w")
+        assert len(extended) == 1
         line.lose_reply = lambda request: False
-        await sayings.tell()
-    assert extended == [run]
+        await buffer.send(far_store, "w")
+    assert len(extended) == 1
+    run.end()
 
 
 async def test_a_full_store_takes_no_output_but_results() -> None:

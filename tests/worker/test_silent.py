@@ -26,10 +26,10 @@ TARGET = "tests.apps.draining:fl"
 @pytest.fixture
 async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place, draining.fl.place = draining.fl.place, new_app().place
+    place, draining.fl.target = draining.fl.target, new_app().target
     async with draining.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 async def idle_workers(store: Store) -> int:

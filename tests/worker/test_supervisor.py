@@ -23,10 +23,10 @@ TARGET = "tests.apps.draining:fl"
 @pytest.fixture
 async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
     """The app of the worker processes, here only to submit."""
-    place, draining.fl.place = draining.fl.place, new_app().place
+    place, draining.fl.target = draining.fl.target, new_app().target
     async with draining.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(

@@ -20,10 +20,10 @@ APART, HERE = 4 + 12, LOST - 4 - 12  # four at a time, while twelve have the pat
 
 @pytest.fixture
 async def fl(new_app: Any) -> AsyncIterator[Fairlead]:
-    place, suspects.fl.place = suspects.fl.place, new_app().place
+    place, suspects.fl.target = suspects.fl.target, new_app().target
     async with suspects.fl as fl:
         yield fl
-    fl.place = place
+    fl.target = place
 
 
 @pytest.fixture

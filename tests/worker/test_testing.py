@@ -78,12 +78,12 @@ async def test_a_private_gateway_is_forgotten_afterwards(fl: Fairlead) -> None:
     async def echo(text: str) -> str:
         return text
 
-    place = fl.place
+    place = fl.target
     for _ in range(2):
         async with private(fl), fl.worker():
             assert await (await echo.submit("hello", idempotency_key="k")).result(timeout=30) == "hello"
             assert (await echo.submit("hello", idempotency_key="k")).repeated
-    assert fl.place == place
+    assert fl.target == place
     with pytest.raises(errors.FairleadError, match="not connected"):
         await echo.submit("hello")
 

@@ -12,11 +12,11 @@ from fairlead.app.acquire import LeaseGuard
 from fairlead.app.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
 from fairlead.app.handle import TaskHandle
 from fairlead.app.job_handle import JobHandle
-from fairlead.app.target import Target
 from fairlead.backend import Backend
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.job_backend import jobs_of
 from fairlead.client.opening import connected_backend
+from fairlead.client.target import Target
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
@@ -27,8 +27,9 @@ from fairlead.settings.pipelines import Stages
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.worker.handler import Handler, RunIn, place_for
+from fairlead.worker.options import WorkerOptions
 from fairlead.worker.running import running_worker
-from fairlead.worker.worker import Worker, WorkerOptions
+from fairlead.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,7 +60,13 @@ class Fairlead:
         self.limits: dict[str, LimitSettings] = {}
         self.pipelines: dict[str, Stages] = {}
         self.waits_for_data = False  # when the store has lost its data: wait until it is opened again
-        self.place = Target(url, data, None if namespace == "default" else namespace, config, key)
+        self.target = Target(
+            url=url,
+            data=str(data) if data else None,
+            namespace=None if namespace == "default" else namespace,
+            config=str(config) if config else None,
+            key=key,
+        )
         self._opened: AsyncExitStack | None = None
         self._backend: Backend | None = None
 
@@ -80,7 +87,7 @@ class Fairlead:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
         async with AsyncExitStack() as stack:
-            backend = await stack.enter_async_context(connected_backend(self.place.read_settings()))
+            backend = await stack.enter_async_context(connected_backend(self.target.read_settings()))
             if isinstance(backend, Store):
                 watching = Monitor(backend).watching(
                     partial(self.declare, backend), waits=self.waits_for_data
@@ -94,7 +101,7 @@ class Fairlead:
     async def declare(self, backend: Backend) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""
         # without a settings file an app only joins: the policy of the namespace is kept
-        govern = self.place.config is not None or Path(DEFAULT_FILE).is_file()
+        govern = self.target.config is not None or Path(DEFAULT_FILE).is_file()
         store = backend if isinstance(backend, Store) else None
         if store:
             await store.open(govern=False)

@@ -4,8 +4,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -13,76 +13,62 @@ import msgspec
 
 from fairlead.app.app import Fairlead
 from fairlead.app.loading import load_app
-from fairlead.app.target import Target
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.log.tracebacks import traceback_of
-from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
+from fairlead.worker.options import DRAINED, NOT_REACHABLE, STUCK, Plan
 from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.signals import leave_signals_to_the_parent
-from fairlead.worker.worker import DRAINED, NOT_REACHABLE, STUCK, Plan, Worker
+from fairlead.worker.worker import Worker
 
 log = EventLog("fairlead.worker")
 
 
 async def work(end: socket.socket, begun: Begun) -> int:
-    link = await MessagePipe.over(end)
-    plan = msgspec.convert(await link.receive(), Plan)
-    app = load_app(plan.target) if plan.target else Fairlead()
-    app.place = Target(plan.url, plan.data, plan.namespace, plan.config, plan.key).or_else(app.place)
-    settings = app.place.read_settings()
-    link.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
-    message = await link.receive()
+    pipe = await MessagePipe.over(end)
+    plan = msgspec.convert(await pipe.receive(), Plan)
+    app = load_app(plan.app) if plan.app else Fairlead()
+    app.target = plan.target.or_else(app.target)
+    settings = app.target.read_settings()
+    pipe.send({"engine": settings.engine, "worker": settings.worker, "lease": settings.lease})
+    message = await pipe.receive()
     if message is None or "drain" in message:  # the supervisor has gone, or is stopping
         return DRAINED
     app.waits_for_data = True
     async with AsyncExitStack() as stack:
-        if not await _entered(app, stack, link):
+        if not await _entered(app, stack, pipe):
             return DRAINED
-        async with _equipped(app, settings, plan, begun) as worker:
-            await worker.run(link)
-    await link.close()
+        handlers, options = app.handlers, plan.options
+        if not plan.app:
+            handlers = await stack.enter_async_context(service_handlers(settings.services))
+            capacity = options.capacity or calls_at_once(settings.services)
+            options = replace(options, capacity=capacity, reserve=options.reserve or 0)
+        declare = partial(app.declare, app.backend)
+        worker = Worker(
+            app.backend, handlers, app.crons, options, pipe, begun, supervised=True, declare=declare
+        )
+        await worker.run()
+    await pipe.close()
     return STUCK if worker.stuck else DRAINED
 
 
-async def _entered(app: Fairlead, stack: AsyncExitStack, link: MessagePipe) -> bool:
+async def _entered(app: Fairlead, stack: AsyncExitStack, pipe: MessagePipe) -> bool:
     """False: the supervisor stopped, or went, while the app was still waiting for the data of its store."""
     entering = asyncio.create_task(stack.enter_async_context(app))
-    told = asyncio.create_task(link.receive())  # nothing else comes before the worker has registered
-    await asyncio.wait({entering, told}, return_when=asyncio.FIRST_COMPLETED)
+    message = asyncio.create_task(pipe.receive())  # nothing else comes before the worker has registered
+    await asyncio.wait({entering, message}, return_when=asyncio.FIRST_COMPLETED)
     if not entering.done():
         entering.cancel()
         await asyncio.wait({entering})
         return False
-    told.cancel()
-    await asyncio.wait({told})
+    message.cancel()
+    await asyncio.wait({message})
     entering.result()
     return True
-
-
-@asynccontextmanager
-async def _equipped(app: Fairlead, settings: Settings, plan: Plan, begun: Begun) -> AsyncIterator[Worker]:
-    if plan.target:
-        yield Worker(
-            app.backend,
-            app.handlers,
-            app.crons,
-            plan.options,
-            begun=begun,
-            supervised=True,
-            declare=partial(app.declare, app.backend),
-        )
-        return
-    services, options = settings.services, plan.options
-    capacity = calls_at_once(services) if options.capacity is None else options.capacity
-    room = replace(options, capacity=capacity, reserve=options.reserve or 0)
-    async with service_handlers(services) as handlers:
-        declare = partial(app.declare, app.backend)
-        yield Worker(app.backend, handlers, options=room, begun=begun, supervised=True, declare=declare)
 
 
 def main() -> None:
@@ -92,7 +78,7 @@ def main() -> None:
     set_up_logging(inherited_settings())
     leave_signals_to_the_parent()
     end = socket.socket(fileno=fd)
-    end.set_inheritable(False)  # what a handler starts must not hold the line open
+    end.set_inheritable(False)  # what a handler starts must not hold the pipe open
     begun = Begun(register)
     os.close(register)
     runner = asyncio.Runner(loop_factory=_loop_factory())

@@ -18,8 +18,8 @@ from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.store.opening import gateway_store
+from fairlead.worker.options import GRACE_SECONDS
 from fairlead.worker.signals import Stop
-from fairlead.worker.worker import GRACE_SECONDS
 
 
 @Parameter(name="*")

@@ -16,14 +16,15 @@ from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.cli.server import ListenOptions
+from fairlead.client.target import Target
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.opening import gateway_store
 from fairlead.store.store import Store
+from fairlead.worker.options import Plan, WorkerOptions
 from fairlead.worker.signals import on_stop
 from fairlead.worker.supervisor import Supervisor
-from fairlead.worker.worker import Plan, WorkerOptions
 
 
 @Parameter(name="*")
@@ -104,11 +105,13 @@ class Up:
         """The app's own idea of a store does not count here: it works for this one."""
         engine = self._settings.engine
         return Plan(
-            target=app,
+            app=app,
+            target=Target(
+                url=engine.url or f"unix://{quote(store.address)}",
+                namespace=engine.namespace,
+                config=str(self._config) if self._config else None,
+            ),
             options=WorkerOptions(grace=self._where.grace),
-            url=engine.url or f"unix://{quote(store.address)}",
-            namespace=engine.namespace,
-            config=str(self._config) if self._config else None,
         )
 
     async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:

@@ -7,11 +7,12 @@ from cyclopts import Parameter
 
 from fairlead.checks import check_whole
 from fairlead.cli.options import MOST_PROCESSES, WorkerDoorOptions
+from fairlead.client.target import Target
 from fairlead.errors import InvalidInput
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
+from fairlead.worker.options import GRACE_SECONDS, Plan, WorkerOptions
 from fairlead.worker.supervisor import Supervisor
-from fairlead.worker.worker import GRACE_SECONDS, Plan, WorkerOptions
 
 
 def worker(
@@ -43,15 +44,17 @@ def worker(
     set_up_logging(where.client_settings().log)
     raise_open_files()
     plan = Plan(
-        target=target,
+        app=target,
+        target=Target(
+            url=where.url or where.engine,
+            data=str(where.data) if where.data else None,
+            namespace=where.namespace,
+            config=str(where.config) if where.config else None,
+            key=where.key,
+        ),
         options=WorkerOptions(
             capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace
         ),
-        url=where.url or where.engine,
-        data=str(where.data) if where.data else None,
-        namespace=where.namespace,
-        config=str(where.config) if where.config else None,
-        key=where.key,
     )
     return asyncio.run(_supervise(plan, processes))
 

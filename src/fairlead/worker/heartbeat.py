@@ -51,7 +51,7 @@ class HeldLeases:
 
 class Heartbeat:
     def __init__(
-        self, backend: Backend, link: MessagePipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
+        self, backend: Backend, pipe: MessagePipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
     ) -> None:
         self.held = HeldLeases()
         self.worker: str | None = None
@@ -63,8 +63,8 @@ class Heartbeat:
         self.lease_seconds = 0.0  # as the worker says, who has asked
         self._beat_seconds = 0.0
         self._backend = backend
-        self._link = link
-        self._silence = Silence(backend, link, begun)
+        self._pipe = pipe
+        self._silence = Silence(backend, pipe, begun)
         self._vouch = vouch
         self._draining = False
         self._lost = ""  # what was said of the loss of the store's data
@@ -75,7 +75,7 @@ class Heartbeat:
         beating = asyncio.create_task(keep_running("heartbeat", self._beat_on))
         watching = asyncio.create_task(keep_running("life_watch", self._watch))
         try:
-            async for message in self._link:
+            async for message in self._pipe:
                 self.heard_at = monotonic()
                 if "alive" in message:
                     self.apart = message["apart"]
@@ -129,7 +129,7 @@ class Heartbeat:
             )
         except UnknownWorker:  # given up as dead: it must register again
             self.held = HeldLeases()
-            self._link.send({"unknown": self.worker})
+            self._pipe.send({"unknown": self.worker})
             return RETRY_SECONDS
         except StoreLost as problem:
             await self._rejoin(problem)
@@ -145,7 +145,7 @@ class Heartbeat:
         self._lost = ""
         self.held.learn(beat, sent)
         self.prolonged_at = sent
-        self._link.send(
+        self._pipe.send(
             {
                 "sent": sent,
                 "state": beat.state,
@@ -180,34 +180,38 @@ class Heartbeat:
 
 
 class HeartbeatThread:
-    """A pulse in a thread of this process, with its own event loop and its own connection."""
+    """A heartbeat in a thread of this process, with its own event loop and its own connection."""
 
     def __init__(self, backend: Backend, begun: Begun) -> None:
         self._begun = begun
         self._settings = backend.settings
         self._clock = backend.clock if isinstance(backend, Store) else None
-        self.end, self._theirs = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
 
-    def start(self) -> None:
+    async def __aenter__(self) -> MessagePipe:
+        """The worker's end of the pipe."""
+        ours, self._theirs = socket.socketpair()
+        self._pipe = await MessagePipe.over(ours)
         self._thread.start()
+        return self._pipe
 
-    async def join(self) -> None:
-        """After the worker said goodbye."""
+    async def __aexit__(self, *_: object) -> None:
+        """After the worker said goodbye, or without one."""
+        await self._pipe.close()
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
         try:
             asyncio.run(self._beat())
-        except Exception as problem:  # the worker notices that the line has ended
+        except Exception as problem:  # the worker notices that the pipe has ended
             log.error("pulse_failed", problem=str(problem), traceback=traceback_of(problem))
 
     async def _beat(self) -> None:
-        link = await MessagePipe.over(self._theirs)
+        pipe = await MessagePipe.over(self._theirs)
         try:
             async with connected_backend(self._settings) as backend:
                 if isinstance(backend, Store) and self._clock:
                     backend.clock = self._clock
-                await Heartbeat(backend, link, self._begun).run()
+                await Heartbeat(backend, pipe, self._begun).run()
         finally:
-            await link.close()
+            await pipe.close()

@@ -1,7 +1,6 @@
 """How a run ended, as the store is told: pure functions from what happened to what is reported."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -25,19 +24,8 @@ class Stop(StrEnum):
     LOST = "lost"  # its lease is over, or about to be
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """Given back: unrun and without penalty, or stopped because it was cancelled."""
-
-    task_id: str
-    fence: int
-
-    @property
-    def grant(self) -> Grant:
-        return Grant(self.task_id, self.fence)
-
-
-Report = Completed | Failed | Returned
+# A grant alone: it is given back, unrun and without penalty, or stopped because it was cancelled.
+Report = Completed | Failed | Grant
 
 
 class HandlerDied(Exception):
@@ -52,10 +40,6 @@ class FailedElsewhere(Exception):
         self.report = Failed(**report)
 
 
-def completed(task: Task, result: Any) -> Completed:
-    return Completed(task.task_id, task.fence, result)
-
-
 def stopped(task: Task, why: Stop, by: BaseException | None = None) -> Report:
     """What to report of a run that was stopped; `by`: with this, whose traceback says where it was.
 
@@ -65,7 +49,7 @@ def stopped(task: Task, why: Stop, by: BaseException | None = None) -> Report:
     if why is Stop.TIMEOUT:
         message = f"it ran longer than its timeout of {task.timeout_ms / 1000:g} s"
         return Failed(task.task_id, task.fence, "timeout", message, traceback=_traceback(by))
-    return Returned(task.task_id, task.fence)
+    return Grant(task.task_id, task.fence)
 
 
 def failed(task: Task, problem: BaseException) -> Failed:

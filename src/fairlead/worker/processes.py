@@ -26,9 +26,9 @@ log = EventLog("fairlead.worker")
 class Process:
     """One process that runs one handler at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process, link: MessagePipe) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipe: MessagePipe) -> None:
         self._process = process
-        self._link = link
+        self._pipe = pipe
         self._killing: asyncio.TimerHandle | None = None
         self._killed = False
         self._watching = asyncio.create_task(self._watch())
@@ -37,8 +37,8 @@ class Process:
     async def start(cls) -> "Process":
         ours, theirs = socket.socketpair()
         with theirs:
-            # First the line: who is cancelled while it is made must not leave a process that nobody knows.
-            link = await MessagePipe.over(ours)
+            # First the pipe: who is cancelled while it is made must not leave a process that nobody knows.
+            pipe = await MessagePipe.over(ours)
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
@@ -50,15 +50,15 @@ class Process:
                     pass_fds=[theirs.fileno()],
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 )
-            except BaseException:  # cancelled, say: then the process is killed, and the line is left to us
-                link.cut()
+            except BaseException:  # cancelled, say: then the process is killed, and the pipe is left to us
+                pipe.cut()
                 raise
-        return cls(process, link)
+        return cls(process, pipe)
 
     @property
     def alive(self) -> bool:
-        # what was just killed may not have been reaped: its end of the line is closed before
-        return self._process.returncode is None and not self._killed and not self._link.ended
+        # what was just killed may not have been reaped: its end of the pipe is closed before
+        return self._process.returncode is None and not self._killed and not self._pipe.ended
 
     async def call(
         self,
@@ -67,11 +67,11 @@ class Process:
         said: Callable[[HandlerMessage], None],
         has_room: Callable[[], bool],
     ) -> Any:
-        self._link.send({"task": task, "source": handler.source})
-        async for message in self._link:
+        self._pipe.send({"task": task, "source": handler.source})
+        async for message in self._pipe:
             if "said" in message:
                 said(HandlerMessage(**message["said"]))
-                await Emitted(has_room)  # meanwhile the line fills up, and the handler waits
+                await Emitted(has_room)  # meanwhile the pipe fills up, and the handler waits
             elif "failed" in message:
                 raise FailedElsewhere(message["failed"])
             else:
@@ -83,12 +83,12 @@ class Process:
         if self._killing:
             self._kill()
             return
-        self._link.send({"stop": True})
+        self._pipe.send({"stop": True})
         self._killing = asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill)
 
     def inform(self, deadline_ms: int) -> None:
         """Its handler got more time."""
-        self._link.send({"deadline": deadline_ms})
+        self._pipe.send({"deadline": deadline_ms})
 
     def rest(self) -> None:
         """The call is over."""
@@ -100,13 +100,13 @@ class Process:
         self._kill()
         await self._process.wait()
         self._watching.cancel()
-        await self._link.close()
+        await self._pipe.close()
 
     async def _watch(self) -> None:
-        """The line ends with the process; but a process that it has forked may hold it open."""
+        """The pipe ends with the process; but a process that it has forked may hold it open."""
         await self._process.wait()
         await asyncio.sleep(GOODBYE_SECONDS)
-        self._link.cut()
+        self._pipe.cut()
 
     def _kill(self) -> None:
         self._killed = True

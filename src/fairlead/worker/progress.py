@@ -1,8 +1,7 @@
-"""What handlers said while they ran, on its way to the store: gathered per run, told in one trip."""
+"""What handlers send while they run, on its way to the store: collected per run, sent in one trip."""
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from fairlead.errors import FairleadError, StoreFull, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import MOST_CHUNK_BYTES, MOST_CHUNKS, Grant, Progress
 from fairlead.worker.context import HandlerMessage
-from fairlead.worker.runner import Run
+from fairlead.worker.run import Run
 
 MOST_BYTES = 4 * 1024 * 1024  # of the output of one run that waits to be sent
 
@@ -40,7 +39,7 @@ class RunProgress:
                 log.warning("output_dropped", task=self.run.task.task_id, next_step="await ctx.emit(...)")
 
     def add(self, later: "RunProgress") -> None:
-        """What was said after this."""
+        """What was sent after this."""
         for chunk, size in later.chunks:
             self.append(chunk, size)
         self.last = max(self.last, later.last)
@@ -57,15 +56,12 @@ class RunProgress:
 
 
 class ProgressBuffer:
-    """`extended` is told of each run that got more time: its new deadline here, and in ms of the store."""
+    """Collects what handlers send, per run; filled from any thread, and sent by one."""
 
-    def __init__(self, backend: Backend, worker: str, extended: Callable[[Run, float, int], None]) -> None:
-        self._backend = backend
-        self._worker = worker
-        self._extended = extended
+    def __init__(self) -> None:
         self._waiting: dict[int, RunProgress] = {}
         self._under_way: dict[int, RunProgress] = {}
-        self._lock = threading.Lock()  # handlers speak from any thread
+        self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -74,41 +70,41 @@ class ProgressBuffer:
         """What is under way counts: it comes back if the store cannot be reached."""
         fence = run.task.fence
         with self._lock:
-            all_of_it = [some[fence] for some in (self._waiting, self._under_way) if fence in some]
-            count, size = sum(len(one.chunks) for one in all_of_it), sum(one.size for one in all_of_it)
+            parts = [some[fence] for some in (self._waiting, self._under_way) if fence in some]
+            count, size = sum(len(one.chunks) for one in parts), sum(one.size for one in parts)
         return count >= MOST_CHUNKS or size >= MOST_BYTES
 
-    def add(self, run: Run, said: HandlerMessage) -> None:
+    def add(self, run: Run, message: HandlerMessage) -> None:
         with self._lock:
-            self._add(run, said)
+            self._add(run, message)
 
-    def _add(self, run: Run, said: HandlerMessage) -> None:
-        saying = self._waiting.setdefault(run.task.fence, RunProgress(run))
-        if said.kind == "output":
+    def _add(self, run: Run, message: HandlerMessage) -> None:
+        progress = self._waiting.setdefault(run.task.fence, RunProgress(run))
+        if message.kind == "output":
             run.emitted += 1
-            saying.append(said.value, said.size)
-            saying.last = run.emitted
-        elif said.kind == "progress":
-            saying.fraction, saying.message = said.value, said.message
+            progress.append(message.value, message.size)
+            progress.last = run.emitted
+        elif message.kind == "progress":
+            progress.fraction, progress.message = message.value, message.message
         else:
-            saying.extend_seconds = max(saying.extend_seconds or 0.0, said.value)
+            progress.extend_seconds = max(progress.extend_seconds or 0.0, message.value)
 
-    async def tell(self) -> None:
-        """All of it. What could not be told is kept."""
+    async def send(self, backend: Backend, worker: str) -> None:
+        """All of it. What could not be sent is kept."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
             self._under_way = waiting
         try:
-            for saying in waiting.values():
-                if saying.extend_seconds:
-                    await self._extend(saying)
+            for progress in waiting.values():
+                if progress.extend_seconds:
+                    await _extend(backend, worker, progress)
             reports = [one.report() for one in waiting.values() if one.chunks or one.fraction is not None]
-            answers = await self._backend.progress(self._worker, *reports) if reports else []
+            answers = await backend.progress(worker, *reports) if reports else []
         except StoreFull:  # results find room where this does not, and must not wait for it
-            log.warning("progress_dropped", worker=self._worker, problem="the store is full")
+            log.warning("progress_dropped", worker=worker, problem="the store is full")
             return
         except StoreUnavailable:
-            # chunks may arrive twice if only the answer was lost; their numbers tell
+            # chunks may arrive twice if only the answer was lost; their numbers show it
             with self._lock:
                 self._keep(waiting)
             raise
@@ -118,25 +114,26 @@ class ProgressBuffer:
             if isinstance(answer, FairleadError):
                 log.warning("progress_refused", task=report.task_id, problem=str(answer))
 
-    def _keep(self, untold: dict[int, RunProgress]) -> None:
-        """Before what was said meanwhile."""
+    def _keep(self, unsent: dict[int, RunProgress]) -> None:
+        """Before what was sent meanwhile."""
         for fence, later in self._waiting.items():
-            if fence in untold:
-                untold[fence].add(later)
+            if fence in unsent:
+                unsent[fence].add(later)
             else:
-                untold[fence] = later
-        self._waiting = untold
+                unsent[fence] = later
+        self._waiting = unsent
 
-    async def _extend(self, saying: RunProgress) -> None:
-        seconds = saying.extend_seconds or 0.0
-        task, sent = saying.run.task, monotonic()
-        grant = Grant(task.task_id, task.fence)
-        try:
-            deadline = await self._backend.extend(self._worker, grant, round(seconds * 1000))
-        except StoreUnavailable:
-            raise
-        except FairleadError as problem:  # the next heartbeat says why
-            log.warning("extend_refused", task=task.task_id, problem=str(problem))
-        else:
-            self._extended(saying.run, sent + seconds, deadline)
-        saying.extend_seconds = None
+
+async def _extend(backend: Backend, worker: str, progress: RunProgress) -> None:
+    seconds = progress.extend_seconds or 0.0
+    task, sent = progress.run.task, monotonic()
+    grant = Grant(task.task_id, task.fence)
+    try:
+        deadline = await backend.extend(worker, grant, round(seconds * 1000))
+    except StoreUnavailable:
+        raise
+    except FairleadError as problem:  # the next heartbeat shows why
+        log.warning("extend_refused", task=task.task_id, problem=str(problem))
+    else:
+        progress.run.extend(sent + seconds, deadline)
+    progress.extend_seconds = None

@@ -1,4 +1,4 @@
-"""A worker in this process, with its pulse in a thread."""
+"""A worker in this process, with its heartbeat in a thread."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from fairlead.log.tracebacks import traceback_of
 from fairlead.worker.begun import Begun
 from fairlead.worker.handler import Handler
 from fairlead.worker.heartbeat import HeartbeatThread
-from fairlead.worker.pipe import MessagePipe
-from fairlead.worker.worker import Worker, WorkerOptions
+from fairlead.worker.options import WorkerOptions
+from fairlead.worker.worker import Worker
 
 log = EventLog("fairlead.worker")
 
@@ -32,30 +32,24 @@ async def running_worker(
     The block begins when the worker has registered, unless `wait` is false.
     """
     begun = Begun()
-    worker = Worker(backend, handlers, crons, options, begun=begun, declare=declare)
-    pulse = HeartbeatThread(backend, begun)
-    pulse.start()
-    link = await MessagePipe.over(pulse.end)
-    running = asyncio.create_task(worker.run(link))
-    running.add_done_callback(_say_why)
-    running.add_done_callback(lambda _: worker.ended.set())
-    ready = asyncio.create_task(worker.ready.wait())
-    try:
-        if wait:
-            await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
-        if ready.done() or not wait:  # else it cannot work as it is, and says why below
-            yield worker
-    finally:
-        ready.cancel()
-        worker.drain()
+    async with HeartbeatThread(backend, begun) as pipe:
+        worker = Worker(backend, handlers, crons, options, pipe, begun, declare=declare)
+        running = asyncio.create_task(worker.run())
+        running.add_done_callback(_say_why)
+        running.add_done_callback(lambda _: worker.ended.set())
+        ready = asyncio.create_task(worker.ready.wait())
         try:
-            await running
+            if wait:
+                await asyncio.wait({ready, running}, return_when=asyncio.FIRST_COMPLETED)
+            if ready.done() or not wait:  # else it cannot work as it is, and says why below
+                yield worker
         finally:
-            await link.close()
-            await pulse.join()
+            ready.cancel()
+            worker.drain()
+            await running
 
 
 def _say_why(running: asyncio.Task[None]) -> None:
-    """It is raised when the block ends; who only serves beside it for days hears of it now."""
+    """It is raised when the block ends, which may be days later: it is logged now."""
     if not running.cancelled() and (problem := running.exception()):
         log.error("worker_failed", problem=str(problem), traceback=traceback_of(problem))

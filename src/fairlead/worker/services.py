@@ -11,8 +11,9 @@ from fairlead.settings import ServiceSettings, Settings
 from fairlead.settings.pipelines import SERVICE
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
+from fairlead.worker.options import GRACE_SECONDS, WorkerOptions
 from fairlead.worker.running import running_worker
-from fairlead.worker.worker import GRACE_SECONDS, Worker, WorkerOptions
+from fairlead.worker.worker import Worker
 
 MOST_CALLS = 1000  # at once, of one worker process
 

@@ -18,9 +18,9 @@ log = EventLog("fairlead.worker")
 class Silence:
     """A worker that lives and does not answer: it is relieved of what it has not begun."""
 
-    def __init__(self, backend: Backend, link: MessagePipe, begun: Begun) -> None:
+    def __init__(self, backend: Backend, pipe: MessagePipe, begun: Begun) -> None:
         self._backend = backend
-        self._link = link
+        self._pipe = pipe
         self._begun = begun
         self._closing: int | None = None  # None: it answers
         self._request: int | None = None  # one that was not answered: it may have given something back
@@ -54,6 +54,6 @@ class Silence:
             await self.relieve(worker)
         if self._closing is not None and self._request is None:
             fences = [grant.fence for grant in self._given_back]
-            self._link.send({"resumed": self._closing, "given_back": fences})
+            self._pipe.send({"resumed": self._closing, "given_back": fences})
             self._closing, self._given_back = None, []
             log.info("worker_answers", worker=worker)

@@ -16,8 +16,8 @@ from fairlead.log.events import EventLog
 from fairlead.settings import Settings
 from fairlead.store.engine.durability import warn_if_not_durable
 from fairlead.store.store import Store
+from fairlead.worker.options import DRAINED, NOT_REACHABLE, Plan
 from fairlead.worker.signals import on_stop
-from fairlead.worker.worker import DRAINED, NOT_REACHABLE, Plan
 from fairlead.worker.worker_process import WorkerProcess
 
 LOOK_SECONDS = 0.1

@@ -3,17 +3,10 @@
 import asyncio
 import contextlib
 import math
-import re
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import uuid_utils
-
-from fairlead import __version__
 from fairlead.backend import Backend
-from fairlead.checks import check_seconds, check_whole
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
@@ -23,58 +16,25 @@ from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.claimer import Claimer
 from fairlead.worker.failures import log_failure
 from fairlead.worker.handler import Handler
+from fairlead.worker.options import STOP_SECONDS, WorkerOptions
 from fairlead.worker.outcome import Stop, stopped
 from fairlead.worker.pipe import MessagePipe
-from fairlead.worker.runner import Run
+from fairlead.worker.registration import Registration
+from fairlead.worker.run import Run
+from fairlead.worker.runner import Runner
+from fairlead.worker.runs import Runs
 from fairlead.worker.ticker import Ticker
 
 NET_SECONDS = 5.0  # a wake-up call may be lost, or meet a worker that dies: look at least this often
-STOP_SECONDS = 5.0  # between asking a handler to stop and giving it up
-GIVE_UP_SECONDS = 1.0  # the same when the worker drains and its grace is over
-ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the link has been read and learned
+GIVE_UP_SECONDS = 1.0  # between asking handlers to stop and giving them up, when the worker has drained
+ROUNDS_TO_HEAR = 3  # of the event loop: until what came in on the pipe has been read and learned
 LIFE_SECONDS = 0.5  # how often a worker shows its supervisor that its loop runs
-GRACE_SECONDS = 30.0
-MOST_CAPACITY = 100_000
-# Exit codes of a worker process: no store; a handler that nothing stops; it was drained. The last is not 0,
-# because a handler can end its process with that.
-NOT_REACHABLE, STUCK, DRAINED = 3, 4, 5
 
 log = EventLog("fairlead.worker")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """How much one worker process takes on. None: as the settings say."""
-
-    capacity: int | None = None
-    reserve: int | None = None
-    capabilities: tuple[str, ...] = ()
-    name: str = ""
-    grace: float = GRACE_SECONDS
-
-    def __post_init__(self) -> None:
-        if self.capacity is not None:
-            check_whole("capacity", self.capacity, MOST_CAPACITY, least=1)
-        if self.reserve is not None:
-            check_whole("reserve", self.reserve, MOST_CAPACITY)
-        check_seconds("grace", self.grace, zero=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a supervisor's children are to do: run this app, pointed at another store if one is given."""
-
-    target: str  # module:attribute; empty: call the services of the settings
-    options: WorkerOptions = field(default_factory=WorkerOptions)
-    url: str | None = None
-    data: str | None = None
-    namespace: str | None = None
-    config: str | None = None
-    key: str | None = None
-
-
 class Worker:
-    """`begun` is the register that it shares with its pulse.
+    """`begun` is the register that it shares with its heartbeat, to which `pipe` leads.
 
     `supervised`: a parent process kills and replaces this one when a handler cannot be stopped. `declare`:
     what is done again before it registers again, because the store may have lost its data.
@@ -84,33 +44,29 @@ class Worker:
         self,
         backend: Backend,
         handlers: Mapping[str, Handler],
-        crons: Sequence[Cron] = (),
-        options: WorkerOptions | None = None,
-        *,
+        crons: Sequence[Cron],
+        options: WorkerOptions,
+        pipe: MessagePipe,
         begun: Begun,
+        *,
         supervised: bool = False,
         declare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         if not handlers:
             raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
         self._backend = backend
-        self._handlers = handlers
         self._crons = crons
-        self._options = options or WorkerOptions()
+        self._grace = options.grace
+        self._pipe = pipe
         self._supervised = supervised
-        self._declare = declare
-        settings = backend.settings.worker
-        self._capacity = settings.capacity if self._options.capacity is None else self._options.capacity
-        self._reserve = settings.reserve if self._options.reserve is None else self._options.reserve
-        self._name = self._options.name or re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:80]
-        self.id = f"{self._name[:80]}-{uuid_utils.uuid7()}"
         self._lease_seconds = backend.settings.lease_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._gate = Gate(begun)
-        self._claimer = Claimer(
-            backend, self.id, self._capacity, handlers, self._gate, self.register_again, self._show_life
-        )
-        self._link: MessagePipe | None = None
+        self._registration = Registration(backend, handlers, options, declare)
+        self.id = self._registration.worker_id
+        self._runs = Runs(self.id, pipe)
+        self._runner = Runner(handlers, self._gate, self._runs)
+        self._claimer = Claimer(backend, self._registration, self._runs, self._runner, begun)
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
         self._drained = asyncio.Event()
@@ -122,37 +78,19 @@ class Worker:
     @property
     def running(self) -> list[str]:
         """The ids of the tasks in hand."""
-        return [run.task.task_id for run in self._claimer.running.values()]
+        return [run.task.task_id for run in self._runs.running.values()]
 
-    async def register(self) -> None:
-        await self._backend.workers.register(
-            self.id,
-            capabilities=self._options.capabilities,
-            task_types=self._handlers,
-            capacity=self._capacity,
-            reserve=self._reserve,
-            name=self._name,
-            version=__version__,
-        )
-
-    async def register_again(self) -> None:
-        """The store has forgotten it, and perhaps what it had declared."""
-        if self._declare:
-            await self._declare()
-        await self.register()
-
-    async def run(self, link: MessagePipe) -> None:
-        """Until it is drained. `link` leads to the pulse."""
-        self._link = link
+    async def run(self) -> None:
+        """Until it is drained."""
         listening = self._loop.create_task(self._listen())
         if not await self._registered():
             listening.cancel()
-            link.send({"bye": []})
+            self._pipe.send({"bye": []})
             return
         seconds = self._backend.settings.worker.heartbeat_seconds
-        link.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
+        self._pipe.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
-        log.info("worker_started", worker=self.id, capacity=self._capacity)
+        log.info("worker_started", worker=self.id, capacity=self._registration.capacity)
         duties = [self._wait_for_calls(), self._watch()]
         if self._crons:
             duties.append(Ticker(self._backend, self._crons).run())
@@ -171,7 +109,7 @@ class Worker:
 
     async def _registered(self) -> bool:
         """False: it was drained before the store had answered."""
-        registering = self._loop.create_task(self._claimer.insist(self.register))
+        registering = self._loop.create_task(self._registration.until_answered(self._registration.register))
         drained = self._loop.create_task(self._drained.wait())
         await asyncio.wait({registering, drained}, return_when=asyncio.FIRST_COMPLETED)
         drained.cancel()
@@ -185,18 +123,16 @@ class Worker:
         """No new claims; what runs gets `grace` seconds, then it is given back. Again: the shorter counts."""
         self._drained.set()
         self._claimer.close()
-        if self._link:
-            self._link.send({"draining": True})
-        end = self._loop.time() + (self._options.grace if grace is None else grace)
+        self._pipe.send({"draining": True})
+        end = self._loop.time() + (self._grace if grace is None else grace)
         if end < self._ends_at:
             if self._ending:
                 self._ending.cancel()
             self._ending, self._ends_at = self._loop.call_at(end, self._give_back), end
-            log.info("worker_draining", worker=self.id, running=len(self._claimer.running))
+            log.info("worker_draining", worker=self.id, running=len(self._runs.running))
 
     def _give_back(self) -> None:
-        for run in self._claimer.running.values():
-            run.stop(Stop.DRAINED)
+        self._runs.stop(Stop.DRAINED)
         self._loop.call_later(GIVE_UP_SECONDS, self._claimer.give_up)
 
     async def _wait_for_calls(self) -> None:
@@ -215,18 +151,17 @@ class Worker:
                 self._claimer.take(called)
                 await asyncio.sleep(0)  # it starts now: waiting for the next is no hurry
             elif called and called.startswith("cancel:"):
-                self._claimer.cancel(called.removeprefix("cancel:"))
+                self._runs.stop(Stop.CANCELLED, called.removeprefix("cancel:"))
             else:
                 self._claimer.look()
 
     async def _listen(self) -> None:
         """What the pulse learned."""
-        assert self._link
-        async for message in self._link:
+        async for message in self._pipe:
             if "drain" in message:
                 self.drain(message["drain"])
             elif "unknown" in message:
-                await self._claimer.insist(self.register_again)
+                await self._registration.until_answered(self._registration.register_again)
                 self._claimer.look()
             elif "resumed" in message:
                 self._gate.resume(message["resumed"], message["given_back"])
@@ -240,7 +175,7 @@ class Worker:
         await asyncio.Event().wait()
 
     def _learn(self, beat: dict[str, Any]) -> None:
-        for run in list(self._claimer.running.values()):
+        for run in list(self._runs.running.values()):
             task_id = run.task.task_id
             if task_id in beat["cancelled"]:
                 run.stop(Stop.CANCELLED)
@@ -259,13 +194,13 @@ class Worker:
                 # a handler may just have blocked the loop for long: first hear what the pulse said meanwhile
                 await asyncio.sleep(0)
             now = monotonic()
-            for run in list(self._claimer.running.values()):
+            for run in list(self._runs.running.values()):
                 if now > run.lease_ends - margin:
                     self._lose(run)
                 if run.stop_asked_at is not None:
                     # a moment in any case: this process may just have woken from a sleep of many leases
-                    self._insist(run, now > max(run.lease_ends, run.stop_asked_at + margin / 2))
-            self._show_life()
+                    self._press(run, now > max(run.lease_ends, run.stop_asked_at + margin / 2))
+            self._runs.show_life()
             await asyncio.sleep(min(LIFE_SECONDS, margin / 2))
 
     def _lose(self, run: Run) -> None:
@@ -273,14 +208,7 @@ class Worker:
             log.warning("lease_lost", worker=self.id, task=run.task.task_id, fence=run.task.fence)
         run.stop(Stop.LOST)
 
-    def _show_life(self) -> None:
-        """And tells which runs are not in this process: if it dies, it is not by their doing."""
-        runs = self._claimer.running.values()
-        apart = [(run.task.task_id, run.task.fence) for run in runs if run.apart]
-        if self._link:
-            self._link.send({"alive": True, "apart": apart})
-
-    def _insist(self, run: Run, over: bool) -> None:
+    def _press(self, run: Run, over: bool) -> None:
         """It was asked to stop and has not yet. `over`: so is its lease, the task is somebody else's now."""
         assert run.stop_asked_at is not None
         if over and run.place == "process":
@@ -301,17 +229,16 @@ class Worker:
 
     async def _leave(self) -> None:
         left_over = []
-        for run in self._claimer.running.values():
+        for run in self._runs.running.values():
             report = stopped(run.task, run.why or Stop.DRAINED)
             if isinstance(report, Failed):  # it does not stop, and ends with this process
                 log_failure(run.task, report, self.id)
             left_over.append((run.task.task_id, run.task.fence, type(report).__name__))
         with contextlib.suppress(FairleadError):
-            if self._claimer.running:
+            if self._runs.running:
                 await self._claimer.give_back_unheard()
             else:
                 await self._depart()
-        assert self._link
-        self._link.send({"bye": left_over})
-        await self._claimer.runner.close()
+        self._pipe.send({"bye": left_over})
+        await self._runner.close()
         log.info("worker_ended", worker=self.id, left_over=len(left_over))

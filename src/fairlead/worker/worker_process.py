@@ -21,8 +21,8 @@ from fairlead.model.reports import Failed, Grant
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
 from fairlead.worker.begun import Begun, shared_file
 from fairlead.worker.heartbeat import Heartbeat
+from fairlead.worker.options import DRAINED, STOP_SECONDS, STUCK, Plan
 from fairlead.worker.pipe import MessagePipe
-from fairlead.worker.worker import DRAINED, STOP_SECONDS, STUCK, Plan
 
 LOOK_SECONDS = 0.1
 SILENT_SECONDS = 2.0  # a worker shows every half second that its loop runs
@@ -38,10 +38,10 @@ class WorkerProcess:
     pulse: Heartbeat | None = None  # once it has said which store it works for
 
     def __init__(
-        self, process: asyncio.subprocess.Process, link: MessagePipe, begun: Begun, excused: Counter[str]
+        self, process: asyncio.subprocess.Process, pipe: MessagePipe, begun: Begun, excused: Counter[str]
     ) -> None:
         self.process = process
-        self._link = link
+        self._pipe = pipe
         self._begun = begun
         self._excused = excused  # how often each task was not charged with the death of its worker
         self._killing: asyncio.TimerHandle | None = None
@@ -55,12 +55,12 @@ class WorkerProcess:
         try:
             with theirs:
                 process, begun = await cls._launch(theirs)
-            link = await MessagePipe.over(ours)
+            pipe = await MessagePipe.over(ours)
         except BaseException:
             ours.close()  # a process that was started all the same ends when it finds nobody here
             raise
-        link.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
-        return cls(process, link, begun, excused)
+        pipe.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
+        return cls(process, pipe, begun, excused)
 
     @staticmethod
     async def _launch(end: socket.socket) -> tuple[asyncio.subprocess.Process, Begun]:
@@ -82,7 +82,7 @@ class WorkerProcess:
 
     async def settings(self) -> Settings | None:
         """Those of its app that its supervisor needs; None when it ended before."""
-        message = await self._link.receive()
+        message = await self._pipe.receive()
         if message is None:
             return None
         return Settings(
@@ -93,10 +93,10 @@ class WorkerProcess:
 
     async def live(self, backend: Backend) -> None:
         """Until it has ended and its affairs are in order."""
-        self.pulse = Heartbeat(backend, self._link, self._begun, vouch=self.moves)
+        self.pulse = Heartbeat(backend, self._pipe, self._begun, vouch=self.moves)
         pulse = asyncio.create_task(self.pulse.run())
         guard = asyncio.create_task(keep_running("guard", partial(self._guard, self.pulse)))
-        self._link.send({"go": True})
+        self._pipe.send({"go": True})
         try:
             code = await self.process.wait()
             # It reads the goodbye, if there was one. The line ends with the process, unless a process that
@@ -115,7 +115,7 @@ class WorkerProcess:
         code = await self.process.wait()
         if self._killing:
             self._killing.cancel()
-        await self._link.close()
+        await self._pipe.close()
         return code
 
     def moves(self) -> bool:
@@ -128,7 +128,7 @@ class WorkerProcess:
 
     def drain(self, grace: float) -> None:
         """Asks it to stop, and kills it after the grace: a handler may block the loop that would hear it."""
-        self._link.send({"drain": grace})
+        self._pipe.send({"drain": grace})
         end = monotonic() + grace + KILL_SECONDS
         if end < self._killed_at:
             if self._killing:

@@ -13,9 +13,9 @@ class Target:
     """Which way in: the URL of a server or a gateway, or the embedded server of a data folder."""
 
     url: str | None = None
-    data: str | Path | None = None
+    data: str | None = None
     namespace: str | None = None
-    config: str | Path | None = None
+    config: str | None = None
     key: str | None = None
 
     def or_else(self, other: "Target") -> "Target":
@@ -25,7 +25,7 @@ class Target:
     def read_settings(self) -> Settings:
         options = {
             "engine.url": ("Fairlead(url)", self.url or ""),
-            "engine.data": ("Fairlead(data=)", str(self.data or "")),
+            "engine.data": ("Fairlead(data=)", self.data or ""),
             "engine.namespace": ("Fairlead(namespace=)", self.namespace or ""),
             "engine.key": ("Fairlead(key=)", self.key or ""),
         }
