@@ -90,7 +90,7 @@ class Fleet(Machine):
         for number, step in enumerate(new):
             self.steps[step.id] = new[number + 1 : number + 2]
         self.twin.submit(new[0], self.now)
-        self.twin.settle()
+        self.twin.reindex()
         self.ids.append(new[0].id)
 
     def following(self, task_id: str) -> list[NewTask]:

@@ -67,7 +67,7 @@ class Machine(RuleBasedStateMachine):
             expected: Any = in_twin()
         except errors.FairleadError as problem:
             expected = type(problem)
-        self.twin.settle()
+        self.twin.reindex()
         try:
             found = self.wait(in_store)
             if isinstance(found, list) and len(found) == 1 and isinstance(found[0], errors.FairleadError):
@@ -164,7 +164,7 @@ class Machine(RuleBasedStateMachine):
                     known = self.twin.workers[worker]
                     seen, lost = known.seen, known.lost_in_company
                     assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
-                    self.twin.settle()
+                    self.twin.reindex()
                     known.seen, known.lost_in_company = seen, lost  # it has not been heard of
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))

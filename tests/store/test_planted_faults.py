@@ -180,7 +180,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"S3", "S4"},
         [CPU_LOT],
     ),
-    "a sub-queue without home": ([("HDEL", "home", TPU)], {"S4", "S10"}, [TPU, "no home"]),
+    "a sub-queue without a position": ([("HDEL", "home", TPU)], {"S4", "S10"}, [TPU, "no position"]),
     "a hidden sub-queue": ([("ZREM", f"heads:{NOBODYS}", "{first}s" + TPU)], {"S4"}, [TPU]),
     "a hidden lot": ([("ZREM", f"heads:{LANE}", "{wider}m" + CPU_LOT)], {"S4"}, [CPU_LOT]),
     "a parked sub-queue in no lot": (
@@ -314,8 +314,8 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["counts 0 tasks of '2:ä:ann', there are 1"],
     ),
     "a count of nobody": ([("HSET", "waiting", "0::eve", 0)], {"C1"}, ["0::eve"]),
-    "a home of nobody": ([("HSET", "home", "0n:odd;|", "{first}h0n:1")], {"S10"}, ["0n:odd;|"]),
-    "a home that is none": ([("HSET", "home", TPU, "{first}x")], {"S4", "S10"}, [TPU, "no home"]),
+    "a position of nobody": ([("HSET", "home", "0n:odd;|", "{first}h0n:1")], {"S10"}, ["0n:odd;|"]),
+    "a position that is none": ([("HSET", "home", TPU, "{first}x")], {"S4", "S10"}, [TPU, "no position"]),
     "a lot that is none": ([("HSET", "home", TPU, "{first}podd")], {"S4", "S10"}, [TPU, "odd"]),
     "a sub-queue in the lane of another place": (
         [

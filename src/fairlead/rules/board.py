@@ -69,8 +69,8 @@ class Board:
         self.queued[task.id] = task
         self.touched.add(task.sub_queue)
 
-    def settle(self) -> None:
-        """Some sub-queues may have another head than before."""
+    def reindex(self) -> None:
+        """Note the new heads of the sub-queues that have changed."""
         if self.touched:
             first = heads(task for task in self.queued.values() if task.sub_queue in self.touched)
             for sub_queue in self.touched:
@@ -115,7 +115,7 @@ class Board:
         self.ledger.give_back(lease.fence)
         del self.leases[lease.id]
 
-    def settle_failure(
+    def fail_run(
         self, task: Task, code: str, retriable: bool, jitter: int, retry_after: int, now: int
     ) -> None:
         """An executing task failed."""
@@ -123,13 +123,13 @@ class Board:
         self.shares.learn(task.fair, now - task.started)
         self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
 
-    def settle_crash(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
+    def crash_run(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
         """What ran an executing task is gone, after a time that is only known if somebody is left to tell."""
         if ran is not None:
             self.shares.learn(task.fair, ran)
         self._put_back(task, after_crash(task, self.policy), code)
 
-    def settle_loss(self, task: Task) -> None:
+    def lose_run(self, task: Task) -> None:
         """The worker of an executing task is gone, and the task was hardly the cause."""
         self._put_back(task, after_loss(task, self.policy), "worker_lost")
 

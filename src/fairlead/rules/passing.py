@@ -29,11 +29,11 @@ def _end_run(board: Board, task: Task, now: int, seen_dead: bool = False) -> Non
     if task.stopping is not None:
         board.free(task)
     elif task.deadline <= now:
-        board.settle_failure(task, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
+        board.fail_run(task, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
     elif alone and (seen_dead or _was_outlived(board, task)):
-        board.settle_crash(task, "worker_lost", now)
+        board.crash_run(task, "worker_lost", now)
     else:
-        board.settle_loss(task)
+        board.lose_run(task)
 
 
 def _in_company(board: Board, task: Task) -> bool:
@@ -47,12 +47,12 @@ def _in_company(board: Board, task: Task) -> bool:
 def _was_outlived(board: Board, task: Task) -> bool:
     """Whether its worker was silent when the lease ended, while one that was there before it was heard of."""
     lost, policy = board.workers[task.worker or ""], board.policy
-    heard_since = task.lease_until + policy.grace - policy.worker_ttl // 2
-    if lost.seen >= heard_since:
+    seen_since = task.lease_until + policy.grace - policy.worker_ttl // 2
+    if lost.seen >= seen_since:
         return False
     latest = sorted(board.workers.values(), key=lambda worker: (worker.seen, worker.id), reverse=True)
     return any(
-        other.seen >= heard_since and other.registered <= lost.seen for other in latest[: policy.witnesses]
+        other.seen >= seen_since and other.registered <= lost.seen for other in latest[: policy.witnesses]
     )
 
 

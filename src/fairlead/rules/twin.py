@@ -64,7 +64,7 @@ class Twin(Board):
         self._review_holds(now)
 
     def make_holds(self, now: int) -> None:
-        self.settle()
+        self.reindex()
         self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
 
     def _review_holds(self, now: int) -> None:
@@ -78,7 +78,7 @@ class Twin(Board):
         )
 
     def heartbeat(self, worker_id: str, now: int) -> None:
-        self._alive(worker_id, now).hear_of(now)
+        self._alive(worker_id, now).mark_seen(now)
 
     def drain(self, worker_id: str) -> None:
         if worker_id not in self.workers:
@@ -122,7 +122,7 @@ class Twin(Board):
             return []
         self.expire(now)
         self.promote(now)
-        worker.hear_of(now)
+        worker.mark_seen(now)
         self.make_holds(now)
         started: list[str] = []
         worst = passing.overdue(self, now)
@@ -189,9 +189,9 @@ class Twin(Board):
             self._executing(task_id, fence, worker)
             task.reported = fence
             if crashed:
-                self.settle_crash(task, code, now, ran=now - task.started)
+                self.crash_run(task, code, now, ran=now - task.started)
             else:
-                self.settle_failure(task, code, retriable, jitter, retry_after_ms, now)
+                self.fail_run(task, code, retriable, jitter, retry_after_ms, now)
         return task.state
 
     def release(self, task_id: str, fence: int, now: int, worker: str = "") -> State:

@@ -158,7 +158,7 @@ class Worker:
     seen: int = 0
     lost_in_company: bool | None = None  #: None: none of its leases was lost since it was last heard of
 
-    def hear_of(self, now: int) -> None:
+    def mark_seen(self, now: int) -> None:
         self.seen, self.lost_in_company = now, None
 
 

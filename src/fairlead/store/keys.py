@@ -90,7 +90,7 @@ LIVE = (
     Key(
         "delayed",
         "zset",
-        "tickets (seq + task id) of tasks that wait for their time, by that time, of one base priority",
+        "members (seq + task id) of tasks that wait for their time, by that time, of one base priority",
         of="priority",
     ),
     Key(

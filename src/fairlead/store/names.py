@@ -2,8 +2,8 @@
 
 A route is `type;capability,capability`, a sub-queue `place:route|limit=units,...`, a lane `place:audience`, a
 lot `limit=units,...@lane` (`limit=units!@lane` of the owner of a hold). Members of queues, heads and lots
-begin with the seq in 13 digits. A home is the seq of a head, `h` or `p`, then the lane or the lot. A waiter
-is a seq, a place, units, `:` and a lease.
+begin with the seq in 13 digits. A position is the seq of a head, `h` or `p`, then the lane or the lot. A
+waiter is a seq, a place, units, `:` and a lease.
 """
 
 import re
@@ -21,7 +21,7 @@ class Lot(NamedTuple):
     lane: str
 
 
-class Home(NamedTuple):
+class Position(NamedTuple):
     seq: str
     is_parked: bool
     where: str  # the lane, or the lot
@@ -88,9 +88,9 @@ def cut_lot(text: str) -> Lot | None:
     return Lot(needs(parts[1]), parts[2] == "!", parts[3])
 
 
-def cut_home(text: str) -> Home | None:
+def cut_position(text: str) -> Position | None:
     seq, kind, where = text[:SEQ_DIGITS], text[SEQ_DIGITS : SEQ_DIGITS + 1], text[SEQ_DIGITS + 1 :]
-    return Home(seq, kind == "p", where) if kind in ("h", "p") else None
+    return Position(seq, kind == "p", where) if kind in ("h", "p") else None
 
 
 def type_limit(task_type: str) -> str:

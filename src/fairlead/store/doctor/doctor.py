@@ -102,7 +102,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     nothing_left_at_rest,
     limits.within_limits,
     limits.refills_are_near,
-    places.homes,
+    places.positions,
     places.stands,
     places.lots,
     places.alarm,

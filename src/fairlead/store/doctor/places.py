@@ -25,28 +25,30 @@ def _limit(s: Snapshot, name: str) -> Fields | None:
     return {"kind": "type", **({"paused": paused} if paused else {})}
 
 
-def homes(s: Snapshot) -> Iterator[Breach]:
-    """S3, S4, S10: each sub-queue with somebody in it has one home, known by its head."""
+def positions(s: Snapshot) -> Iterator[Breach]:
+    """S3, S4, S10: each sub-queue with somebody in it has one position, under the seq of its head."""
     known = s.hash("home")
     for sub, members in s.queues.items():
-        home, (seq, task, _) = names.cut_home(known.get(sub, "")), _first(members)
-        if home is None:
-            sentence = f"sub-queue {sub} has no home: nobody looks at its {len(members)} tasks"
+        position, (seq, task, _) = names.cut_position(known.get(sub, "")), _first(members)
+        if position is None:
+            sentence = f"sub-queue {sub} has no position: no worker looks at its {len(members)} tasks"
             yield Breach("S4", sentence, sub)
             continue
-        if home.seq != seq:
-            sentence = f"the head of sub-queue {sub} is {task} with seq {seq}, but its home says {home.seq}"
+        if position.seq != seq:
+            sentence = (
+                f"the head of sub-queue {sub} is {task} with seq {seq}, but its position says {position.seq}"
+            )
             yield Breach("S3", sentence, sub)
-        if problem := _wrong_lane(s, sub, home) or _wrong_lot(s, sub, home):
+        if problem := _wrong_lane(s, sub, position) or _wrong_lot(s, sub, position):
             yield Breach("S10", f"sub-queue {sub} {problem}", sub)
     for sub in known.keys() - s.queues.keys():
-        yield Breach("S10", f"sub-queue {sub} has a home, but nobody is in it", sub)
+        yield Breach("S10", f"sub-queue {sub} has a position, but nobody is in it", sub)
 
 
-def _wrong_lane(s: Snapshot, sub: str, home: names.Home) -> str | None:
+def _wrong_lane(s: Snapshot, sub: str, position: names.Position) -> str | None:
     """While a profile joins, sub-queues may still stand where only the others see them."""
-    lot = names.cut_lot(home.where) if home.is_parked else None
-    lane = lot.lane if lot else home.where
+    lot = names.cut_lot(position.where) if position.is_parked else None
+    lane = lot.lane if lot else position.where
     audience = s.hash("routes").get(names.route_of(sub), "")
     if names.place_of(lane) != names.place_of(sub) or (
         names.audience_of(lane) != audience
@@ -56,19 +58,19 @@ def _wrong_lane(s: Snapshot, sub: str, home: names.Home) -> str | None:
     return None
 
 
-def _wrong_lot(s: Snapshot, sub: str, home: names.Home) -> str | None:
-    if not home.is_parked:
+def _wrong_lot(s: Snapshot, sub: str, position: names.Position) -> str | None:
+    if not position.is_parked:
         return None
-    if not (lot := names.cut_lot(home.where)):
-        return f"has the home {home.where!r}, which is none"
+    if not (lot := names.cut_lot(position.where)):
+        return f"has the position {position.where!r}, which is not a lane or a lot"
     task_type = names.cut_route(names.route_of(sub))[0]
     paused = {names.type_limit(task_type): 1}
     if not lot.needs.items() <= needs_of(sub).items() and lot.needs != paused:
-        return f"is parked in lot {home.where}, but does not wait for that"
+        return f"is parked in lot {position.where}, but does not wait for that"
     owned = [name for name in lot.needs if s.limits.get(name, {}).get("hold") == sub]
     if lot.is_owner != bool(owned):
         there = "there" if owned else "not there"
-        return f"is parked in lot {home.where}, but its hold on one of these limits is {there}"
+        return f"is parked in lot {position.where}, but its hold on one of these limits is {there}"
     return None
 
 
@@ -77,11 +79,11 @@ def stands(s: Snapshot) -> Iterator[Breach]:
     expected: Standing = {}
     for sub, members in s.queues.items():
         expected[f"subs:{names.route_of(sub)}", sub] = 0
-        home, (_, _, tag) = names.cut_home(s.hash("home").get(sub, "")), _first(members)
-        if home and home.is_parked:
-            expected[f"parked:{home.where}", f"{home.seq}{sub}"] = tag
-        elif home:
-            expected[f"heads:{home.where}", f"{home.seq}s{sub}"] = tag
+        position, (_, _, tag) = names.cut_position(s.hash("home").get(sub, "")), _first(members)
+        if position and position.is_parked:
+            expected[f"parked:{position.where}", f"{position.seq}{sub}"] = tag
+        elif position:
+            expected[f"heads:{position.where}", f"{position.seq}s{sub}"] = tag
     for lot, parked in s.sets.get("parked", {}).items():
         for name in names.needs(lot.partition("@")[0].removesuffix("!")):
             expected[f"lots:{name}", lot] = 0

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from fairlead.store.connection import Connection, translated
 from fairlead.store.keys import ALL
-from fairlead.store.names import cut_home, route_of
+from fairlead.store.names import cut_position, route_of
 from fairlead.store.outbox import rows_of
 from fairlead.store.records import read_facts
 
@@ -223,13 +223,13 @@ def _places(before: Snapshot | None) -> set[str]:
     names = {f"age:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
     names |= {f"delayed:{priority}" for priority in range(3)}
     names |= {f"order:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
-    for sub, home in before.hash("home").items():
+    for sub, text in before.hash("home").items():
         names |= {f"queue:{sub}", f"subs:{route_of(sub)}"}
-        if stands := cut_home(home):
-            lot, _, lane = stands.where.rpartition("@")
+        if position := cut_position(text):
+            lot, _, lane = position.where.rpartition("@")
             names.add(f"heads:{lane}")  # of a lot, for its marker
             if lot:
-                names.add(f"parked:{stands.where}")
+                names.add(f"parked:{position.where}")
     names |= {f"{kind}:{name}" for kind in ("lots", "waiters") for name in before.limits}
     names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
     return names.union(key for key in before.present if split(key)[0] not in TIMED)

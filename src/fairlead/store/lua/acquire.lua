@@ -21,10 +21,10 @@ local most = number(wanted, is_rate and "burst" or "limit")
 if most > 0 and count > most then return {answer = "too_many_units", most = most} end
 act.asker = id
 time.advance(now) -- nobody else may be there to notice that a lease ran out
-queues.settle()
+queues.reindex()
 
 local function full()
-  waking.settle_and_commit()
+  waking.reindex_and_commit()
   return {answer = "limit_full", free_at = is_rate and not get(wanted, "paused") and rates.refilled_at(wanted, count) or nil}
 end
 
@@ -50,12 +50,12 @@ local function is_waiting() return get(waiter, "state") == "waiting" end
 if is_waiting() then
   acquiring.look_at(limit)
   if waits then waiters.stay(waiter, tonumber(wait)) end
-  acquiring.settle()
+  acquiring.grant_freed()
   if is_waiting() and not waits then
     waiters.withdraw(waiter)
     return full()
   end
 end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 if is_waiting() then return {answer = "waiting", ask_in = acquiring.ask_in(waiter)} end
 return {answer = "ok", fence = number(waiter, "fence"), ends = number(waiter, "until")}

@@ -43,5 +43,5 @@ end
 local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
 tidying.go_on(now)
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", workers = lost}

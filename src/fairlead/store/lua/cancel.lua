@@ -13,5 +13,5 @@ if state ~= "queued" and state ~= "delayed" and state ~= "executing" then return
 local stopping = cancels.cancel(t, now)
 local job = jobs.job_of(t)
 if job then cancels.cancel_steps(job, now) end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", worker = stopping}

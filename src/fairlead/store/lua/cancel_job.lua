@@ -10,6 +10,6 @@ local status = get(job, "status")
 if status == "COMPLETED" or status == "FAILED" then return {answer = "already_finished", status = status} end
 if status ~= "CANCELLED" then
   cancels.cancel_steps(job, now)
-  waking.settle_and_commit()
+  waking.reindex_and_commit()
 end
 return {answer = "ok"}

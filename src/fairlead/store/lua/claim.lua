@@ -1,6 +1,6 @@
--- Give the best waiting tasks to one worker, and again what it was handed and has not heard of.
+-- Give the best waiting tasks to one worker, and again what it was handed and has not acknowledged.
 --
--- ARGV     worker want lease wait request heard capabilities clock
+-- ARGV     worker want lease wait request acknowledged capabilities clock
 -- RETURNS  ok alarm? tasks {id fields}... now again | draining tasks {id fields}... now | unknown_worker | uninitialised
 -- FLAGS    allow-oom
 
@@ -30,7 +30,7 @@ end
 if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
 local profile = is_active and profiles.list(me)
 if is_active and not profiles.has_joined(profile) then
-  workers.heard_of(me, now)
+  workers.mark_seen(me, now)
   commit()
   return {answer = "ok", tasks = {}, now = now, again = true}
 end
@@ -43,14 +43,14 @@ local function remember(ids, again)
 end
 
 if not is_active then
-  local ids = handover.not_heard_of(me, heard, tonumber(lease), now)
+  local ids = handover.unacknowledged(me, acknowledged, tonumber(lease), now)
   if #ids > 0 then remember(ids) end
   commit()
   return {answer = "draining", tasks = contents(ids), now = now}
 end
 local moved = time.advance(now)
-queues.settle()
-local ids = handover.not_heard_of(me, heard, tonumber(lease), now) -- now, when leases that ran out have ended
+queues.reindex()
+local ids = handover.unacknowledged(me, acknowledged, tonumber(lease), now) -- now, when leases that ran out have ended
 holds.make(now)
 local was_called = get(me, "called")
 if was_called then put(me, "called", nil) end
@@ -68,15 +68,15 @@ local has_room = #offer.ids < wanted and offer.free > 0
 local unfinished = has_room
   and (#offer.ids == most or grants.is_large(offer) or offer.steps.left == 0 or act.overdue ~= nil)
 remember(ids, unfinished)
-workers.heard_of(me, now)
+workers.mark_seen(me, now)
 local waits = has_room and not unfinished and wait ~= "0"
 local watches = waits and workers.watches(me, now)
-if watches then act.tell_time = false end -- this one learns of it
+if watches then act.announce_alarm = false end -- this one learns of it
 local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before the result is in that makes room for it
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 if unfinished then act.asks_again = profile end
 deferring.claimed_by(profile)
-queues.settle()
+queues.reindex()
 waking.wake()
 if #offer.ids > 0 or was_called then waking.pass_on() end
 if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end

@@ -28,5 +28,5 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
   if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was given back before
   rows[i] = word and {answer = word, state = t and get(t, "state")} or complete(t, report)
 end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", rows = rows}

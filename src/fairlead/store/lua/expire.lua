@@ -18,7 +18,7 @@ local function take_out(dead, holds_more)
     put(dead, "state", "draining")
   end
   if called then -- it will not answer the call
-    queues.settle()
+    queues.reindex()
     waking.pass_on()
   end
 end
@@ -39,5 +39,5 @@ end
 
 local count, more
 if worker ~= "" then count, more = end_leases_of(worker) else count, more = time.end_leases(now) end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", ended = count, more = more}

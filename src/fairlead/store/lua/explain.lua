@@ -25,11 +25,11 @@ if setting("budget") == 0 then
   local level = call("ZRANGEBYSCORE", keys.order(other), tag, tag, "LIMIT", 0, 1000)
   for _, member in ipairs(level) do position = position + (member < own_member and 1 or 0) end
 elseif choice.turn_of(class, string.sub(place, 2) == "p") == 1 then
-  position = position + backlog.standing_at(other)
+  position = position + backlog.queued_at(other)
 end
 local ahead = {}
 for better = 0, class - 1 do
-  local count = positions.standing_in(better)
+  local count = backlog.queued_in(better)
   if count > 0 then ahead[int(better)] = count end
 end
 
@@ -54,7 +54,7 @@ local function has_only_reserve(worker, record)
   return place ~= "0n" and open <= 0 and used < number(record, "capacity")
 end
 
-local serving, capable, only_reserve = audiences.book().has[audiences.of(subs.route(sub))], 0, 0
+local serving, capable, only_reserve = audiences.registry().has[audiences.of(subs.route(sub))], 0, 0
 local seen_last = call("ZREVRANGEBYSCORE", keys.workers, "+inf", int(now - setting("worker_ttl")), "LIMIT", 0, MOST_WORKERS)
 for _, worker in ipairs(seen_last) do
   local record = workers.record(worker)

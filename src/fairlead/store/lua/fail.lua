@@ -12,7 +12,7 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
   if not word then
     put(t, "reported", get(t, "fence"))
     if report.crashed then
-      endings.crash(t, "fail", now, report)
+      endings.crash_run(t, "fail", now, report)
     else
       endings.learn_run(t, now)
       endings.fail_run(t, "fail", report, now)
@@ -20,5 +20,5 @@ for i, report in ipairs(cmsgpack.unpack(reports)) do
   end
   rows[i] = {answer = word or "ok", state = t and get(t, "state")}
 end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", rows = rows}

@@ -32,7 +32,7 @@ end
 local rows = {}
 for i, holder in ipairs(named) do rows[i] = beat(holder) end
 if status == "draining" then workers.drain(me) end
-workers.heard_of(me, now)
+workers.mark_seen(me, now)
 
 -- A caretaker does so every second; where there is none, one worker of all is asked to.
 local should_bury = math.abs(now - (number(act.meta, "buried_at") or 0)) >= 10000

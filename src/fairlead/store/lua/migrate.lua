@@ -131,7 +131,7 @@ elseif step == "end" and not tasks() then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)
 end
-queues.settle()
+queues.reindex()
 act.entered_subs = {} -- nobody is called before everything is there
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", more = more}

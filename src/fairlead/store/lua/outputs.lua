@@ -1,6 +1,6 @@
 -- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
 --
--- ARGV     id known told most clock
+-- ARGV     id known event_seq most clock
 -- RETURNS  ok chunks (each JSON: [seq, fence, chunk, seq of its event, time]) more | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
@@ -9,10 +9,10 @@ if not get(t, "state") then return {answer = "unknown_task"} end
 local kept = call("LLEN", keys.output(id))
 local first_kept = (number(t, "emitted") or 0) - kept + 1
 local from, to = math.max(0, tonumber(known) + 1 - first_kept), kept
-while tonumber(told) > 0 and from < to do -- both numbers grow from chunk to chunk
+while tonumber(event_seq) > 0 and from < to do -- both numbers grow from chunk to chunk
   local middle = math.floor((from + to) / 2)
   local seq = string.match(call("LINDEX", keys.output(id), middle), ",(%d+),%d+%]$")
-  if tonumber(seq) > tonumber(told) then to = middle else from = middle + 1 end
+  if tonumber(seq) > tonumber(event_seq) then to = middle else from = middle + 1 end
 end
 
 local PIECE, MOST_BYTES = 8, 1048576

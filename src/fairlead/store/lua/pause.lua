@@ -9,7 +9,7 @@ local pauses = paused == "1"
 local function look_again(limit_name)
   holds.review(now)
   limits.touch(limit_name)
-  queues.settle()
+  queues.reindex()
 end
 
 local function pause_limit()

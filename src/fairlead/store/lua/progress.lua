@@ -10,8 +10,8 @@ local function keep_output(t, chunks, first_chunk)
   local of_this_run = seq - (number(t, "emitted_before") or 0)
   for i = first_chunk and math.max(1, of_this_run - first_chunk + 2) or 1, #chunks do
     seq, bytes = seq + 1, bytes + #chunks[i]
-    local told_as = events.publish(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
-    kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(told_as), int(now) .. "]"}, ",")
+    local event_seq = events.publish(t, "output", now, '{"seq":' .. int(seq) .. ',"chunk":' .. chunks[i] .. "}")
+    kept[#kept + 1] = table.concat({"[" .. int(seq), get(t, "fence"), chunks[i], int(event_seq), int(now) .. "]"}, ",")
   end
   if #kept == 2 then return end
   put(t, "emitted", seq)

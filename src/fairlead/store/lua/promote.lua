@@ -5,5 +5,5 @@
 -- FLAGS    allow-oom
 
 local most = time.promote_due(now)
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", due = most}

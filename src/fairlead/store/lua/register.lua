@@ -20,6 +20,6 @@ put(me, "state", "active")
 put(me, "registered", now)
 put(me, "called", nil)
 profiles.list(me)
-workers.heard_of(me, now)
+workers.mark_seen(me, now)
 commit()
 return {answer = "ok"}

@@ -28,5 +28,5 @@ for i, holder in ipairs(cmsgpack.unpack(holders)) do
     rows[i] = {answer = word or "ok", state = t and get(t, "state")}
   end
 end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", rows = rows}

@@ -18,5 +18,5 @@ if get(t, "timeout_given") then
   put(t, "timeout_given", nil)
 end
 endings.revive(t, now, {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress"})
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok"}

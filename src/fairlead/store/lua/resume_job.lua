@@ -44,5 +44,5 @@ put(job, "progressed", now)
 put(job, "status", started and "RUNNING" or "PENDING")
 job.persist = true
 remove(ordered(keys.deadjobs), id)
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", done = done}

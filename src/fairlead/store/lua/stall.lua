@@ -37,7 +37,7 @@ put(me, "stalled", request)
 put(me, "relieved", relieved ~= "" and relieved or nil)
 local rows = {}
 for id, fence in string.gmatch(relieved, "(%S+):(%d+) ") do rows[#rows + 1] = {id = id, fence = tonumber(fence)} end
-queues.settle()
+queues.reindex()
 if was_called then waking.pass_on() end -- it will not answer the call
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", rows = rows, cursor = page[1]}

@@ -29,7 +29,7 @@ end
 if tenant ~= "" then return numbers_of_tenant() end
 for i, place in ipairs(choice.PLACES) do
   local oldest = call("ZRANGE", keys.age(place), 0, 0, "WITHSCORES")[2]
-  places[i] = {place = place, depth = backlog.standing_at(place), oldest = tonumber(oldest)}
+  places[i] = {place = place, depth = backlog.queued_at(place), oldest = tonumber(oldest)}
 end
 for bucket = first_bucket, last_bucket do
   local counts = call("HGETALL", keys.recent(int(bucket)))

@@ -10,5 +10,5 @@ local specs, rows = cmsgpack.unpack(tasks), {}
 if #specs == 1 then act.find_taker, act.hand_straight = handover.offer_straight, handover.start_straight end
 for i, spec in ipairs(specs) do rows[i] = submits.submit(spec, now) end
 act.hand_over = handover.hand_to
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", rows = rows}

@@ -30,5 +30,5 @@ job.id = id
 change_count(act.meta, "jobs_open", 1)
 stages.queue_steps(job, stages.next_steps(job, 1, now), now)
 if asked.key then idempotency.remember(asked.key, asked.digest, id) end
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", id = id, status = "PENDING"}

@@ -19,5 +19,5 @@ local function submit()
 end
 
 local row = submit()
-waking.settle_and_commit()
+waking.reindex_and_commit()
 return {answer = "ok", row = row}

@@ -27,7 +27,7 @@ local function grant(limit, record)
   local place, lease = get(record, "place"), number(record, "lease")
   waiters.leave(limit, record)
   fair_share.started(place, number(record, "tag"))
-  choice.book_turn(place)
+  choice.count_turn(place)
   for _, field in ipairs({"state", "place", "tag", "seq", "lease", "wait_until", "look"}) do put(record, field, nil) end
   acquiring.begin_lease(record.id, record, lease)
   if record.id ~= act.asker then wake(record.id) end
@@ -80,7 +80,7 @@ function acquiring.revisit_due(now, count)
 end
 
 -- Gives units to those waiters whose turn it is, of limits whose room has changed in this act.
-function acquiring.settle()
+function acquiring.grant_freed()
   local changed = act.room_changed
   if next(changed) == nil then return end
   act.room_changed = {}
@@ -89,7 +89,7 @@ function acquiring.settle()
     if limit and get(limit, "waiters") then grant_all(limit) end
   end
   act.room_changed = {}
-  queues.settle()
+  queues.reindex()
 end
 
 -- A task of `sub` with this head would start. Is there a waiter that fits and ranks before it? Then that one gets its units now.
@@ -100,7 +100,7 @@ function acquiring.goes_first(sub, head)
     local record = member and waiters.of(limit, member)
     if record and choice.is_better(waiters.rank(record), head) then
       grant(limit, record)
-      queues.settle()
+      queues.reindex()
       return true
     end
   end

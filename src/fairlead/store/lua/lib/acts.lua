@@ -21,16 +21,16 @@ local TABLES = {
   "unlinked", -- keys of what goes: the last that the act does
   "lost", -- worker -> was it alone with a task, or in company?
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
-  "events", "told", "ended",
+  "events", "messages", "ended",
   "lost_runs", -- runs that nobody will report on: their failure is in no worker's log, so the caller hears of it
   "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {
-  "policy", "standing", -- read from meta: numbers of the policy, place -> tasks that wait
+  "policy", "queued", -- read from meta: numbers of the policy, place -> tasks that wait
   "instant", "micros", -- of this act: ms, and microseconds as far as they are known
-  "tell_time", -- a waiting worker has to learn of the alarm
+  "announce_alarm", -- a waiting worker has to learn of the alarm
   "overdue", -- the best base priority of the delayed tasks that are due but did not fit into this act
-  "book", "changes_book", -- profiles and audiences
+  "registry", "changes_registry", -- profiles and audiences
   "migrates",
   "asker", -- the acquire that asks
   "asks_again", -- the profile of a claim that was not given all it wanted
@@ -66,14 +66,8 @@ function acts.begin_migration(clock)
     whole(keys.meta)
   end
   if not get(act.meta, "schema") then return nil end
-  if clock ~= "" then
-    act.instant = tonumber(clock)
-    act.micros = act.instant * 1000
-  else
-    local told = call("TIME")
-    act.micros = told[1] * 1000000 + told[2]
-    act.instant = math.floor(act.micros / 1000)
-  end
+  act.micros = clock ~= "" and clock * 1000 or epochs.micros_now()
+  act.instant = math.floor(act.micros / 1000)
   return act.instant
 end
 
@@ -141,7 +135,7 @@ end
 
 -- Something can start then: a worker that waits has to know, because nothing wakes it when that time comes.
 function start_at(instant)
-  if alarm_at(instant) then act.tell_time = true end
+  if alarm_at(instant) then act.announce_alarm = true end
 end
 
 -- Hashes and sets come last: what is written before may still change them.

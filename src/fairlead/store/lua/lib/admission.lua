@@ -2,7 +2,7 @@
 
 -- Queued or delayed, with those of this act.
 local function waiting_in_all()
-  return backlog.delayed() + positions.standing_in_all()
+  return backlog.delayed() + backlog.queued_in_all()
 end
 
 -- The ms in which one task ends, by those of the last minute: so soon there may be a place. nil when none ended.

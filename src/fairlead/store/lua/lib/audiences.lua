@@ -6,8 +6,8 @@
 -- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names. An act
 -- that changes it keeps it under a new version, once everything is written.
 
-local MOST_NAMESPACES = 64 -- whose books are kept
-local KEPT = {books = {}, count = 0} -- prefix -> book
+local MOST_NAMESPACES = 64 -- whose registries are kept
+local KEPT = {registries = {}, count = 0} -- by prefix
 
 local function listed(text)
   local set = {}
@@ -20,68 +20,68 @@ local function parsed(text)
   return {types = served ~= "*" and listed(served) or nil, capabilities = listed(capabilities)}
 end
 
-local function note_audience(book, audience, text)
+local function note_audience(registry, audience, text)
   local ids, has = {}, {}
   for profile in string.gmatch(text, "%d+") do
     ids[#ids + 1] = profile
     has[profile] = true
-    local heard = book.of_profile[profile]
-    if heard then heard[#heard + 1] = audience end
+    local served = registry.of_profile[profile]
+    if served then served[#served + 1] = audience end
   end
-  book.members[audience], book.has[audience], book.texts[audience], book.by_text[text] = ids, has, text, audience
+  registry.members[audience], registry.has[audience], registry.texts[audience], registry.by_text[text] = ids, has, text, audience
 end
 
-local function read_book(version)
-  local book = {version = version, profiles = {}, ids = {}, of_profile = {}, members = {}, has = {}, texts = {}, by_text = {}}
+local function read_registry(version)
+  local registry = {version = version, profiles = {}, ids = {}, of_profile = {}, members = {}, has = {}, texts = {}, by_text = {}}
   local flat = call("HGETALL", keys.profiles)
   for i = 1, #flat, 2 do
     local id = string.match(flat[i], "^t:(%d+)$")
     if id then
-      book.profiles[id], book.of_profile[id] = parsed(flat[i + 1]), {}
-      book.ids[#book.ids + 1] = id
+      registry.profiles[id], registry.of_profile[id] = parsed(flat[i + 1]), {}
+      registry.ids[#registry.ids + 1] = id
     end
   end
-  table.sort(book.ids, function(a, b) return tonumber(a) < tonumber(b) end)
+  table.sort(registry.ids, function(a, b) return tonumber(a) < tonumber(b) end)
   flat = call("HGETALL", keys.audiences)
-  for i = 1, #flat, 2 do note_audience(book, flat[i], flat[i + 1]) end
-  return book
+  for i = 1, #flat, 2 do note_audience(registry, flat[i], flat[i + 1]) end
+  return registry
 end
 
-local function keep(book)
-  if KEPT.count >= MOST_NAMESPACES then KEPT.books, KEPT.count = {}, 0 end
-  if not KEPT.books[keys.prefix] then KEPT.count = KEPT.count + 1 end
-  KEPT.books[keys.prefix] = book
+local function keep(registry)
+  if KEPT.count >= MOST_NAMESPACES then KEPT.registries, KEPT.count = {}, 0 end
+  if not KEPT.registries[keys.prefix] then KEPT.count = KEPT.count + 1 end
+  KEPT.registries[keys.prefix] = registry
 end
 
 -- Profiles and audiences as this act sees them.
-function audiences.book()
-  if act.book then return act.book end
+function audiences.registry()
+  if act.registry then return act.registry end
   local version = get(act.meta, "audience_version") or "0"
-  local book = KEPT.books[keys.prefix]
-  if not book or book.version ~= version then
-    book = read_book(version)
-    if not act.changes_book then keep(book) end
+  local registry = KEPT.registries[keys.prefix]
+  if not registry or registry.version ~= version then
+    registry = read_registry(version)
+    if not act.changes_registry then keep(registry) end
   end
-  act.book = book
-  return book
+  act.registry = registry
+  return registry
 end
 
--- A book of this act's own, to be changed: nobody finds it if the act breaks. Its version is never given twice.
+-- The registry of this act, to be changed: no other act finds it if this one breaks. A version is never given twice.
 local function changing()
-  local book = audiences.book()
-  if not act.changes_book then
-    act.changes_book = true
-    if KEPT.books[keys.prefix] then KEPT.books[keys.prefix], KEPT.count = nil, KEPT.count - 1 end
+  local registry = audiences.registry()
+  if not act.changes_registry then
+    act.changes_registry = true
+    if KEPT.registries[keys.prefix] then KEPT.registries[keys.prefix], KEPT.count = nil, KEPT.count - 1 end
     local instant = call("TIME")
-    book.version = instant[1] .. "." .. instant[2] .. "." .. next_number("audience_changes")
-    put(act.meta, "audience_version", book.version)
+    registry.version = instant[1] .. "." .. instant[2] .. "." .. next_number("audience_changes")
+    put(act.meta, "audience_version", registry.version)
   end
-  return book
+  return registry
 end
 
--- The act has written everything: the book it changed is what the store says now.
+-- The act has written everything: the registry that it changed is what the store has now.
 function audiences.keep_changes()
-  if act.changes_book and act.book then keep(act.book) end
+  if act.changes_registry and act.registry then keep(act.registry) end
 end
 
 function audiences.serves(profile, route)
@@ -95,7 +95,7 @@ end
 
 -- The audience of exactly these profiles, given as a text in the order of their numbers.
 local function audience_named(text)
-  local known = audiences.book().by_text[text]
+  local known = audiences.registry().by_text[text]
   if known then return known end
   local audience = tostring(next_number("audience"))
   note_audience(changing(), audience, text)
@@ -108,9 +108,9 @@ function audiences.of(route)
   local routes = hash(keys.routes)
   local audience = get(routes, route)
   if audience then return audience end
-  local book, serving = audiences.book(), {}
-  for _, id in ipairs(book.ids) do
-    if audiences.serves(book.profiles[id], route) then serving[#serving + 1] = id end
+  local registry, serving = audiences.registry(), {}
+  for _, id in ipairs(registry.ids) do
+    if audiences.serves(registry.profiles[id], route) then serving[#serving + 1] = id end
   end
   audience = audience_named(table.concat(serving, ","))
   put(routes, route, audience)
@@ -125,7 +125,7 @@ end
 -- How many workers are there that serve this route?
 function audiences.workers_for(route)
   local count, known = 0, hash(keys.profiles)
-  for _, id in ipairs(audiences.book().members[audiences.of(route)]) do count = count + (number(known, "n:" .. id) or 0) end
+  for _, id in ipairs(audiences.registry().members[audiences.of(route)]) do count = count + (number(known, "n:" .. id) or 0) end
   return count
 end
 
@@ -137,9 +137,9 @@ function audiences.profile(text)
   id = tostring(next_number("profile"))
   put(known, digest, id)
   put(known, "t:" .. id, text)
-  local book = changing()
-  book.profiles[id], book.of_profile[id] = parsed(text), {}
-  book.ids[#book.ids + 1] = id
+  local registry = changing()
+  registry.profiles[id], registry.of_profile[id] = parsed(text), {}
+  registry.ids[#registry.ids + 1] = id
   return id, true
 end
 
@@ -150,19 +150,19 @@ local function place_among(ids, id)
   return at
 end
 
-local function with_profile(book, audience, id)
+local function with_profile(registry, audience, id)
   local ids = {}
-  for i, member in ipairs(book.members[audience]) do ids[i] = member end
+  for i, member in ipairs(registry.members[audience]) do ids[i] = member end
   table.insert(ids, place_among(ids, id), id)
   return table.concat(ids, ",")
 end
 
 -- `route`, which profile `id` serves, is to be found by it too: its new audience, or nil when it is already.
 function audiences.move_route(route, id)
-  local book, routes = audiences.book(), hash(keys.routes)
+  local registry, routes = audiences.registry(), hash(keys.routes)
   local before = get(routes, route)
-  if not before or book.has[before][id] then return nil end
-  local audience = audience_named(with_profile(book, before, id))
+  if not before or registry.has[before][id] then return nil end
+  local audience = audience_named(with_profile(registry, before, id))
   put(routes, route, audience)
   tidying.note_use(audience)
   return audience
@@ -170,43 +170,43 @@ end
 
 -- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
 function audiences.extend(audience, id)
-  local book = changing()
-  local ids, heard = book.members[audience], book.of_profile[id]
+  local registry = changing()
+  local ids, served = registry.members[audience], registry.of_profile[id]
   table.insert(ids, place_among(ids, id), id)
-  book.has[audience][id], heard[#heard + 1] = true, audience
+  registry.has[audience][id], served[#served + 1] = true, audience
   local text = table.concat(ids, ",")
-  book.by_text[book.texts[audience]] = nil
-  book.texts[audience], book.by_text[text] = text, audience
+  registry.by_text[registry.texts[audience]] = nil
+  registry.texts[audience], registry.by_text[text] = text, audience
   put(hash(keys.audiences), audience, text)
 end
 
 -- Nobody has had this profile for long.
 function audiences.forget_profile(id)
-  local book, known = changing(), hash(keys.profiles)
+  local registry, known = changing(), hash(keys.profiles)
   put(known, "i:" .. redis.sha1hex(get(known, "t:" .. id)), nil)
   for _, field in ipairs({"t:", "n:", "j:", "z:"}) do put(known, field .. id, nil) end
-  for _, audience in ipairs(book.of_profile[id]) do
+  for _, audience in ipairs(registry.of_profile[id]) do
     local ids = {}
-    for _, member in ipairs(book.members[audience]) do
+    for _, member in ipairs(registry.members[audience]) do
       if member ~= id then ids[#ids + 1] = member end
     end
     put(hash(keys.audiences), audience, table.concat(ids, ","))
   end
-  act.book = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
+  act.registry = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
 end
 
 -- No route has this audience.
 function audiences.forget(audience)
-  local book = changing()
-  for _, member in ipairs(book.members[audience] or NONE) do
-    local heard = {}
-    for _, other in ipairs(book.of_profile[member] or NONE) do
-      if other ~= audience then heard[#heard + 1] = other end
+  local registry = changing()
+  for _, member in ipairs(registry.members[audience] or NONE) do
+    local others = {}
+    for _, other in ipairs(registry.of_profile[member] or NONE) do
+      if other ~= audience then others[#others + 1] = other end
     end
-    book.of_profile[member] = heard
+    registry.of_profile[member] = others
   end
-  local text = book.texts[audience]
-  if text then book.by_text[text] = nil end
-  book.members[audience], book.has[audience], book.texts[audience] = nil, nil, nil
+  local text = registry.texts[audience]
+  if text then registry.by_text[text] = nil end
+  registry.members[audience], registry.has[audience], registry.texts[audience] = nil, nil, nil
   put(hash(keys.audiences), audience, nil)
 end

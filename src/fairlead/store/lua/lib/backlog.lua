@@ -26,23 +26,43 @@ function backlog.kinds_of(tenant)
 end
 
 -- How many are queued now: place -> count.
-function backlog.standing()
-  local counts = act.standing
+function backlog.queued()
+  local counts = act.queued
   if not counts then
     counts = {}
     for place, field in pairs(QUEUED) do counts[place] = number(act.meta, field) or 0 end
-    act.standing = counts
+    act.queued = counts
   end
   return counts
 end
 
-function backlog.standing_at(place)
-  return backlog.standing()[place] or 0 -- to low nobody is promoted
+function backlog.queued_at(place)
+  return backlog.queued()[place] or 0 -- to low nobody is promoted
+end
+
+-- How many are queued with this effective priority.
+function backlog.queued_in(class)
+  local counts = backlog.queued()
+  if class == 0 then return counts["0n"] + counts["0p"] end
+  if class == 1 then return counts["1n"] + counts["1p"] end
+  return counts["2n"]
+end
+
+function backlog.queued_in_all()
+  local counts = backlog.queued()
+  return counts["0n"] + counts["0p"] + counts["1n"] + counts["1p"] + counts["2n"]
+end
+
+-- Of a task that joins the queue: behind all of its effective priority and of better ones.
+function backlog.next_position(class)
+  local position = 1
+  for better = 0, class do position = position + backlog.queued_in(better) end
+  return position
 end
 
 -- One more in a place, or one less, whatever task it is.
 function backlog.count_in(place, by)
-  local counts = backlog.standing()
+  local counts = backlog.queued()
   local count = counts[place] + by
   counts[place] = count
   put(act.meta, QUEUED[place], count > 0 and count or nil)

@@ -7,8 +7,8 @@ local STREAKS = {[0] = "streak_0", "streak_1", "streak_2"}
 function choice.lanes_of(profile)
   local list = {}
   for _, place in ipairs(choice.PLACES) do
-    if backlog.standing_at(place) > 0 then
-      for _, audience in ipairs(audiences.book().of_profile[profile] or NONE) do
+    if backlog.queued_at(place) > 0 then
+      for _, audience in ipairs(audiences.registry().of_profile[profile] or NONE) do
         list[#list + 1] = {
           name = names.lane(place, audience), place = place, class = subs.class(place), promoted = string.sub(place, 2) == "p",
         }
@@ -67,11 +67,11 @@ function choice.best(lanes, open, steps)
     local lacking = limits.blocking(sub)
     if not lacking then return sub, head end
     lots.place(sub, head.seq, head.tag, lacking)
-    queues.settle()
+    queues.reindex()
   end
 end
 
-function choice.book_turn(place)
+function choice.count_turn(place)
   local budget, class = setting("budget"), subs.class(place)
   if budget == 0 or class == 2 then return end
   local streak = number(act.meta, STREAKS[class]) or 0

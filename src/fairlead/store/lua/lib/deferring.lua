@@ -93,7 +93,7 @@ function deferring.claimed_by(profile)
   for _, name in ipairs(up_to(ordered(keys.revisits), math.huge, MOST_LOOKS)) do
     local limit = limits.of(name)
     local known = deferral(limit)
-    if known and audiences.book().has[names.audience_of(known.lane)][profile] then
+    if known and audiences.registry().has[names.audience_of(known.lane)][profile] then
       put(limit, "deferred", nil)
       acquiring.look_at(name)
     end

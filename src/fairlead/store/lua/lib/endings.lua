@@ -125,13 +125,13 @@ local function end_lost_run(t, verb, now, count, most, problem)
 end
 
 -- It may have killed its worker, or, with a `problem`, the process of its handler.
-function endings.crash(t, verb, now, problem)
+function endings.crash_run(t, verb, now, problem)
   if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
   end_lost_run(t, verb, now, "crashes", setting("crash_limit"), problem or endings.LOST)
 end
 
 -- Its worker is gone, and it was hardly the cause.
-function endings.lose(t, now)
+function endings.lose_run(t, now)
   end_lost_run(t, "expire", now, "losses", setting("crash_limit") * LOSSES_PER_CRASH, endings.LOST)
 end
 

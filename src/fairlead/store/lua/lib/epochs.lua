@@ -6,14 +6,14 @@
 
 local AHEAD = 60000000 -- microseconds: what the clock of a server that took over may be behind that of the one before
 
-local function micros_now()
-  local told = call("TIME")
-  return told[1] * 1000000 + told[2]
+function epochs.micros_now()
+  local now = call("TIME")
+  return now[1] * 1000000 + now[2]
 end
 
 -- What the caller needs to judge it by itself.
 local function lost()
-  local meta, reply = act.meta, {answer = "lost", now = math.floor(micros_now() / 1000)}
+  local meta, reply = act.meta, {answer = "lost", now = math.floor(epochs.micros_now() / 1000)}
   for _, field in ipairs({"schema", "epoch", "opening", "sealed"}) do reply[field] = get(meta, field) end
   reply.opens_at = number(meta, "opens_at")
   return reply
@@ -23,7 +23,7 @@ end
 local function still_closed()
   local opens_at = number(act.meta, "opens_at")
   if not opens_at then return false end
-  if micros_now() < opens_at * 1000 then return true end
+  if epochs.micros_now() < opens_at * 1000 then return true end
   put(act.meta, "opens_at", nil)
   return false
 end
@@ -49,7 +49,7 @@ end
 
 -- A new epoch. It begins with a beat above all earlier ones, also those that the store has forgotten.
 function epochs.begin(opening, token)
-  local beat = math.max((number(act.meta, "beat") or 0) + 1, micros_now())
+  local beat = math.max((number(act.meta, "beat") or 0) + 1, epochs.micros_now())
   put(act.meta, "beat", beat)
   put(act.meta, "epoch", int(beat) .. "-" .. token)
   put(act.meta, "opening", opening)
@@ -57,7 +57,5 @@ end
 
 -- Fences continue above all that were given before the loss.
 function epochs.raise_fence()
-  put(act.meta, "fence", math.max(number(act.meta, "fence") or 0, micros_now() + AHEAD))
+  put(act.meta, "fence", math.max(number(act.meta, "fence") or 0, epochs.micros_now() + AHEAD))
 end
-
-epochs.micros_now = micros_now

@@ -2,16 +2,16 @@
 
 events.MOST_CHUNKS = 1000 -- of the output of a task; the oldest go
 
--- Numbers what is told of a task, without a gap. A record that does not say has told of its submit alone: most of those that
--- wait are like that, and pay nothing for it.
-local function next_told(t)
+-- Numbers the events of a task without a gap. A record without the field has only the event of its submit: most waiting tasks are
+-- like that, and pay nothing for it.
+local function next_event_seq(t)
   local seq = (tonumber(t.known.told) or 1) + 1
   put(t, "told", seq)
   return seq
 end
 
--- To whom it is told besides: the job of a step, which numbers what it is told by itself.
-local function told_to_job(t, verb)
+-- The same event for the job of a step, which numbers its events separately; false when the task is not a step.
+local function job_event(t, verb)
   local job = jobs.job_of(t)
   if not job then return false end
   local seq, step = (number(job, "told") or 0) + 1, tonumber(t.known.facts.step)
@@ -23,15 +23,14 @@ end
 
 -- `detail` is a table of small facts for history, or nil.
 function events.add(t, verb, from, to, now, detail)
-  local seq = from and next_told(t) or 1
-  act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, told_to_job(t, verb)}
+  local seq = from and next_event_seq(t) or 1
+  act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, job_event(t, verb)}
 end
 
--- For live listeners alone, and nothing to them but `detail`, which is JSON. Each is a message of its own: it may be large.
--- Answers its number.
+-- For live subscribers only: `detail` is JSON, and each event is a separate message because it may be large. Returns its number.
 function events.publish(t, verb, now, detail)
-  local seq, state = next_told(t), get(t, "state")
-  act.told[#act.told + 1] = cmsgpack.pack({{t.id, verb, state, state, now, number(t, "fence"), detail, seq, told_to_job(t, verb)}})
+  local seq, state = next_event_seq(t), get(t, "state")
+  act.messages[#act.messages + 1] = cmsgpack.pack({{t.id, verb, state, state, now, number(t, "fence"), detail, seq, job_event(t, verb)}})
   return seq
 end
 
@@ -57,7 +56,7 @@ local function append_events(packed)
 end
 
 function events.write()
-  for _, message in ipairs(act.told) do write({"PUBLISH", keys.prefix .. "live", message}) end
+  for _, message in ipairs(act.messages) do write({"PUBLISH", keys.prefix .. "live", message}) end
   if #act.events == 0 then return end
   local packed = cmsgpack.pack(act.events)
   append_events(packed)

@@ -52,7 +52,7 @@ function fair_share.reserve(place, account, stride, count)
   local ledger = ledger_of(place)
   if ledger.is_empty == nil then
     -- where nobody waits there is rarely anything in it: then it need not be asked for accounts, nor cleared
-    ledger.is_empty = backlog.standing_at(place) == 0 and call("EXISTS", ledger.key) == 0
+    ledger.is_empty = backlog.queued_at(place) == 0 and call("EXISTS", ledger.key) == 0
   end
   local tag = math.max(ledger.v, fin_of(ledger, account) or 0)
   ledger.fins[account] = tag + count * stride
@@ -96,7 +96,7 @@ function fair_share.run_dry(place)
 end
 
 local function is_waited_in(place)
-  return backlog.standing_at(place) > 0 or get(act.meta, "waiters_" .. place) ~= nil
+  return backlog.queued_at(place) > 0 or get(act.meta, "waiters_" .. place) ~= nil
 end
 
 -- A task or a waiter has left the place, perhaps the last.

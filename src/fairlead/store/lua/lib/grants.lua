@@ -26,7 +26,7 @@ function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
   fair_share.started(place, tag)
-  choice.book_turn(place)
+  choice.count_turn(place)
   limits.take(id, subs.needs(sub))
   put_all(t, {
     "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
@@ -58,7 +58,7 @@ local function start(offer, sub)
   if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
   queues.dequeue(t, sub)
   grants.begin_run(offer, t, sub)
-  queues.settle()
+  queues.reindex()
   return true
 end
 

@@ -1,6 +1,6 @@
 -- A worker that waits is handed a task with the word that wakes it: it need not ask for it first.
 --
--- The word may be lost, so the worker says with each claim of what it was handed it has heard, and is given the rest again.
+-- The word may be lost, so with each claim the worker acknowledges what it was handed, and is given the rest again.
 
 -- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
 -- for a claim. Or it was silent for long: what a dead worker is handed is free again only when its lease ends.
@@ -10,7 +10,7 @@ local function takes_for(me)
   return number(me, "takes")
 end
 
-local function tell_handed(me, id)
+local function send_task(me, id)
   put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(keys.task(id)).known.fence) .. " ")
   workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, {id, grants.content_of(id)}}))
 end
@@ -21,14 +21,14 @@ function handover.hand_to(me)
   if not lease or holds.are_due(act.instant) then return nil end
   local offer = grants.offer_of(me, lease, 64, act.instant)
   local sub = grants.give(offer, 1)
-  if sub then tell_handed(me, offer.ids[1]) end
+  if sub then send_task(me, offer.ids[1]) end
   return sub
 end
 
 -- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
 -- It would be chosen, so it need not be put in line and taken out again.
 function handover.offer_straight(t, place)
-  if positions.standing_in_all() > 0 or waiters.anybody() or not workers.anybody_idle() then return nil end
+  if backlog.queued_in_all() > 0 or waiters.anybody() or not workers.anybody_idle() then return nil end
   local sub = subs.of(place, t)
   if limits.blocking(sub) then return nil end
   local me = waking.idler_for(subs.lane(sub))
@@ -45,15 +45,15 @@ function handover.start_straight(offer, t, place)
   overlap.remember(sub)
   grants.begin_run(offer, t, sub)
   alarm_at(offer.freed_at)
-  tell_handed(offer.me, t.id)
+  send_task(offer.me, t.id)
 end
 
--- What it was handed and has not heard of, although it still holds it; from now on it has. `heard` are fences. Its lease begins
--- anew: who is given a task by a claim counts it from there.
-function handover.not_heard_of(me, heard, lease, now)
+-- What it was handed and has not acknowledged, although it still holds it. `acknowledged` are fences. The lease starts over, because
+-- the worker counts the lease of a claimed task from the claim.
+function handover.unacknowledged(me, acknowledged, lease, now)
   local ids, knows, handed = {}, {}, get(me, "handed")
   if not handed then return ids end
-  for fence in string.gmatch(heard, "%d+") do knows[fence] = true end
+  for fence in string.gmatch(acknowledged, "%d+") do knows[fence] = true end
   for id, fence in string.gmatch(handed, "(%S+):(%d+) ") do
     local t = not knows[fence] and records.find(id)
     if t and leases.is_held_by(t, me.id, fence) then

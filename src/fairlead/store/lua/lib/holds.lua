@@ -108,7 +108,7 @@ function holds.review(now)
     if since and (now - since >= setting("hold_for") or not may_hold(sub, hold_set(sub))) then
       end_hold(sub)
       ask_at(sub, now + math.max(setting("hold_after"), now - since, 1000))
-      queues.settle()
+      queues.reindex()
     end
   end
 end
@@ -164,6 +164,6 @@ function holds.make(now)
   check_nested()
   for _, sub in ipairs(up_to(ordered(keys.patience), now, ASK_AT_ONCE)) do
     consider(sub, now)
-    queues.settle()
+    queues.reindex()
   end
 end

@@ -164,6 +164,6 @@ function limits.define(name, kind, limit, interval, burst)
   put(view, "group", nil) -- it was made by a submit, and is an operator's now
   holds.review(act.instant)
   limits.touch(name)
-  queues.settle()
+  queues.reindex()
   act.freed[name] = math.max(0, limits.room(view, 0, true))
 end

@@ -22,9 +22,9 @@ end
 -- Was the worker of `t` silent when its lease ended, while another one, which had registered before it fell silent, was heard of?
 function losses.was_outlived(t)
   local record = workers.record(get(t, "worker"))
-  local heard_since = number(t, "lease_until") + setting("grace") - math.floor(setting("worker_ttl") / 2)
-  if not record or number(record, "seen") >= heard_since then return false end
-  for _, id in ipairs(call("ZREVRANGEBYSCORE", keys.workers, "+inf", int(heard_since), "LIMIT", 0, MOST_ASKED)) do
+  local seen_since = number(t, "lease_until") + setting("grace") - math.floor(setting("worker_ttl") / 2)
+  if not record or number(record, "seen") >= seen_since then return false end
+  for _, id in ipairs(call("ZREVRANGEBYSCORE", keys.workers, "+inf", int(seen_since), "LIMIT", 0, MOST_ASKED)) do
     local registered = number(hash(keys.worker(id)), "registered")
     if registered and registered <= number(record, "seen") then return true end
   end

@@ -28,8 +28,8 @@ local function lot_of(lacking, sub)
   return names.lot(needs, owns, subs.lane(sub))
 end
 
-local function leave(sub, home)
-  local seq, kind, where = names.cut_home(home)
+local function leave(sub, position)
+  local seq, kind, where = names.cut_position(position)
   if kind == "h" then
     remove(ordered(keys.heads(where)), seq .. "s" .. sub)
   else
@@ -40,17 +40,17 @@ end
 
 -- Puts a sub-queue with the head (seq, tag) where it belongs: into the heads, or at the limit that it lacks.
 function lots.place(sub, seq, tag, lacking)
-  local home = get(hash(keys.home), sub)
-  if home then leave(sub, home) end
+  local position = get(hash(keys.home), sub)
+  if position then leave(sub, position) end
   if lacking then
     local lot = lot_of(lacking, sub)
     insert(ordered(keys.parked(lot)), seq .. sub, tag)
     act.touched_lots[lot] = "content"
-    put(hash(keys.home), sub, names.home(seq, "p", lot))
+    put(hash(keys.home), sub, names.position(seq, "p", lot))
   else
     local lane = subs.lane(sub)
     insert(ordered(keys.heads(lane)), seq .. "s" .. sub, tag)
-    put(hash(keys.home), sub, names.home(seq, "h", lane))
+    put(hash(keys.home), sub, names.position(seq, "h", lane))
   end
 end
 
@@ -62,9 +62,9 @@ end
 
 -- Shows a parked sub-queue: it is looked at again by the next claim.
 function lots.unpark(sub)
-  local home = get(hash(keys.home), sub)
-  if not home then return end
-  local _, kind = names.cut_home(home)
+  local position = get(hash(keys.home), sub)
+  if not position then return end
+  local _, kind = names.cut_position(position)
   if kind == "p" then
     local head, tag = first(subs.queue(sub))
     lots.place(sub, names.seq_of(head), tag, nil)
@@ -105,7 +105,7 @@ local function lacking_of(list, class, is_owner)
 end
 
 -- Puts a lot's marker where it belongs.
-local function settle_lot(lot, what)
+local function reindex_lot(lot, what)
   local needed, own, lane = names.cut_lot(lot)
   local list = limits.needs(needed)
   local least, tag = first(ordered(keys.parked(lot)))
@@ -124,11 +124,11 @@ local function settle_lot(lot, what)
   if has_rate then watch_refill(lot, least and lacking or NONE) end
 end
 
-function lots.settle()
+function lots.reindex()
   for name in pairs(act.touched_limits) do
     for _, lot in ipairs(members(ordered(keys.lots(name)))) do act.touched_lots[lot] = act.touched_lots[lot] or "room" end
   end
   local touched = act.touched_lots
   act.touched_limits, act.touched_lots = {}, {}
-  for lot, what in pairs(touched) do settle_lot(lot, what) end
+  for lot, what in pairs(touched) do reindex_lot(lot, what) end
 end

@@ -7,7 +7,7 @@
 --              limit=units,limit=units@lane                  ... or one of several that many sub-queues need
 --   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
 --   waiter     seq, its place, units ":" lease id              an acquire that waits, in the line of its limit
---   home       seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
+--   position   seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
 
 function names.member(seq, about)
@@ -66,13 +66,13 @@ function names.cut_lot(lot)
   return string.match(lot, "^([^!@]+)(!?)@(.*)$")
 end
 
-function names.home(seq, kind, where)
+function names.position(seq, kind, where)
   return seq .. kind .. where
 end
 
 -- The seq of the head, "h" (heads) or "p" (parked), and the lane or the lot.
-function names.cut_home(home)
-  return string.sub(home, 1, 13), string.sub(home, 14, 14), string.sub(home, 15)
+function names.cut_position(position)
+  return string.sub(position, 1, 13), string.sub(position, 14, 14), string.sub(position, 15)
 end
 
 function names.waiter(seq, place, units, id)

@@ -16,7 +16,7 @@ end
 
 -- The routes of `list` that the profile serves and is not yet found for, split off from those of their audience it does not serve.
 local function split(id, list, todo)
-  local profile = audiences.book().profiles[id]
+  local profile = audiences.registry().profiles[id]
   for _, route in ipairs(list) do
     if audiences.serves(profile, route) and audiences.move_route(route, id) then todo[#todo + 1] = route end
   end
@@ -24,7 +24,7 @@ end
 
 -- All routes at once: an audience whose routes the profile serves all, or none, stays as it is.
 local function join_at_once(id, known)
-  local profile, all, some, todo = audiences.book().profiles[id], {}, {}, {}
+  local profile, all, some, todo = audiences.registry().profiles[id], {}, {}, {}
   for route, audience in pairs(known) do
     local list = all[audience] or {served = {}, total = 0}
     all[audience] = list
@@ -81,7 +81,7 @@ function profiles.has_joined(id)
   if not left then return true end
   left = step(id, cmsgpack.unpack(left))
   put(known, "j:" .. id, left and cmsgpack.pack(left) or nil)
-  queues.settle()
+  queues.reindex()
   return not left
 end
 
@@ -98,7 +98,7 @@ function profiles.list(worker)
   if is_new then
     local left = step(id, join(id))
     if left then put(hash(keys.profiles), "j:" .. id, cmsgpack.pack(left)) end
-    queues.settle()
+    queues.reindex()
   end
   return id
 end

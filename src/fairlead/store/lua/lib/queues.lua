@@ -66,7 +66,7 @@ function queues.declare_again(t)
   queues.dequeue(t)
   set_needs(t, needed, capabilities)
   queues.enqueue(t, place, tag, seq)
-  queues.settle()
+  queues.reindex()
   return true
 end
 
@@ -81,7 +81,7 @@ function queues.drop_missing(sub, member)
   limits.count(needed, -1, "waiting")
   next_number("missing_records")
   act.touched_subs[sub] = act.touched_subs[sub] or true
-  queues.settle()
+  queues.reindex()
 end
 
 function queues.enter(t, place)
@@ -101,12 +101,12 @@ local function count_sub_queue(sub, by)
 end
 
 -- One that cannot start now is parked at once: a claim need not look at it, and a rate knows when it is worth coming back.
-local function settle_sub(sub, how)
+local function reindex_sub(sub, how)
   local head, tag = first(subs.queue(sub))
-  local home = get(hash(keys.home), sub)
-  if not home then overlap.remember(sub) end -- even if all that came to it have left in this very act
+  local position = get(hash(keys.home), sub)
+  if not position then overlap.remember(sub) end -- even if all that came to it have left in this very act
   if not head then
-    if home then
+    if position then
       lots.remove(sub)
       remove(ordered(keys.subs(subs.route(sub))), sub)
       holds.forget(sub)
@@ -115,8 +115,8 @@ local function settle_sub(sub, how)
     return
   end
   local seq = names.seq_of(head)
-  if home and names.seq_of(home) == seq and how ~= "move" then return end
-  if not home then
+  if position and names.seq_of(position) == seq and how ~= "move" then return end
+  if not position then
     add(ordered(keys.subs(subs.route(sub))), sub, 0)
     count_sub_queue(sub, 1)
   end
@@ -124,10 +124,10 @@ local function settle_sub(sub, how)
   if how ~= "move" then holds.watch(sub, names.about(head)) end
 end
 
--- Brings heads, lots and markers in line with what was queued, taken and freed so far in this act.
-function queues.settle()
+-- Updates heads, lots and markers for what was queued, taken and freed so far in this act.
+function queues.reindex()
   local touched = act.touched_subs
   act.touched_subs = {}
-  for sub, how in pairs(touched) do settle_sub(sub, how) end
-  if next(act.touched_limits) or next(act.touched_lots) then lots.settle() end
+  for sub, how in pairs(touched) do reindex_sub(sub, how) end
+  if next(act.touched_limits) or next(act.touched_lots) then lots.reindex() end
 end

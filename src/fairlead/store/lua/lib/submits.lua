@@ -127,7 +127,7 @@ function submits.submit(spec, now, follows)
   else
     if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
     put_all(t, {"state", state, "arrival", spec.arrival or now})
-    position, blocked_by = positions.next_position(spec.priority), without_room(spec)
+    position, blocked_by = backlog.next_position(spec.priority), without_room(spec)
     taker = act.find_taker and act.find_taker(t, place)
     if not taker then queues.enter(t, place) end
   end

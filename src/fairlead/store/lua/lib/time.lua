@@ -54,9 +54,9 @@ function time.end_run(id, now, seen_dead)
     endings.learn_run(t, now)
     endings.fail_run(t, "expire", OVERDUE, now)
   elseif alone and (seen_dead or losses.was_outlived(t)) then
-    endings.crash(t, "expire", now)
+    endings.crash_run(t, "expire", now)
   else
-    endings.lose(t, now)
+    endings.lose_run(t, now)
   end
   run.status = get(t, "state")
   return t
@@ -154,7 +154,7 @@ local function show_refilled(now)
       act.freed[need.name] = math.max(0, limits.room(limits.of(need.name), 0, true))
     end
   end
-  queues.settle()
+  queues.reindex()
   return #due
 end
 

@@ -9,7 +9,7 @@ local NET = 5000 -- ms within which an idle worker claims by itself, and learns 
 -- May a worker of this line run something of this lane?
 local function line_serves(line, lane)
   local profile, open = names.cut_idle_line(line)
-  return (open or names.place_of(lane) == "0n") and audiences.book().has[names.audience_of(lane)][profile]
+  return (open or names.place_of(lane) == "0n") and audiences.registry().has[names.audience_of(lane)][profile]
 end
 
 -- A worker that waits and serves this lane; without a lane, any.
@@ -86,13 +86,13 @@ end
 -- For what entered its sub-queue in this act and can start now, and for units that got free. And the one that watches the alarm, or
 -- another one instead, learns from its claim when to look again.
 function waking.wake()
-  acquiring.settle()
-  if next(act.entered_subs) == nil and next(act.freed) == nil and not act.tell_time or not workers.anybody_idle() then return end
+  acquiring.grant_freed()
+  if next(act.entered_subs) == nil and next(act.freed) == nil and not act.announce_alarm or not workers.anybody_idle() then return end
   local promised = {} -- limit -> units that workers were woken for
   for sub, count in pairs(act.entered_subs) do wake_for(sub, count, promised) end
   for name, units in pairs(act.freed) do wake_for_freed(name, units, promised) end
   local alarm = number(act.meta, "alarm")
-  if not act.tell_time or not alarm or alarm - act.instant > NET then return end
+  if not act.announce_alarm or not alarm or alarm - act.instant > NET then return end
   local watcher = get(act.meta, "watcher")
   if watcher then workers.call(watcher, "alarm") else wake_one() end
 end
@@ -143,8 +143,8 @@ local function wake_the_freed()
 end
 
 -- The end of an act that queues or frees.
-function waking.settle_and_commit()
-  queues.settle()
+function waking.reindex_and_commit()
+  queues.reindex()
   wake_the_freed()
   waking.wake()
   commit()

@@ -15,7 +15,7 @@ function workers.record(id)
 end
 
 -- It was heard of. Its record outlives it for an hour, to be asked about.
-function workers.heard_of(worker, now)
+function workers.mark_seen(worker, now)
   put(worker, "seen", now)
   if get(worker, "lost") then put(worker, "lost", nil) end -- it was not dead
   worker.ttl = HOUR + setting("worker_ttl")
@@ -34,7 +34,7 @@ function workers.not_idle(worker)
   change_count(act.meta, "idle_workers", -1)
   if get(act.meta, "watcher") == worker.id then
     put(act.meta, "watcher", nil)
-    act.tell_time = true
+    act.announce_alarm = true
   end
 end
 
