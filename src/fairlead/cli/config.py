@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from cyclopts import App
 
-from fairlead.cli.options import Output, StoreOptions
+from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
 from fairlead.cli.output import compact, print_json, print_table
 from fairlead.settings.sources import Key
 
@@ -18,9 +18,9 @@ PASSWORD_ARGUMENT = re.compile(r"\bpassword=[^&]*")
 
 
 @app.command
-def check(*, options: StoreOptions | None = None, output: Output = "table") -> None:
+def check(*, options: StoreOptions = DEFAULTS, output: OutputOption = "table") -> None:
     """Check the configuration and show what is in effect, with what set it."""
-    settings, sources = (options or StoreOptions()).read_settings()
+    settings, sources = options.read_settings()
     in_effect = _without_passwords(msgspec.to_builtins(settings))
     if output == "json":
         set_by = {".".join(key): source for key, source in sources.names.items()}

@@ -10,16 +10,23 @@ from cyclopts import App, Parameter
 
 from fairlead.backend import Backend
 from fairlead.cli import DONE, FAILED
-from fairlead.cli.auditing import note
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import agreed, each, print_json, print_table, say
+from fairlead.cli.audit import note
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import Columns, agreed, each, print_json, print_list, say
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.task import Task
 from fairlead.shapes.task import TaskAnswer
-from fairlead.times import time_text
 
 app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")
 
+COLUMNS: Columns = {
+    "task": "task_id",
+    "type": "task_type",
+    "status": "status",
+    "ended": "completed_at",
+    "code": lambda task: task["error"] and task["error"]["code"],
+    "message": lambda task: task["error"] and task["error"]["message"],
+}
 PAGE = 500
 MOST_NAMED = 1_000  # in the audit
 DONE_WORDS = {"replay": "replayed", "purge": "purged"}
@@ -33,23 +40,15 @@ async def list_dead(
     *,
     task_type: OfType = None,
     limit: Annotated[int, Parameter(help="At most so many, the latest first.")] = 50,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """List what failed for good, or used up its tries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
     async with open_backend(options) as backend:
         tasks = [task async for task in _dead(backend, task_type, limit)]
-    if output == "json":
-        print_json({"tasks": [TaskAnswer.from_value(task) for task in tasks]})
-    else:
-        print_table(("task", "type", "status", "ended", "code", "message"), [_row(task) for task in tasks])
-
-
-def _row(task: Task) -> tuple[str, ...]:
-    code, message = (task.error.code, task.error.message) if task.error else ("-", "-")
-    return (task.task_id, task.task_type, task.status, time_text(task.completed_at) or "-", code, message)
+    answer = {"tasks": [TaskAnswer.from_value(task) for task in tasks]}
+    print_list(options.output, answer, "tasks", COLUMNS)
 
 
 @Parameter(name="*")
@@ -74,42 +73,37 @@ class Choice:
         return [task.task_id async for task in _dead(backend, self.task_type)]
 
 
+NAMED = Choice()
+
+
 @app.command
 async def replay(
     *task_ids: TaskIds,
-    choice: Choice | None = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    choice: Choice = NAMED,
+    options: Options = DEFAULTS,
 ) -> int:
     """Queue failed and dead-lettered tasks again, as at the beginning."""
-    choice = choice or Choice()
     choice.words(task_ids)
-    return await _do("replay", task_ids, choice, options, output)
+    return await _do("replay", task_ids, choice, options)
 
 
 @app.command
 def purge(
     *task_ids: TaskIds,
-    choice: Choice | None = None,
+    choice: Choice = NAMED,
     yes: Annotated[bool, Parameter(help="Do not ask.", negative=())] = False,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> int:
     """Forget failed and dead-lettered tasks for good. On a terminal it asks first."""
-    choice = choice or Choice()
     words = choice.words(task_ids)
     if not yes and not agreed(f"Forget {words} for good?"):
         say("Nothing was purged.")
         return FAILED
-    return asyncio.run(_do("purge", task_ids, choice, options, output))
+    return asyncio.run(_do("purge", task_ids, choice, options))
 
 
 async def _do(
-    act: Literal["replay", "purge"],
-    task_ids: Sequence[str],
-    choice: Choice,
-    options: BackendOptions | None,
-    output: Output,
+    act: Literal["replay", "purge"], task_ids: Sequence[str], choice: Choice, options: Options
 ) -> int:
     done: list[str] = []
     refused: dict[str, FairleadError] = {}
@@ -127,7 +121,7 @@ async def _do(
         if done:
             after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
             await note(backend, act, choice.words(task_ids), None, after)
-    if output == "json":
+    if options.output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
         print_json({DONE_WORDS[act]: done, "refused": why})
     else:

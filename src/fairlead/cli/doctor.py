@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fairlead.cli.options import BackendOptions, Output
+from fairlead.cli.options import DEFAULTS, Options
 from fairlead.cli.output import print_json, print_table
 from fairlead.errors import InvalidInput, InvalidSettings, NamespaceNotOpen, StoreFault, StoreLost
 from fairlead.settings import Settings
@@ -17,8 +17,7 @@ from fairlead.store.store import Store
 
 def doctor(
     *,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
     acknowledge: Annotated[
         bool,
         Parameter(help="Accept that the embedded server cut off the end of its data file.", negative=()),
@@ -28,13 +27,13 @@ def doctor(
 
     Exit code 1 and a sentence for each breach; 2 if there is no such namespace, or if it has lost data.
     """
-    settings = (options or BackendOptions()).client_settings()
+    settings = options.client_settings()
     if acknowledge and settings.engine.url:
         raise InvalidInput("--acknowledge", "is for the embedded server: leave out --engine, and give --data")
     breaches, notices = asyncio.run(_examine(settings))
     if acknowledge and not breaches and engine_folder(settings).acknowledge_truncation():
         notices = ["Acknowledged: the data is used as it is."]
-    if output == "json":
+    if options.output == "json":
         found = [{"invariant": b.invariant, "sentence": b.sentence} for b in breaches]
         print_json({"breaches": found, "notices": notices})
         return 1 if breaches else 0

@@ -10,8 +10,8 @@ from msgspec.structs import asdict
 from fairlead.app.function import new_job
 from fairlead.app.job_handle import JobHandle
 from fairlead.cli.job_screen import checked_context, follow_job
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import print_facts, print_json, print_table, say, shown
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import Output, print_answer, print_facts, print_json, print_table, say
 from fairlead.cli.submit import Repeated, given_parameters
 from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
@@ -58,18 +58,20 @@ class Wishes:
         return new_job(feature_name, given_parameters(self.input, self.param, "--input"), options)
 
 
+NO_WISHES = Wishes()
+
+
 @app.command
 async def submit(
     pipeline: Annotated[str, Parameter(help="The name of the pipeline.")],
     /,
     *,
-    wishes: Wishes | None = None,
+    wishes: Wishes = NO_WISHES,
     wait: Annotated[bool, Parameter(help="Show how it goes, then print its context.", negative=())] = False,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Submit a job: one run of a pipeline. Exit code 1 when --wait sees it fail."""
-    new = (wishes or Wishes()).job(pipeline)
+    new = wishes.job(pipeline)
     async with open_backend(options, join=True) as backend:
         jobs = jobs_of(backend)
         submitted = await jobs.submit(new)
@@ -77,65 +79,57 @@ async def submit(
             say(_sentence(submitted))
             job = await follow_job(JobHandle(jobs, submitted), sys.stderr, "table")
     if wait:
-        _print_end(job, output)
-    elif output == "json":
-        print_json({"job_id": submitted.job_id, "status": submitted.status, "repeated": submitted.repeated})
+        _print_end(job, options.output)
     else:
-        print(_sentence(submitted))
+        answer = {name: getattr(submitted, name) for name in ("job_id", "status", "repeated")}
+        print_answer(options.output, answer, _sentence(submitted))
 
 
 @app.command
-async def show(job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table") -> None:
+async def show(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
     """Show a job and its steps; as JSON also what each has answered."""
     async with open_backend(options) as backend:
         job = await jobs_of(backend).get(job_id)
     answer = JobAnswer.from_value(job)
-    if output == "json":
+    if options.output == "json":
         print_json(answer)
         return
     facts = {name: value for name, value in asdict(answer).items() if name not in ("steps", "context")}
-    print_facts({name: shown(value) for name, value in facts.items() if value not in (None, {})})
+    print_facts({name: value for name, value in facts.items() if value not in (None, {})})
     print()
     columns = ("step", "name", "status", "attempts", "ms", "task")
     print_table(columns, [_row(job, step) for step in job.steps])
 
 
 @app.command
-async def watch(job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table") -> None:
+async def watch(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
     """Show how a job goes on until it has ended. Exit code 1 when it failed or was cancelled."""
     async with open_backend(options) as backend:
-        job = await follow_job(await JobHandle.of(jobs_of(backend), job_id), sys.stdout, output)
+        job = await follow_job(await JobHandle.of(jobs_of(backend), job_id), sys.stdout, options.output)
     context = checked_context(job)
-    if output == "table":
+    if options.output == "table":
         print_json(context)
 
 
 @app.command
-async def resume(
-    job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def resume(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
     """Go on at the step that failed, with all results so far."""
     async with open_backend(options) as backend:
         jobs = jobs_of(backend)
         skipped = await jobs.resume(job_id)
         status = (await jobs.get(job_id)).status
-    if output == "json":
-        print_json({"job_id": job_id, "status": status, "skipped": skipped})
-    else:
-        print(f"{job_id} resumed" + (f"; not run again: {', '.join(skipped)}" if skipped else ""))
+    answer = {"job_id": job_id, "status": status, "skipped": skipped}
+    kept = f"; not run again: {', '.join(skipped)}" if skipped else ""
+    print_answer(options.output, answer, f"{job_id} resumed{kept}")
 
 
 @app.command
-async def cancel(
-    job_id: JobId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def cancel(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
     """End a job, with what waits and runs of it."""
     async with open_backend(options) as backend:
         await jobs_of(backend).cancel(job_id)
-    if output == "json":
-        print_json({"job_id": job_id, "status": JobStatus.CANCELLED})
-    else:
-        print(f"{job_id} {JobStatus.CANCELLED}")
+    answer = {"job_id": job_id, "status": JobStatus.CANCELLED}
+    print_answer(options.output, answer, f"{job_id} {JobStatus.CANCELLED}")
 
 
 def _print_end(job: Job, output: Output) -> None:
@@ -150,17 +144,10 @@ def _sentence(submitted: SubmittedJob) -> str:
     return f"{submitted.job_id} {submitted.status}" + " (accepted before)" * submitted.repeated
 
 
-def _row(job: Job, step: JobStep) -> tuple[str, ...]:
+def _row(job: Job, step: JobStep) -> tuple[object, ...]:
     metrics = step.result.get("metrics") if step.result else None  # as its worker told them
     took = metrics.get("execution_time_ms") if isinstance(metrics, dict) else None
-    return (
-        str(step.index),
-        step.name,
-        _standing(job, step),
-        str(step.attempts),
-        "-" if took is None else shown(took),
-        step.task_id,
-    )
+    return step.index, step.name, _standing(job, step), step.attempts, took, step.task_id
 
 
 def _standing(job: Job, step: JobStep) -> str:

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from fairlead.app.job_handle import JobHandle, context_of
-from fairlead.cli.options import Output
-from fairlead.cli.output import compact, print_json_line, printable, say
+from fairlead.cli.output import Output, compact, print_json_line, printable, say
 from fairlead.cli.watching import LOOK_AGAIN
 from fairlead.client.job_backend import Message
 from fairlead.client.resumable import Resumable

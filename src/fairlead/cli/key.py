@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
-from fairlead.cli.auditing import note
-from fairlead.cli.options import BackendOptions, Output, open_store
-from fairlead.cli.output import print_json, print_table, say
+from fairlead.cli.audit import note
+from fairlead.cli.options import DEFAULTS, Options, open_store
+from fairlead.cli.output import Columns, Output, print_answer, print_json, print_list, say
 from fairlead.errors import InvalidInput
 from fairlead.model.key import ApiKey, NewKey
 from fairlead.settings import Rate
@@ -16,10 +16,22 @@ from fairlead.settings.rates import PERIODS
 from fairlead.shapes.base import Json
 from fairlead.shapes.key import KeyAnswer
 from fairlead.store.access.api_keys import id_of
-from fairlead.times import time_text
 
 app = App(name="key", help="Make, list, rotate and revoke API keys.")
 
+COLUMNS: Columns = {
+    "key": "id",
+    "name": "name",
+    "state": "state",
+    "scopes": lambda key: ",".join(key["scopes"]),
+    "tenant": "tenant",
+    "rate": "rate",
+    "at most": "max_priority",
+    "created": "created_at",
+    "expires": lambda key: key["expires_at"] or "never",
+    "last used": lambda key: key["last_used_at"] or "never",
+    "replaces": "replaces",
+}
 DURATION = re.compile(r"([0-9]{1,9})([a-z]+)")
 
 KeyId = Annotated[str, Parameter(help="Id, as `key list` shows it, or the whole key.")]
@@ -41,8 +53,7 @@ async def create(
     max_priority: Annotated[
         str | None, Parameter(help="Best priority of what it submits: high, medium, low; else any.")
     ] = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Make a key and print it, once: the store keeps only a digest of it."""
     scopes = [one.strip() for part in scope for one in part.split(",")]
@@ -52,47 +63,28 @@ async def create(
         new = await store.api_keys.create(
             name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed, max_priority=max_priority
         )
-        _show(new, output)  # before anything else can go wrong: it is there now, and nobody else knows it
+        # before anything else can fail: the key exists now, and nobody else knows it
+        _show(new, options.output)
         await note(store, "create_key", new.api_key.id, None, _facts(new.api_key))
 
 
 @app.command(name="list")
-async def list_keys(*, options: BackendOptions | None = None, output: Output = "table") -> None:
+async def list_keys(*, options: Options = DEFAULTS) -> None:
     """List the keys, without their secrets."""
     async with open_store(options) as store:
         keys = await store.api_keys.all()
-    if output == "json":
-        print_json({"keys": [KeyAnswer.from_value(key) for key in keys]})
-    else:
-        columns = (
-            "key",
-            "name",
-            "state",
-            "scopes",
-            "tenant",
-            "rate",
-            "at most",
-            "created",
-            "expires",
-            "last used",
-            "replaces",
-        )
-        print_table(columns, [_row(key) for key in keys])
+    answer = {"keys": [KeyAnswer.from_value(key) for key in keys]}
+    print_list(options.output, answer, "keys", COLUMNS)
 
 
 @app.command
-async def revoke(
-    key_id: KeyId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def revoke(key_id: KeyId, /, *, options: Options = DEFAULTS) -> None:
     """End a key, at once and for good."""
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
         await store.api_keys.revoke(before.id)
         await note(store, "revoke_key", before.id, _facts(before), {"state": "revoked"})
-    if output == "json":
-        print_json({"revoked": id_of(key_id)})
-    else:
-        print(f"{id_of(key_id)} revoked")
+    print_answer(options.output, {"revoked": before.id}, f"{before.id} revoked")
 
 
 @app.command
@@ -101,14 +93,13 @@ async def rotate(
     /,
     *,
     overlap: Annotated[str, Parameter(help="For how long the old key goes on: 1d, 1h, 0s.")] = "1d",
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Make a key with the same rights and print it; the old one ends after the overlap."""
     seconds = read_duration("--overlap", overlap)
     async with open_store(options) as store:
         new = await store.api_keys.rotate(id_of(key_id), seconds)
-        _show(new, output)
+        _show(new, options.output)
         await note(store, "rotate_key", id_of(key_id), None, _facts(new.api_key))
 
 
@@ -134,22 +125,6 @@ def _show(new: NewKey, output: Output) -> None:
         return
     print(new.key_text, flush=True)  # alone on stdout: KEY=$(fairlead key create ...) is the key
     say("Keep it: it is not shown again.")
-
-
-def _row(key: ApiKey) -> tuple[str, ...]:
-    return (
-        key.id,
-        key.name,
-        key.state,
-        ",".join(key.scopes),
-        key.tenant or "-",
-        key.rate or "-",
-        key.max_priority or "-",
-        time_text(key.created_at) or "-",
-        time_text(key.expires_at) or "never",
-        time_text(key.last_used_at) or "never",
-        key.replaces or "-",
-    )
 
 
 def _facts(key: ApiKey) -> Json:

@@ -6,9 +6,9 @@ from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.backend import Backend
-from fairlead.cli.auditing import note
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import print_json, print_table
+from fairlead.cli.audit import note
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import print_answer, print_json, print_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
 from fairlead.settings import LimitSettings, Rate, Slots
@@ -28,8 +28,7 @@ async def status(
     /,
     *,
     tenant: Tenant = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Show all limits, or one with those who hold it, up to 100."""
     async with open_backend(options) as backend:
@@ -37,7 +36,7 @@ async def status(
             limits = [await backend.limits.get(name, tenant=tenant)]
         else:
             limits = await backend.limits.all(tenant=tenant)
-    if output == "json":
+    if options.output == "json":
         answers = [LimitAnswer.from_value(limit) for limit in limits]
         print_json({"limits": answers} if name is None else LimitAndSlots.from_value(limits[0]))
         return
@@ -57,17 +56,10 @@ async def _before(backend: Backend, name: str, tenant: str | None) -> Json | Non
     return to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
 
 
-def _row(limit: Limit) -> tuple[str, ...]:
-    return (
-        limit.full_name,
-        limit.kind,
-        str(limit.limit),
-        str(limit.active),
-        str(limit.waiting),
-        str(limit.room),
-        limit.rate or "-",
-        "paused" if limit.paused or limit.limit == 0 else "held back" if limit.held_back else "-",
-    )
+def _row(limit: Limit) -> tuple[object, ...]:
+    state = "paused" if limit.paused or limit.limit == 0 else "held back" if limit.held_back else None
+    counts = limit.limit, limit.active, limit.waiting, limit.room
+    return limit.full_name, limit.kind, *counts, limit.rate, state
 
 
 def _print_slots(limit: Limit) -> None:
@@ -75,9 +67,9 @@ def _print_slots(limit: Limit) -> None:
         (
             slot.lease_id if slot.tenant is None else f"{slot.lease_id} of {slot.tenant}",
             "task" if slot.is_task else "lease",
-            slot.holder or "-",
-            str(slot.units),
-            time_text(slot.expires_at) or "-",
+            slot.holder,
+            slot.units,
+            time_text(slot.expires_at),
         )
         for slot in limit.slots
     ]
@@ -100,8 +92,7 @@ async def set_limit(
         bool | None, Parameter(help="Let every tenant name it in its tasks, or none; default: as before.")
     ] = None,
     tenant: Tenant = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Define a limit or change it. It takes effect at once; what runs goes on."""
     wanted = wanted_limit(limit, rate, burst)
@@ -110,15 +101,12 @@ async def set_limit(
         await backend.limits.set(name, wanted, tenant=tenant, shared=shared)
         now = await backend.limits.get(name, tenant=tenant)
         await note(backend, "set_limit", now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
-    if output == "json":
-        print_json(LimitAnswer.from_value(now))
-        return
-    sharing = "; shared with all tenants" if now.shared else ""
     if isinstance(wanted, Slots):
-        paused = "; paused" if wanted.limit == 0 else ""
-        print(f"{now.full_name}: {wanted.limit} at a time{paused}{sharing}")
+        much = f"{wanted.limit} at a time" + ("; paused" if wanted.limit == 0 else "")
     else:
-        print(f"{now.full_name}: {rate}, at most {wanted.burst} at once{sharing}")
+        much = f"{rate}, at most {wanted.burst} at once"
+    sharing = "; shared with all tenants" if now.shared else ""
+    print_answer(options.output, LimitAnswer.from_value(now), f"{now.full_name}: {much}{sharing}")
 
 
 def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> LimitSettings:
@@ -144,8 +132,7 @@ async def release(
         bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
     ] = False,
     tenant: Tenant = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Free a lease that is stuck, although what it protects may still be going on."""
     async with open_backend(options) as backend:
@@ -157,10 +144,8 @@ async def release(
             await note(backend, "force_release", subject, {"held": True}, {"held": False})
         except Fenced:
             raise _why_not(await backend.limits.get(name, lease, tenant=tenant), lease) from None
-    if output == "json":
-        print_json({"name": name, "lease_id": lease, "released": True})
-    else:
-        print(f"{name}: lease {lease} is free")
+    answer = {"name": name, "lease_id": lease, "released": True}
+    print_answer(options.output, answer, f"{name}: lease {lease} is free")
 
 
 def _why_not(limit: Limit, lease: str) -> FairleadError:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from fairlead.cli.auditing import note
-from fairlead.cli.options import StoreOptions
+from fairlead.cli.audit import note
+from fairlead.cli.options import DEFAULTS, StoreOptions
 from fairlead.errors import InvalidInput, StoreLost
 from fairlead.store.opening import connected_store
 from fairlead.store.store import Store
@@ -22,12 +22,12 @@ def open_again(
     restored: Annotated[
         bool, Parameter(help="Accept the data that is there, older or other than before.", negative=())
     ] = False,
-    options: StoreOptions | None = None,
+    options: StoreOptions = DEFAULTS,
 ) -> None:
     """Accept what the store holds after a loss of data; servers and workers then continue by themselves."""
     if new == restored:
         raise InvalidInput("open", "say --new (the data is lost) or --restored (accept what is there)")
-    asyncio.run(_open("new" if new else "restored", options or StoreOptions()))
+    asyncio.run(_open("new" if new else "restored", options))
 
 
 async def _open(how: Literal["new", "restored"], options: StoreOptions) -> None:

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from fairlead.cli.output import Output
 from fairlead.errors import InvalidInput, NamespaceNotOpen
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_client_settings, read_settings
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 1_000
 
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error"], Parameter(help="The least level that is logged; else info.")
-]
-LogFormat = Annotated[Literal["text", "json"], Parameter(help="The format of log lines; else text.")]
-Output = Annotated[Literal["table", "json"], Parameter(help="How to print the answer.")]
+OutputOption = Annotated[Output, Parameter(help="How to print the answer.")]
 
 
 @Parameter(name="*")
@@ -43,9 +40,9 @@ class StoreOptions:
 
     def read_settings(self) -> tuple[Settings, Sources]:
         """The settings in effect for this command, and what set each."""
-        return read_settings(self.config, os.environ, self._said())
+        return read_settings(self.config, os.environ, self._given())
 
-    def _said(self) -> dict[str, tuple[str, str]]:
+    def _given(self) -> dict[str, tuple[str, str]]:
         return {
             "engine.url": ("--engine", self.engine or ""),
             "engine.data": ("--data", str(self.data or "")),
@@ -56,18 +53,26 @@ class StoreOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions(StoreOptions):
-    """Of a process that stays, and writes a log."""
+    """Of a process that keeps running, and writes a log."""
 
-    log_level: LogLevel | None = None
-    log_format: LogFormat | None = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        Parameter(help="The lowest level that is logged; else info."),
+    ] = None
+    log_format: Annotated[
+        Literal["text", "json"] | None, Parameter(help="The format of log lines; else text.")
+    ] = None
 
-    def _said(self) -> dict[str, tuple[str, str]]:
-        return super()._said() | _said_of_log(self.log_level, self.log_format)
+    def _given(self) -> dict[str, tuple[str, str]]:
+        return super()._given() | {
+            "log.level": ("--log-level", self.log_level or ""),
+            "log.format": ("--log-format", self.log_format or ""),
+        }
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class BackendOptions(StoreOptions):
+class ClientOptions(StoreOptions):
     """Through a gateway, or to the server itself."""
 
     url: Annotated[
@@ -80,32 +85,27 @@ class BackendOptions(StoreOptions):
             raise InvalidInput("--url", "leads through a gateway: leave out --engine and --data, or this")
         if self.url is not None and not self.url.startswith(("http://", "https://")):
             raise InvalidInput("--url", "is the address of a gateway, like http://127.0.0.1:8000")
-        said = self._said() | {"engine.key": ("--key", self.key or "")}
+        given = self._given() | {"engine.key": ("--key", self.key or "")}
         if self.url is not None:
-            said["engine.url"] = ("--url", self.url)
-        return load_client_settings(self.config, os.environ, said)
+            given["engine.url"] = ("--url", self.url)
+        return load_client_settings(self.config, os.environ, given)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class WorkerDoorOptions(BackendOptions):
-    """The same, of a process that stays, and writes a log."""
+class Options(ClientOptions):
+    """Of a command that does one thing and prints an answer."""
 
-    log_level: LogLevel | None = None
-    log_format: LogFormat | None = None
-
-    def _said(self) -> dict[str, tuple[str, str]]:
-        return super()._said() | _said_of_log(self.log_level, self.log_format)
+    output: OutputOption = "table"
 
 
-def _said_of_log(level: str | None, format: str | None) -> dict[str, tuple[str, str]]:
-    return {"log.level": ("--log-level", level or ""), "log.format": ("--log-format", format or "")}
+DEFAULTS = Options()
 
 
 @asynccontextmanager
-async def open_backend(options: BackendOptions | None, *, join: bool = False) -> "AsyncIterator[Backend]":
+async def open_backend(options: ClientOptions, *, join: bool = False) -> "AsyncIterator[Backend]":
     """The gateway that the options name, or the store itself."""
-    settings = (options or BackendOptions()).client_settings()
+    settings = options.client_settings()
     if settings.engine.is_gateway:
         from fairlead.client.client import Client  # its HTTP library brings much that others do not need
 
@@ -116,16 +116,14 @@ async def open_backend(options: BackendOptions | None, *, join: bool = False) ->
             yield store
 
 
-@asynccontextmanager
-async def open_store(options: BackendOptions | None, *, join: bool = False) -> "AsyncIterator[Store]":
+def open_store(options: ClientOptions, *, join: bool = False) -> "AbstractAsyncContextManager[Store]":
     """The store itself, for what no gateway can do."""
-    async with _opened((options or BackendOptions()).client_settings(), join) as store:
-        yield store
+    return _opened(options.client_settings(), join)
 
 
 @asynccontextmanager
 async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
-    """Nothing is written by looking. `join`: the namespace is made if need be."""
+    """Reading writes nothing. `join`: the namespace is created if necessary."""
     # not for `config check`, which needs no server
     from fairlead.store.opening import connected_store, first_act, visit
 

@@ -1,14 +1,19 @@
 """Printing: tables and colour on a terminal, plain columns in a pipe, JSON when asked for."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
+Output = Literal["table", "json"]
+#: The columns of a table: each has a field of the rows, or is made from a row.
+Columns = Mapping[str, str | Callable[[dict[str, Any]], Any]]
+
 MANY = 20  # things after which a person wants to see how far it is
+EMPTY: tuple[Any, ...] = (None, "", [], {}, ())
 
 #: Words that have a colour wherever they stand alone in a cell.
 COLOURS = {
@@ -24,6 +29,22 @@ COLOURS = {
     "revoked": "red",
     "expired": "yellow",
 }
+
+
+def print_answer(output: Output, answer: Any, sentence: str) -> None:
+    """What was done: as JSON, or as a sentence."""
+    if output == "json":
+        print_json(answer)
+    else:
+        print(sentence)
+
+
+def print_list(output: Output, answer: Any, rows: str, columns: Columns) -> None:
+    """An answer whose field `rows` is a list: as JSON, or that list as a table."""
+    if output == "json":
+        print_json(answer)
+    else:
+        print_table(tuple(columns), [_cells(row, columns) for row in msgspec.to_builtins(answer)[rows]])
 
 
 def print_json(value: Any) -> None:
@@ -44,17 +65,18 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    rows = [[printable(cell) for cell in row] for row in rows]
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """What is empty is a dash."""
+    cells = [["-" if cell in EMPTY else printable(shown(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _print_rich(columns, rows)
+        _print_rich(columns, cells)
     else:
-        _print_plain([columns, *rows])
+        _print_plain([columns, *cells])
 
 
-def print_facts(facts: Mapping[str, str]) -> None:
+def print_facts(facts: Mapping[str, Any]) -> None:
     """One thing and what is known of it, a line each."""
-    rows = [(name, printable(value)) for name, value in facts.items()]
+    rows = [(name, printable(shown(value))) for name, value in facts.items()]
     if sys.stdout.isatty():
         _print_rich(None, rows)
     else:
@@ -67,7 +89,7 @@ def say(message: str) -> None:
 
 
 def agreed(question: str) -> bool:
-    """Asks on a terminal. Who calls from a script has decided before."""
+    """Asks on a terminal. A script that calls it has decided before."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
@@ -87,6 +109,10 @@ def each(things: Sequence[T], words: str) -> Iterable[T]:
 def printable(text: str) -> str:
     """Without what would move the cursor or break the line: errors and outputs say whatever they like."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def _cells(row: dict[str, Any], columns: Columns) -> list[Any]:
+    return [row.get(made) if isinstance(made, str) else made(row) for made in columns.values()]
 
 
 def _print_plain(rows: Sequence[Sequence[str]]) -> None:

@@ -50,17 +50,19 @@ class ListenOptions:
         return listen(self.host_in(settings), settings.server.port if self.port is None else self.port)
 
 
+LISTEN, SERVER = ListenOptions(), ServerOptions()
+
+
 def server(
     *,
-    where: ListenOptions | None = None,
-    options: ServerOptions | None = None,
+    where: ListenOptions = LISTEN,
+    options: ServerOptions = SERVER,
     processes: Annotated[int, Parameter(help="Server processes on the one port.")] = 1,
     inherited: Annotated[tuple[int, int] | None, Parameter(show=False)] = None,
 ) -> None:
     """Serve the gateway over HTTP until SIGTERM or Ctrl-C."""
-    where = where or ListenOptions()
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
-    settings, _ = (options or ServerOptions()).read_settings()
+    settings, _ = options.read_settings()
     set_up_logging(settings.log)
     raise_open_files()
     if inherited is None:

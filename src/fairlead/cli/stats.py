@@ -1,21 +1,21 @@
 """`fairlead stats`: how much waits, runs and ended lately."""
 
-from fairlead.cli.options import BackendOptions, Output, open_backend
+from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table
 from fairlead.shapes.stats import StatsAnswer
 
 
-async def stats(*, options: BackendOptions | None = None, output: Output = "table") -> None:
+async def stats(*, options: Options = DEFAULTS) -> None:
     """Show how much waits, runs and ended lately."""
     async with open_backend(options) as backend:
         answer = StatsAnswer.from_value(await backend.stats())
-    if output == "json":
+    if options.output == "json":
         print_json(answer)
         return
     print_table(
         ("priority", "queued", "oldest"),
         [
-            (priority, str(queue.depth), f"{queue.oldest_age_seconds:.1f} s")
+            (priority, queue.depth, f"{queue.oldest_age_seconds:.1f} s")
             for priority, queue in answer.queues.items()
         ],
     )
@@ -27,7 +27,7 @@ async def stats(*, options: BackendOptions | None = None, output: Output = "tabl
     print()
     print_facts(
         {
-            "delayed": str(answer.delayed),
+            "delayed": answer.delayed,
             **running,
             "last minute": ", ".join(
                 f"{getattr(ended, f'{state}_last_minute')} {state}"
@@ -36,4 +36,4 @@ async def stats(*, options: BackendOptions | None = None, output: Output = "tabl
         }
     )
     if answer.lost_events:
-        print_facts({"lost events": str(answer.lost_events)})
+        print_facts({"lost events": answer.lost_events})

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import print_json, say
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import Output, print_answer, print_json, say
 from fairlead.cli.watching import check_completed, follow, screen_for
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, Submitted, Task
@@ -73,35 +73,30 @@ class Wishes:
         )
 
 
+NO_WISHES = Wishes()
+
+
 async def submit(
     task_type: str,
     /,
     *,
-    wishes: Wishes | None = None,
+    wishes: Wishes = NO_WISHES,
     wait: Annotated[bool, Parameter(help="Show how it goes, then print its result.", negative=())] = False,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
-    new = (wishes or Wishes()).task(task_type)
+    new = wishes.task(task_type)
     async with open_backend(options, join=True) as backend:
         submitted = await backend.submit_one(new)
         if wait:
             say(_sentence(submitted))
             task = await follow(backend, submitted.task_id, screen_for(sys.stderr))
     if wait:
-        _print_end(task, output)
-    elif output == "json":
-        print_json(
-            {
-                "task_id": submitted.task_id,
-                "status": submitted.status,
-                "queue_position": submitted.queue_position,
-                "repeated": submitted.repeated,
-            }
-        )
+        _print_end(task, options.output)
     else:
-        print(_sentence(submitted))
+        fields = ("task_id", "status", "queue_position", "repeated")
+        answer = {name: getattr(submitted, name) for name in fields}
+        print_answer(options.output, answer, _sentence(submitted))
 
 
 def _print_end(task: Task, output: Output) -> None:

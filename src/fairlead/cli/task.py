@@ -7,19 +7,28 @@ from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.backend import Backend
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import print_facts, print_json, print_table, printable, say, shown
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import print_answer, print_facts, print_json, print_list, printable, say
 from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import PriorityName
 from fairlead.shapes.task import ExplainAnswer, TaskAnswer, TasksAnswer
 from fairlead.store.queries import Wanted
-from fairlead.times import time_text
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")
 
 StateName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
+COLUMNS = {
+    "task": "task_id",
+    "type": "task_type",
+    "status": "status",
+    "priority": "effective_priority",
+    "user": "user_id",
+    "created": "created_at",
+    "worker": "assigned_worker_id",
+}
+
 TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 
 
@@ -32,19 +41,15 @@ async def list_tasks(
     user_id: Annotated[str | None, Parameter(help="Only those of this user.")] = None,
     limit: Annotated[int, Parameter(help="At most so many.")] = 50,
     cursor: Annotated[str, Parameter(help="Go on where the list before ended.")] = "",
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """List tasks that wait, run, or ended lately."""
     async with open_backend(options) as backend:
         wanted = Wanted(status, priority, task_type, user_id)
         tasks, cursor = await _listed(backend, wanted, limit, cursor)
-    if output == "json":
-        print_json(TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None))
-        return
-    columns = ("task", "type", "status", "priority", "user", "created", "worker")
-    print_table(columns, [_row(task) for task in tasks])
-    if cursor:
+    answer = TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None)
+    print_list(options.output, answer, "tasks", COLUMNS)
+    if cursor and options.output == "table":
         say(f"There may be more: --cursor {cursor}")
 
 
@@ -65,28 +70,14 @@ async def _listed(backend: Backend, wanted: Wanted, limit: int, cursor: str) -> 
             return sorted(tasks, key=lambda task: task.created_at, reverse=True), cursor
 
 
-def _row(task: Task) -> tuple[str, ...]:
-    return (
-        task.task_id,
-        task.task_type,
-        task.status,
-        task.effective_priority.word,
-        task.user_id or "-",
-        time_text(task.created_at) or "-",
-        task.assigned_worker_id or "-",
-    )
-
-
 @app.command
-async def show(
-    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def show(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Show everything that is known of a task."""
     async with open_backend(options) as backend:
         task = await backend.get(task_id)
         waits = await backend.explain(task_id) if task.status is State.QUEUED else None
     answer = TaskAnswer.from_value(task, queue_position=waits.queue_position if waits else None)
-    if output == "json":
+    if options.output == "json":
         print_json(answer)
         return
     facts = to_builtins(answer)
@@ -97,14 +88,12 @@ async def show(
 
 
 @app.command
-async def explain(
-    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Say why a task waits, and what has to happen before it starts."""
     async with open_backend(options) as backend:
         explanation = await backend.explain(task_id)
     answer = ExplainAnswer.from_value(explanation)
-    if output == "json":
+    if options.output == "json":
         print_json(answer)
         return
     facts = to_builtins(answer)
@@ -113,31 +102,26 @@ async def explain(
 
 
 @app.command
-async def cancel(
-    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def cancel(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """End a task. One that runs is cancelled at once, and its worker is told to stop."""
     async with open_backend(options) as backend:
         worker = await backend.cancel(task_id)
-    if output == "json":
-        print_json({"task_id": task_id, "status": State.CANCELLED, "worker_id": worker})
-    else:
-        print(f"{task_id} cancelled" + (f"; worker {worker} is told to stop" if worker else ""))
+    answer = {"task_id": task_id, "status": State.CANCELLED, "worker_id": worker}
+    stopping = f"; worker {worker} is told to stop" if worker else ""
+    print_answer(options.output, answer, f"{task_id} cancelled{stopping}")
 
 
 @app.command
-async def watch(
-    task_id: TaskId, /, *, options: BackendOptions | None = None, output: Output = "table"
-) -> None:
+async def watch(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
-    screen: Screen = JsonLines(sys.stdout) if output == "json" else screen_for(sys.stdout)
+    screen: Screen = JsonLines(sys.stdout) if options.output == "json" else screen_for(sys.stdout)
     async with open_backend(options) as backend:
         task = await follow(backend, task_id, screen)
     check_completed(task)
-    if output == "table":
+    if options.output == "table":
         print_json(task.result)
 
 
-def _facts(answer: dict[str, Any]) -> dict[str, str]:
+def _facts(answer: dict[str, Any]) -> dict[str, Any]:
     """What there is to say; nothing is said of what is empty."""
-    return {name: shown(value) for name, value in answer.items() if value not in (None, "", [], {}, False)}
+    return {name: value for name, value in answer.items() if value not in (None, "", [], {}, False)}

@@ -15,7 +15,7 @@ from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
 from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
-from fairlead.cli.server import ListenOptions
+from fairlead.cli.server import LISTEN, SERVER, ListenOptions
 from fairlead.client.target import Target
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
@@ -40,12 +40,11 @@ class Work:
     once: Annotated[bool, Parameter(help="Stop when the sample work is done.")] = False
 
 
-def up(
-    *, work: Work | None = None, where: ListenOptions | None = None, options: ServerOptions | None = None
-) -> int:
+WORK = Work()
+
+
+def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptions = SERVER) -> int:
     """Start the engine (or connect to the one given) and serve it over HTTP until Ctrl-C."""
-    where, options = where or ListenOptions(), options or ServerOptions()
-    work = work or Work()
     check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
     settings, _ = options.read_settings()
     set_up_logging(settings.log)

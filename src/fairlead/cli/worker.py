@@ -1,18 +1,28 @@
 """`fairlead worker`: run the tasks of an app."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from fairlead.checks import check_whole
-from fairlead.cli.options import MOST_PROCESSES, WorkerDoorOptions
+from fairlead.cli.options import MOST_PROCESSES, ClientOptions, ServerOptions
 from fairlead.client.target import Target
 from fairlead.errors import InvalidInput
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.worker.options import GRACE_SECONDS, Plan, WorkerOptions
 from fairlead.worker.supervisor import Supervisor
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkerBackendOptions(ServerOptions, ClientOptions):
+    """Of a worker: it keeps running, and may work through a gateway."""
+
+
+BACKEND = WorkerBackendOptions()
 
 
 def worker(
@@ -33,24 +43,23 @@ def worker(
         float,
         Parameter(help="Seconds that running tasks get after SIGTERM or Ctrl-C before they are given back."),
     ] = GRACE_SECONDS,
-    options: WorkerDoorOptions | None = None,
+    options: WorkerBackendOptions = BACKEND,
 ) -> int:
     """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
     if bool(target) == services:
         raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
-    where = options or WorkerDoorOptions()
-    # what is wrong with them is said once, not by every process
-    set_up_logging(where.client_settings().log)
+    # a mistake in them is reported once, not by every process
+    set_up_logging(options.client_settings().log)
     raise_open_files()
     plan = Plan(
         app=target,
         target=Target(
-            url=where.url or where.engine,
-            data=str(where.data) if where.data else None,
-            namespace=where.namespace,
-            config=str(where.config) if where.config else None,
-            key=where.key,
+            url=options.url or options.engine,
+            data=str(options.data) if options.data else None,
+            namespace=options.namespace,
+            config=str(options.config) if options.config else None,
+            key=options.key,
         ),
         options=WorkerOptions(
             capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace

@@ -4,48 +4,42 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from fairlead.cli.auditing import note
-from fairlead.cli.options import BackendOptions, Output, open_backend
-from fairlead.cli.output import print_json, print_table
+from fairlead.cli.audit import note
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import Columns, print_json, print_list
 from fairlead.errors import InvalidInput, UnknownWorker
-from fairlead.model.worker import WorkerStats
 from fairlead.shapes.worker import WorkerAnswer
-from fairlead.times import time_text
 
 app = App(name="workers", help="List workers, and drain them.")
 
+COLUMNS: Columns = {
+    "worker": "worker_id",
+    "name": "name",
+    "status": "status",
+    "running": lambda worker: f"{worker['current_load']} of {worker['capacity']}",
+    "reserve": "reserve",
+    "capabilities": lambda worker: ", ".join(worker["capabilities"]),
+    "task types": lambda worker: (
+        "any" if worker["task_types"] is None else ", ".join(worker["task_types"]) or "none"
+    ),
+    "seen": "seen_at",
+}
+
 
 @app.command(name="list")
-async def list_workers(*, options: BackendOptions | None = None, output: Output = "table") -> None:
+async def list_workers(*, options: Options = DEFAULTS) -> None:
     """List the workers seen within the last hour."""
     async with open_backend(options) as backend:
         workers = (await backend.stats()).workers
-    if output == "json":
-        print_json({"workers": [WorkerAnswer.from_value(worker) for worker in workers]})
-    else:
-        columns = ("worker", "name", "status", "running", "reserve", "capabilities", "task types", "seen")
-        print_table(columns, [_row(worker) for worker in workers])
-
-
-def _row(worker: WorkerStats) -> tuple[str, ...]:
-    return (
-        worker.worker_id,
-        worker.name or "-",
-        worker.state,
-        f"{worker.running} of {worker.capacity}",
-        str(worker.reserve),
-        ", ".join(worker.capabilities) or "-",
-        "any" if worker.task_types is None else ", ".join(worker.task_types) or "none",
-        time_text(worker.seen) or "-",
-    )
+    answer = {"workers": [WorkerAnswer.from_value(worker) for worker in workers]}
+    print_list(options.output, answer, "workers", COLUMNS)
 
 
 @app.command
 async def drain(
     *worker_ids: Annotated[str, Parameter(help="Ids, as `workers list` shows them.")],
     name: Annotated[str | None, Parameter(help="All live workers of this name.")] = None,
-    options: BackendOptions | None = None,
-    output: Output = "table",
+    options: Options = DEFAULTS,
 ) -> None:
     """Give workers nothing more; what they run goes on."""
     if bool(worker_ids) == (name is not None):
@@ -63,7 +57,7 @@ async def drain(
                 raise UnknownWorker(
                     f"There is no worker {worker_id}: `fairlead workers list` shows them."
                 ) from None
-            if output == "table":
+            if options.output == "table":
                 print(f"{worker_id} is draining")
-    if output == "json":
+    if options.output == "json":
         print_json({"draining": [*worker_ids, *named]})
