@@ -28,7 +28,7 @@ def run(options: Options) -> None:
         found = asyncio.run(_block(options.seed, times))
     figures = {
         "seed": options.seed,
-        "processes_that_burn_the_cpu": BURNERS,
+        "busy_processes": BURNERS,
         "lease_ms": round(LEASE * 1000),
         **{kind: _figures(seconds) for kind, seconds in found.items()},
         "seconds": round(time.monotonic() - began),
@@ -58,7 +58,11 @@ async def _block(seed: int, times: int) -> dict[str, list[float]]:
 
 
 def _figures(seconds: list[float]) -> dict[str, Any]:
-    return {"times": len(seconds), "shortest": round(min(seconds), 2), "longest": round(max(seconds), 2)}
+    return {
+        "times": len(seconds),
+        "shortest_seconds": round(min(seconds), 2),
+        "longest_seconds": round(max(seconds), 2),
+    }
 
 
 @contextmanager

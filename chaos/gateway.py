@@ -19,7 +19,7 @@ SUMS = (
     "acknowledged_and_missing",
     "keys_with_two_tasks",
     "requests_unanswered",
-    "of_which_done",
+    "unanswered_but_done",
     "seconds",
 )
 WAYS = {"two_processes": (2,), "two_servers": (1, 1)}

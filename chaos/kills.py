@@ -35,7 +35,7 @@ async def _kill(seed: int, kills: int) -> None:
             )
             print(figures)
             assert not verdict.faults, verdict.faults[:10]
-            assert not figures["of_which"]["unexplained"], figures["of_which"]
+            assert not figures["lost_runs_by_cause"]["unexplained"], figures["lost_runs_by_cause"]
             for found in figures["recovery_ms"].values():
                 for times in found.values():
                     assert times.get("p99", 0) <= RECOVERED_MS, figures["recovery_ms"]

@@ -31,9 +31,9 @@ def run(options: Options) -> None:
         "cuts": len(found),
         "one_way": sum(cut.silent for cut in found),
         "longer_than_a_lease": sum(cut.seconds > LEASE for cut in found),
-        "runs_given_to_somebody_else": sum(cut.starts > 1 for cut in found),
-        "least_ms_between_two_runs": round(min(cut.apart for cut in found) * 1000),
-        "ms_until_the_worker_ran_tasks_again": resumed,
+        "runs_given_to_another_worker": sum(cut.starts > 1 for cut in found),
+        "min_ms_between_two_runs": round(min(cut.apart for cut in found) * 1000),
+        "ms_until_the_worker_ran_tasks": resumed,
         "lease_ms": round(LEASE * 1000),
         "seconds": round(time.monotonic() - began),
     }

@@ -24,7 +24,7 @@ def run(options: Options) -> None:
     figures = asyncio.run(_serve(options.seed, jobs))
     print(figures)
     assert figures["percent_busy_while_jobs_wait"][TIGHTEST] > LEAST_BUSY
-    means = figures["mean_seconds_of_a_job"]
+    means = figures["mean_job_seconds"]
     assert means["enterprise"] < means["pro"] < means["free"], means
     print(f"kept in {keep('pipeline', figures)}")
 

@@ -36,5 +36,5 @@ async def _restart(seed: int, restarts: int) -> None:
             )
             print(figures)
             assert not verdict.faults, verdict.faults[:10]
-            assert figures["ms_until_each_worker_claimed_again"]["max"] <= RESUMED_MS
+            assert figures["ms_until_each_worker_claimed"]["max"] <= RESUMED_MS
     print(f"kept in {keep('restarts', figures)}")

@@ -24,10 +24,10 @@ def run(options: Options) -> None:
     figures = {
         "seed": options.seed,
         "stops": len(found),
-        "of_whole_crews": sum(one.whole_crew for one in found),
+        "supervisors_with_all_workers": sum(one.whole_crew for one in found),
         "late_reports_refused": sum(one.task_type == "report_late" for one in found),
-        "runs_that_wrote_after_they_went_on": sum(one.late > 0 for one in found),
-        "longest_of_them_seconds": round(max(one.late for one in found), 3),
+        "runs_that_wrote_after_resuming": sum(one.late > 0 for one in found),
+        "longest_late_write_seconds": round(max(one.late for one in found), 3),
         "late_writes_refused": sum(one.refused for one in found),
         "lease_ms": round(LEASE * 1000),
         "seconds": round(time.monotonic() - began),

@@ -23,11 +23,11 @@ class Kill:
 
 
 class Cause(StrEnum):
-    KILLED = "killed_while_it_ran"
-    GIVEN_TO_THE_DEAD = "given_to_the_dead"  # handed over, or claimed by a request that outlived its worker
-    TOO_LATE = "too_late_by_the_worker_itself"  # a busy machine: it got no beat, or its turn, for too long
-    GIVEN_BACK = "given_back_before_it_began"  # a busy machine: the event loop of its worker did not answer
-    UNANSWERED = "the_store_did_not_answer"  # a busy machine: calls of the worker or its pulse timed out
+    KILLED = "killed_while_running"
+    GIVEN_TO_THE_DEAD = "given_to_a_dead_worker"  # handed over, or claimed by a request that outlived it
+    TOO_LATE = "worker_was_too_late"  # a busy machine: it got no beat, or its turn, for too long
+    GIVEN_BACK = "given_back_before_starting"  # a busy machine: the event loop of its worker did not answer
+    UNANSWERED = "store_did_not_answer"  # a busy machine: calls of the worker or its pulse timed out
     UNEXPLAINED = "unexplained"
 
 

@@ -113,10 +113,10 @@ async def play(
     return {
         "tasks": len(crowd.accepted),
         "refused": len(crowd.refused),
-        "customers_twice_at_once": len(found),
+        "customers_with_two_tasks_at_once": len(found),
         "limits_left": len(left),
         "submit_seconds": round(submitted, 1),
-        "all_seconds": round(seconds, 1),
+        "total_seconds": round(seconds, 1),
         "tasks_per_second": round(len(crowd.accepted) / seconds),
     }
 

@@ -198,7 +198,7 @@ async def play(
         "acknowledged_and_missing": len(lost),
         "keys_with_two_tasks": len(doubled),
         "requests_unanswered": crowd.unanswered,
-        "of_which_done": crowd.done_unanswered,
+        "unanswered_but_done": crowd.done_unanswered,
         "given_up": {
             "with_a_task": len(crowd.given_up & kept.keys()),
             "without": len(crowd.given_up - kept.keys()),

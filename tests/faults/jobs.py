@@ -201,7 +201,7 @@ async def _verdict(store: Store, history: History, meter: Meter, ended: list[str
         "calls": len(meter.calls),
         "calls_cut_off": len(meter.cut_off()),
         "runs_lost": len(verdict.losses),
-        "most_calls_at_once": {name: {"found": most[name], "limit": LIMITS[name]} for name in LIMITS},
+        "max_concurrent_calls": {name: {"found": most[name], "limit": LIMITS[name]} for name in LIMITS},
     }
 
 

@@ -106,7 +106,7 @@ async def play(
         "kills": dict(Counter(kill.whom for kill in killer.kills)),
         "starts": verdict.starts,
         "runs_lost": len(verdict.losses),
-        "of_which": {cause.value: causes[cause] for cause in Cause},
+        "lost_runs_by_cause": {cause.value: causes[cause] for cause in Cause},
         "ends": dict(verdict.ends),
         "lease_ms": round(LEASE * 1000),
         "recovery_ms": {

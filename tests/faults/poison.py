@@ -31,8 +31,8 @@ async def swallow(store: Store, history: History, seed: int, *, good: int, pills
         "seed": seed,
         "pills": pills,
         "good": good,
-        "good_that_lost_a_worker": sum(task.crash_count + task.loss_count > 0 for task in others),
-        "most_crashes_of_a_good_one": max(task.crash_count for task in others),
-        "most_losses_of_a_good_one": max(task.loss_count for task in others),
+        "good_tasks_that_lost_a_worker": sum(task.crash_count + task.loss_count > 0 for task in others),
+        "max_crashes_of_a_good_task": max(task.crash_count for task in others),
+        "max_losses_of_a_good_task": max(task.loss_count for task in others),
         "seconds": round(time.monotonic() - began),
     }

@@ -102,11 +102,11 @@ async def play(
         "workers": workers,
         "tasks": len(load.needs),
         "restarts": len(outages),
-        "of_which_longer_than_a_lease": sum(seconds > LEASE for seconds in outages),
+        "longer_than_a_lease": sum(seconds > LEASE for seconds in outages),
         "starts": verdict.starts,
         "runs_lost": len(verdict.losses),
         "ends": dict(verdict.ends),
         "lease_ms": round(LEASE * 1000),
-        "ms_until_each_worker_claimed_again": spread(breaker.resumed),
+        "ms_until_each_worker_claimed": spread(breaker.resumed),
         "seconds": round(time.monotonic() - began),
     }

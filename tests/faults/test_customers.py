@@ -23,8 +23,8 @@ async def test_no_customer_runs_two_tasks_at_once_and_no_limit_is_left(
     free = await play(live_store, fleet, history, seed, customers=200, limited=False)
     limited = await play(live_store, fleet, history, seed, customers=200, limited=True)
     print(free, limited)
-    assert free["customers_twice_at_once"] > 0, "nobody would have run two: this test shows nothing"
-    assert limited["customers_twice_at_once"] == limited["limits_left"] == 0
+    assert free["customers_with_two_tasks_at_once"] > 0, "nobody would have run two: this test shows nothing"
+    assert limited["customers_with_two_tasks_at_once"] == limited["limits_left"] == 0
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ async def test_ten_kills_lose_no_task_exceed_no_limit_and_end_nothing_twice(
     print(figures)
     assert verdict.faults == []
     assert set(verdict.ends) <= {"completed", "dead_letter"}
-    assert figures["of_which"]["unexplained"] == 0
+    assert figures["lost_runs_by_cause"]["unexplained"] == 0
     assert verdict.losses, "no kill hit a running task: this test shows nothing"
     await fleet.man()  # one that has just replaced another does not listen to signals yet
     assert [await crew.end() for crew in fleet.crews] == [0, 0, 0]

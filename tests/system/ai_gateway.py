@@ -127,17 +127,17 @@ async def play(town: Town, store: Store, seed: int, *, jobs: int, faster: float)
     queues = replay(events)
     return {
         "seed": seed,
-        "faster_than_life": faster,
+        "speedup": faster,
         "jobs": jobs,
         "calls": sum(one["calls"] for one in stats.values()),
-        "most_calls_at_once": {
+        "max_concurrent_calls": {
             name: {"found": stats[name]["most"], "limit": LIMITS[name]} for name in LIMITS
         },
         "starts_ahead_of_worse_priorities": sum(queue.competed for queue in queues.values()),
         "percent_busy_while_jobs_wait": {
             TIGHTEST: round(100 * utilisation(queues[TIGHTEST], found, events, TIGHTEST), 1)
         },
-        "mean_seconds_of_a_job": _means(found, plans),
+        "mean_job_seconds": _means(found, plans),
         "seconds": round(time.monotonic() - began),
     }
 

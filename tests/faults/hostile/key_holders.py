@@ -50,7 +50,7 @@ async def pings(line: Line) -> None:
 
 
 @attack(16, by="client")
-async def messages_that_are_wrong(line: Line) -> None:
+async def invalid_messages(line: Line) -> None:
     """Each is answered with a problem, which is not read."""
     await upgrade(line)
     while True:
@@ -73,7 +73,7 @@ async def batches(line: Line) -> None:
 
 
 @attack(50, by="client")
-async def batches_that_stay_away(line: Line) -> None:
+async def unfinished_batches(line: Line) -> None:
     """All but the last byte."""
     head = line.target.head("POST", f"{TASKS}/batch", JSON, f"Content-Length: {len(BATCH)}")
     await line.send(head + BATCH[:-1])
@@ -116,7 +116,7 @@ async def sockets(line: Line) -> None:
 
 
 @attack(2000, by="client")
-async def sockets_that_break(line: Line) -> None:
+async def broken_sockets(line: Line) -> None:
     await upgrade(line)
 
 

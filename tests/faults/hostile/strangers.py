@@ -91,7 +91,7 @@ async def idle_connections(line: Line) -> None:
 
 
 @attack(200, by="stranger")
-async def connections_that_break(line: Line) -> None:
+async def broken_connections(line: Line) -> None:
     await line.send(line.target.head(*SUBMIT, "Content-Length: 1000") + b"{")
 
 
