@@ -14,7 +14,7 @@ from fairlead.model.reports import Claimed, Completed, Failed, Grant, Handed, Ou
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import NewTask, Submitted, Task, TaskPage
-from fairlead.model.worker import Beat
+from fairlead.model.worker import Beat, LostWorker
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 
@@ -102,6 +102,14 @@ class LiveBackend(Protocol):
     def watch(self, task_id: str) -> AbstractAsyncContextManager[AsyncIterator[Event | None]]: ...
 
 
+class UpkeepBackend(Protocol):
+    async def bury(self) -> list[LostWorker]: ...
+
+    async def inspect(self) -> object: ...
+
+    async def forget(self) -> int: ...
+
+
 class Backend(Reopens, Protocol):
     @property
     def settings(self) -> Settings: ...
@@ -117,6 +125,15 @@ class Backend(Reopens, Protocol):
 
     @property
     def live(self) -> LiveBackend: ...
+
+    @property
+    def upkeep(self) -> UpkeepBackend | None:
+        """None: a gateway does its own upkeep."""
+
+    async def open(self, *, govern: bool = True) -> None: ...
+
+    def rejoin(self) -> Awaitable[object]:
+        """What is to be done after StoreLost."""
 
     async def declare(
         self,

@@ -15,7 +15,7 @@ from fairlead.app.job_handle import JobHandle
 from fairlead.backend import Backend
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.job_backend import jobs_of
-from fairlead.client.opening import connected_backend
+from fairlead.client.opening import joined_backend
 from fairlead.client.target import Target
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
@@ -24,7 +24,6 @@ from fairlead.pipeline.pipelines import Pipeline, Step
 from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
-from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.worker.handler import Handler, RunIn, place_for
 from fairlead.worker.options import WorkerOptions
@@ -87,28 +86,20 @@ class Fairlead:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
         async with AsyncExitStack() as stack:
-            backend = await stack.enter_async_context(connected_backend(self.target.read_settings()))
-            if isinstance(backend, Store):
-                watching = Monitor(backend).watching(
-                    partial(self.declare, backend), waits=self.waits_for_data
-                )
-                await stack.enter_async_context(watching)
-            else:  # a gateway has opened it
-                await self.declare(backend)
-            self._backend, self._opened = backend, stack.pop_all()
+            joined = joined_backend(self.target.read_settings(), self.declare, waits=self.waits_for_data)
+            self._backend = await stack.enter_async_context(joined)
+            self._opened = stack.pop_all()
         return self
 
     async def declare(self, backend: Backend) -> None:
         """What this app is made of; the namespace is opened first, if a gateway has not done it."""
         # without a settings file an app only joins: the policy of the namespace is kept
         govern = self.target.config is not None or Path(DEFAULT_FILE).is_file()
-        store = backend if isinstance(backend, Store) else None
-        if store:
-            await store.open(govern=False)
+        await backend.open(govern=False)
         types = {name: handler.settings for name, handler in self.handlers.items()}
         await backend.declare("code", types, self.limits, self.pipelines)
-        if store and govern:  # after the code: the file may name limits that the code defines
-            await store.open()
+        if govern:  # after the code: the file may name limits that the code defines
+            await backend.open()
 
     async def __aexit__(self, *_: object) -> None:
         opened, self._opened, self._backend = self._opened, None, None
@@ -221,7 +212,8 @@ class Fairlead:
         wanted = list(tasks)  # all of them first: if one cannot be made, none is submitted
         # The store answers calls in order, so the next is made ready while it works on this one; a gateway
         # may take two calls in any order.
-        size, most_under_way = (PER_CALL, 2) if isinstance(self.backend, Store) else (MOST_PER_CALL, 1)
+        is_gateway = self.backend.settings.engine.is_gateway
+        size, most_under_way = (MOST_PER_CALL, 1) if is_gateway else (PER_CALL, 2)
         answers: list[Submitted | FairleadError] = []
         under_way: deque[asyncio.Task[list[Submitted | FairleadError]]] = deque()
         try:

@@ -1,11 +1,10 @@
-"""The process a handler runs in: `python -m fairlead.app.handler_process FD PARENT`."""
+"""The process a handler runs in: `python -m fairlead.app.handler_process PARENT FD`."""
 
 import asyncio
 import contextlib
 import os
 import queue
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +14,11 @@ import msgspec
 from fairlead.app.loading import load_handler
 from fairlead.checks import to_json
 from fairlead.errors import FairleadError
-from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.model.task import Task
-from fairlead.store.engine.exec_tied import die_with
+from fairlead.worker.child_process import become_child
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import bad_result, failed
-from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.threads import raise_in
 
 
@@ -119,16 +116,10 @@ class HandlerHost:
 
 
 def main() -> None:
-    fd, parent = (int(argument) for argument in sys.argv[1:3])
-    if sys.platform == "linux" and not die_with(parent):
-        return
-    set_up_logging(inherited_settings())
-    leave_signals_to_the_parent()
-    end = socket.socket(fileno=fd)
-    end.set_inheritable(False)  # what a handler starts must not hold the line open
-    room = HandlerHost(end)
-    threading.Thread(target=room.listen, daemon=True).start()
-    room.serve()
+    end, _ = become_child()
+    host = HandlerHost(end)
+    threading.Thread(target=host.listen, daemon=True).start()
+    host.serve()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One worker process under a supervisor: `python -m fairlead.app.worker_main FD PARENT REGISTER`."""
+"""One worker process under a supervisor: `python -m fairlead.app.worker_main PARENT FD REGISTER`."""
 
 import asyncio
 import os
@@ -15,14 +15,12 @@ from fairlead.app.app import Fairlead
 from fairlead.app.loading import load_app
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
-from fairlead.log.setup import inherited_settings, set_up_logging
 from fairlead.log.tracebacks import traceback_of
-from fairlead.store.engine.exec_tied import die_with
 from fairlead.worker.begun import Begun
+from fairlead.worker.child_process import become_child
 from fairlead.worker.options import DRAINED, NOT_REACHABLE, STUCK, Plan
 from fairlead.worker.pipe import MessagePipe
 from fairlead.worker.services import calls_at_once, service_handlers
-from fairlead.worker.signals import leave_signals_to_the_parent
 from fairlead.worker.worker import Worker
 
 log = EventLog("fairlead.worker")
@@ -72,13 +70,7 @@ async def _entered(app: Fairlead, stack: AsyncExitStack, pipe: MessagePipe) -> b
 
 
 def main() -> None:
-    fd, parent, register = (int(argument) for argument in sys.argv[1:4])
-    if sys.platform == "linux" and not die_with(parent):
-        return
-    set_up_logging(inherited_settings())
-    leave_signals_to_the_parent()
-    end = socket.socket(fileno=fd)
-    end.set_inheritable(False)  # what a handler starts must not hold the pipe open
+    end, (register,) = become_child()
     begun = Begun(register)
     os.close(register)
     runner = asyncio.Runner(loop_factory=_loop_factory())

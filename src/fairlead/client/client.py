@@ -82,6 +82,7 @@ class Client:
         self.crons = Crons(self.caller)
         self.jobs = Jobs(self.caller)
         self.live = Live(self.caller)
+        self.upkeep = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,8 +90,14 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.caller.close()
 
+    async def open(self, *, govern: bool = True) -> None:
+        """Nothing to do: the gateway has opened it."""
+
     async def reopen(self) -> None:
         """Nothing to do: the next call connects again."""
+
+    async def rejoin(self) -> None:
+        """Nothing to do: the gateway joins its store again."""
 
     async def declare(
         self,

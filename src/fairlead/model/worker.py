@@ -19,6 +19,13 @@ class WorkerStats:
     version: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LostWorker:
+    worker_id: str
+    seen: int  # ms
+    running: int  # tasks it held
+
+
 def latest_first(workers: Iterable[WorkerStats]) -> list[WorkerStats]:
     """By when they were seen; one that is met on two pages counts once."""
     known = {worker.worker_id: worker for worker in workers}

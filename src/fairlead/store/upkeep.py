@@ -3,14 +3,8 @@
 from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
+from fairlead.model.worker import LostWorker
 from fairlead.store.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class LostWorker:
-    worker_id: str
-    seen: int  # ms
-    running: int  # tasks it held
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
+from fairlead.backend import UpkeepBackend
 from fairlead.log.events import EventLog
+from fairlead.model.worker import LostWorker
 from fairlead.store.store import Store
-from fairlead.store.upkeep import LostWorker
 from fairlead.times import time_text
 
 BATCH = 128  # what one act of the store does at most: after a full batch there may be more to do at once
@@ -14,7 +15,7 @@ MOST_ACTS = 64  # of one sweep; the other duties have their turn before the next
 log = EventLog("fairlead.upkeep")
 
 
-async def log_dead_workers(store: Store) -> int:
+async def log_dead_workers(upkeep: UpkeepBackend) -> int:
     """Logs each worker that has fallen silent, once. The tasks that it held are queued when their leases end.
 
     One sweep, in several acts when many were lost together, so that the log has one total for all.
@@ -22,7 +23,7 @@ async def log_dead_workers(store: Store) -> int:
     lost: list[LostWorker] = []
     try:
         for _ in range(MOST_ACTS):
-            if not (batch := await store.upkeep.bury()):
+            if not (batch := await upkeep.bury()):
                 break
             lost += batch
     finally:  # the store names each worker once: what is not logged now never is
@@ -44,6 +45,6 @@ def _log(lost: list[LostWorker]) -> None:
 DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
     "expired_leases": lambda store: store.expire(),
     "due": lambda store: store.promote(),
-    "dead_workers": log_dead_workers,
+    "dead_workers": lambda store: log_dead_workers(store.upkeep),
     "dead_letters": lambda store: store.upkeep.forget(),
 }

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairlead.backend import Backend
+from fairlead.backend import Backend, UpkeepBackend
 from fairlead.background import keep_running
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
@@ -21,7 +21,6 @@ from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownW
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.model.worker import Beat
-from fairlead.store.store import Store
 from fairlead.upkeep.duties import BATCH, log_dead_workers
 from fairlead.worker.begun import Begun
 from fairlead.worker.pipe import MessagePipe
@@ -154,8 +153,8 @@ class Heartbeat:
                 "deadlines": self.held.deadlines,
             }
         )
-        if beat.should_bury and isinstance(self._backend, Store):
-            await self._keep_house(self._backend)
+        if beat.should_bury and self._backend.upkeep:
+            await self._do_upkeep(self._backend.upkeep)
         return self._beat_seconds
 
     async def _rejoin(self, problem: StoreLost) -> None:
@@ -163,17 +162,16 @@ class Heartbeat:
         if not self._lost:
             log.error("store_lost", worker=self.worker, problem=str(problem))
         self._lost = str(problem)
-        if isinstance(self._backend, Store):
-            with contextlib.suppress(FairleadError):
-                await self._backend.rejoin()
+        with contextlib.suppress(FairleadError):
+            await self._backend.rejoin()
 
-    async def _keep_house(self, store: Store) -> None:
+    async def _do_upkeep(self, upkeep: UpkeepBackend) -> None:
         """There is no gateway that would notice that other workers are dead, or that memory is full."""
         try:
-            while await log_dead_workers(store) >= BATCH:
+            while await log_dead_workers(upkeep) >= BATCH:
                 pass
-            await store.upkeep.inspect()
-            while await store.upkeep.forget() >= BATCH:
+            await upkeep.inspect()
+            while await upkeep.forget() >= BATCH:
                 pass
         except FairleadError as problem:
             log.warning("upkeep_failed", worker=self.worker, problem=str(problem))
@@ -185,7 +183,6 @@ class HeartbeatThread:
     def __init__(self, backend: Backend, begun: Begun) -> None:
         self._begun = begun
         self._settings = backend.settings
-        self._clock = backend.clock if isinstance(backend, Store) else None
         self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
 
     async def __aenter__(self) -> MessagePipe:
@@ -210,8 +207,6 @@ class HeartbeatThread:
         pipe = await MessagePipe.over(self._theirs)
         try:
             async with connected_backend(self._settings) as backend:
-                if isinstance(backend, Store) and self._clock:
-                    backend.clock = self._clock
                 await Heartbeat(backend, pipe, self._begun).run()
         finally:
             await pipe.close()

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fairlead.log.events import EventLog
 from fairlead.model.task import Task
+from fairlead.worker.child_process import start_child
 from fairlead.worker.context import Emitted, HandlerMessage
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
@@ -35,24 +35,12 @@ class Process:
 
     @classmethod
     async def start(cls) -> "Process":
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # First the pipe: who is cancelled while it is made must not leave a process that nobody knows.
-            pipe = await MessagePipe.over(ours)
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "fairlead.app.handler_process",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-                )
-            except BaseException:  # cancelled, say: then the process is killed, and the pipe is left to us
-                pipe.cut()
-                raise
+        path = os.pathsep.join(path for path in sys.path if path)
+        process, pipe = await start_child(
+            "fairlead.app.handler_process",
+            stdin=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
         return cls(process, pipe)
 
     @property

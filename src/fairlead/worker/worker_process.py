@@ -5,8 +5,6 @@ import contextlib
 import math
 import os
 import signal
-import socket
-import sys
 from collections import Counter
 from functools import partial
 
@@ -20,6 +18,7 @@ from fairlead.log.events import EventLog
 from fairlead.model.reports import Failed, Grant
 from fairlead.settings import EngineSettings, LeaseSettings, Settings, WorkerSettings
 from fairlead.worker.begun import Begun, shared_file
+from fairlead.worker.child_process import start_child
 from fairlead.worker.heartbeat import Heartbeat
 from fairlead.worker.options import DRAINED, STOP_SECONDS, STUCK, Plan
 from fairlead.worker.pipe import MessagePipe
@@ -51,34 +50,14 @@ class WorkerProcess:
     @classmethod
     async def start(cls, plan: Plan, excused: Counter[str]) -> "WorkerProcess":
         """Raises OSError or RuntimeError when the system has no room for another process or file."""
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                process, begun = await cls._launch(theirs)
-            pipe = await MessagePipe.over(ours)
-        except BaseException:
-            ours.close()  # a process that was started all the same ends when it finds nobody here
-            raise
-        pipe.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
-        return cls(process, pipe, begun, excused)
-
-    @staticmethod
-    async def _launch(end: socket.socket) -> tuple[asyncio.subprocess.Process, Begun]:
         register = shared_file()
         try:
             begun = Begun(register)
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "fairlead.app.worker_main",
-                str(end.fileno()),
-                str(os.getpid()),
-                str(register),
-                pass_fds=[end.fileno(), register],
-            )
+            process, pipe = await start_child("fairlead.app.worker_main", register)
         finally:
             os.close(register)
-        return process, begun
+        pipe.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
+        return cls(process, pipe, begun, excused)
 
     async def settings(self) -> Settings | None:
         """Those of its app that its supervisor needs; None when it ended before."""
