@@ -9,6 +9,7 @@ from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.looking import claim_one, key_names, new, raw, woken
@@ -199,6 +200,14 @@ async def test_a_task_that_the_claimer_takes_itself_wakes_nobody_else(store: Sto
     clock.pass_seconds(10)
     assert len((await store.claim("w1")).tasks) == 1
     assert await calls(store, "w2") == 0
+
+
+async def test_the_doctor_waits_for_idle_workers_to_claim_by_themselves(store: Store, clock: Clock) -> None:
+    await idle(store, "w1", "w2", "w3")
+    await store.submit(new(), new())
+    assert await calls(store, "w1", "w2", "w3") == 2
+    clock.pass_seconds(10)
+    assert await examine(store.connection, now_ms=clock.now, twice=False) == []
 
 
 # Who is not woken

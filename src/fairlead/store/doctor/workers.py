@@ -8,7 +8,7 @@ from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.limits import room
 from fairlead.store.doctor.snapshot import Fields, Snapshot, number
 
-CALL_MS = 5_000  # a worker that was called has answered by then, or another one looks by itself
+CALL_MS = 5_000  # a called worker has answered by then; an idle one has claimed by itself
 
 
 def idle_workers(s: Snapshot) -> Iterator[Breach]:
@@ -72,7 +72,7 @@ def nobody_idles(s: Snapshot) -> Iterator[Breach]:
     live = {
         w.get("profile")
         for w in workers
-        if "idle" in w and s.now - number(w, "seen") <= number(s.meta, "worker_ttl")
+        if "idle" in w and s.now - number(w, "seen") <= CALL_MS  # longer ago: it is lost, or about to claim
     }
     if not idle & live or 0 < number(s.meta, "alarm") <= s.now:  # time itself has something to do first
         return
