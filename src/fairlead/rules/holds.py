@@ -14,12 +14,10 @@ LEAST_PAUSE = 1_000  #: ms before a sub-queue that was looked at may ask again
 @dataclass(frozen=True)
 class Hold:
     sub_queue: str
-    type: str
     priority: Priority
     head: str  #: the task it was made for
     since: int
-    needs: Mapping[str, int]  #: all limits of the sub-queue
-    units: Mapping[str, int]  #: those kept back
+    units: Mapping[str, int]  #: kept back, by limit
 
     def keeps_from(self, sub_queue: str | None, priority: Priority) -> bool:
         """Everybody but itself and better priorities; a lease without a task is in no sub-queue."""

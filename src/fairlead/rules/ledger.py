@@ -85,9 +85,7 @@ class Ledger:
             units = self._to_hold(head)
             may_take = self._may_take(head, units, policy) and not self.has_room(head, now)
             if may_take and self._helps(head, units, served, now):
-                self.holds[head.sub_queue] = Hold(
-                    head.sub_queue, head.type, head.place.priority, head.id, now, head.limits, units
-                )
+                self.holds[head.sub_queue] = Hold(head.sub_queue, head.place.priority, head.id, now, units)
 
     def review_holds(self, first: Mapping[str, Task], served: Served, policy: Policy, now: int) -> None:
         """Those that no longer help anybody, or have lasted long enough, end."""

@@ -21,16 +21,15 @@ from fairlead.errors import (
 )
 from fairlead.model.priority import Priority
 from fairlead.model.states import REPLAYABLE, TERMINAL, State
-from fairlead.rules import passing
-from fairlead.rules.board import Board
 from fairlead.rules.choice import choose
 from fairlead.rules.fairness import Job
 from fairlead.rules.holds import heads
 from fairlead.rules.limits import Limit, Rate, Slots
+from fairlead.rules.timed import TimedBoard
 from fairlead.rules.values import Lease, NewTask, Task, Worker
 
 
-class Twin(Board):
+class Twin(TimedBoard):
     # Limits and types
 
     def set_limit(
@@ -125,7 +124,7 @@ class Twin(Board):
         worker.mark_seen(now)
         self.make_holds(now)
         started: list[str] = []
-        worst = passing.overdue(self, now)
+        worst = self.overdue(now)
         while len(started) < want:
             task = choose(
                 [task for task in self.queued.values() if task.place.priority <= worst],
@@ -289,17 +288,3 @@ class Twin(Board):
         if not lease or lease.fence != fence:
             raise Fenced
         return lease
-
-    # Time
-
-    def expire(self, now: int) -> None:
-        passing.expire(self, now)
-
-    def lose_worker(self, worker_id: str, now: int) -> int:
-        return passing.lose(self, worker_id, now)
-
-    def promote(self, now: int) -> None:
-        passing.promote(self, now)
-
-    def next_instant(self, now: int) -> int | None:
-        return passing.next_instant(self, now)

@@ -17,7 +17,7 @@ local asked = known or waiters.record(id)
 if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {answer = "conflict"} end
 if known then return {answer = "ok", fence = number(known, "fence"), ends = number(known, "until")} end
 
-local most = number(wanted, is_rate and "burst" or "limit")
+local most = limits.size_of(wanted)
 if most > 0 and count > most then return {answer = "too_many_units", most = most} end
 act.asker = id
 time.advance(now) -- nobody else may be there to notice that a lease ran out

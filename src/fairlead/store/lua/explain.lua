@@ -40,8 +40,8 @@ for _, need in ipairs(subs.needs(sub)) do
   if limits.room(limit, class, hold == sub) < need.units then
     local is_rate = get(limit, "kind") == "rate"
     blocked[#blocked + 1] = {
-      limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = number(limit, is_rate and "burst" or "limit"),
-      paused = get(limit, "paused") ~= nil, free_at = is_rate and limits.refilled_at(limit, need.units) or nil,
+      limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = limits.size_of(limit),
+      paused = get(limit, "paused") ~= nil, free_at = is_rate and rates.refilled_at(limit, need.units) or nil,
     }
     if hold and hold ~= sub and limits.room(limit, class, true) >= need.units then held_for = holds.owner(hold) end
   end

@@ -59,9 +59,8 @@ end
 
 local function row(one, slots, more_slots)
   local view = limits.of(one)
-  local kind = get(view, "kind")
   return {
-    name = one, kind = kind, most = number(view, kind == "slots" and "limit" or "burst"), used = number(view, "used") or 0,
+    name = one, kind = get(view, "kind"), most = limits.size_of(view), used = number(view, "used") or 0,
     waiting = (number(view, "waiting") or 0) + (number(view, "waiters") or 0), room = limits.room(view, 0, true),
     paused = get(view, "paused") ~= nil, shared = get(view, "shared") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
     slots = slots, more_slots = more_slots,

@@ -53,7 +53,7 @@ local function watch_refill(limit)
     if units < least then least, chosen = units, member end
   end
   local record = chosen and waiters.of(limit, chosen)
-  if record then revisit(limit, limits.refilled_at(limit, least), record) end
+  if record then revisit(limit, rates.refilled_at(limit, least), record) end
 end
 
 local function grant_all(limit)

@@ -143,18 +143,20 @@ function audiences.profile(text)
   return id, true
 end
 
--- The position of a profile among these, by its number: the end, unless a newer one joined first.
-local function place_among(ids, id)
+-- Puts a profile among these, by its number: at the end, unless a newer one joined first. Returns them as a text.
+local function insert_profile(ids, id)
   local at = #ids + 1
   while at > 1 and tonumber(ids[at - 1]) > tonumber(id) do at = at - 1 end
-  return at
+  table.insert(ids, at, id)
+  return table.concat(ids, ",")
 end
 
-local function with_profile(registry, audience, id)
-  local ids = {}
-  for i, member in ipairs(registry.members[audience]) do ids[i] = member end
-  table.insert(ids, place_among(ids, id), id)
-  return table.concat(ids, ",")
+local function without(list, one)
+  local others = {}
+  for _, other in ipairs(list) do
+    if other ~= one then others[#others + 1] = other end
+  end
+  return others
 end
 
 -- `route`, which profile `id` serves, is to be found by it too: its new audience, or nil when it is already.
@@ -162,7 +164,7 @@ function audiences.move_route(route, id)
   local registry, routes = audiences.registry(), hash(keys.routes)
   local before = get(routes, route)
   if not before or registry.has[before][id] then return nil end
-  local audience = audience_named(with_profile(registry, before, id))
+  local audience = audience_named(insert_profile(without(registry.members[before], id), id))
   put(routes, route, audience)
   tidying.note_use(audience)
   return audience
@@ -171,10 +173,8 @@ end
 -- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
 function audiences.extend(audience, id)
   local registry = changing()
-  local ids, served = registry.members[audience], registry.of_profile[id]
-  table.insert(ids, place_among(ids, id), id)
+  local text, served = insert_profile(registry.members[audience], id), registry.of_profile[id]
   registry.has[audience][id], served[#served + 1] = true, audience
-  local text = table.concat(ids, ",")
   registry.by_text[registry.texts[audience]] = nil
   registry.texts[audience], registry.by_text[text] = text, audience
   put(hash(keys.audiences), audience, text)
@@ -186,11 +186,7 @@ function audiences.forget_profile(id)
   put(known, "i:" .. redis.sha1hex(get(known, "t:" .. id)), nil)
   for _, field in ipairs({"t:", "n:", "j:", "z:"}) do put(known, field .. id, nil) end
   for _, audience in ipairs(registry.of_profile[id]) do
-    local ids = {}
-    for _, member in ipairs(registry.members[audience]) do
-      if member ~= id then ids[#ids + 1] = member end
-    end
-    put(hash(keys.audiences), audience, table.concat(ids, ","))
+    put(hash(keys.audiences), audience, table.concat(without(registry.members[audience], id), ","))
   end
   act.registry = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
 end
@@ -199,11 +195,7 @@ end
 function audiences.forget(audience)
   local registry = changing()
   for _, member in ipairs(registry.members[audience] or NONE) do
-    local others = {}
-    for _, other in ipairs(registry.of_profile[member] or NONE) do
-      if other ~= audience then others[#others + 1] = other end
-    end
-    registry.of_profile[member] = others
+    registry.of_profile[member] = without(registry.of_profile[member] or NONE, audience)
   end
   local text = registry.texts[audience]
   if text then registry.by_text[text] = nil end

@@ -37,13 +37,6 @@ local function ready_lanes()
   return lanes, seen
 end
 
-local function needs(sub, name)
-  for _, need in ipairs(subs.needs(sub)) do
-    if need.name == name then return true end
-  end
-  return false
-end
-
 -- The first of a lot as a head, if it can start.
 local function head_of(lot, lane)
   local member, tag = first(ordered(keys.parked(lot)))
@@ -57,7 +50,7 @@ local function better_task(limit, waiter)
   if #lanes == 0 then return nil end
   local sub, head = choice.best(lanes, true, {left = MOST_LOOKS})
   if not sub or not choice.is_better(head, waiter) then return nil end
-  if needs(sub, limit.name) then return head end
+  if limits.units_of(subs.needs(sub), limit.name) then return head end
   for _, lot in ipairs(members(ordered(keys.lots(limit.name)))) do
     local _, _, lane = names.cut_lot(lot)
     local other = by_name[lane] and head_of(lot, by_name[lane])

@@ -91,8 +91,7 @@ local function may_hold(sub, set)
   if limits.is_paused_type(sub) or audiences.workers_for(subs.route(sub)) == 0 then return false end
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
-    local most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
-    if get(limit, "paused") or most < need.units then return false end
+    if get(limit, "paused") or limits.size_of(limit) < need.units then return false end
     local lacks = limits.room(limit, subs.class(sub), get(limit, "hold") == sub) < need.units
     if lacks and not held[need.name] then return false end
   end

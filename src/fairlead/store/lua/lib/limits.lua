@@ -52,6 +52,13 @@ function limits.needs(text)
   return list
 end
 
+-- The units of `name` in a list of needs; nil when it is not in the list.
+function limits.units_of(list, name)
+  for _, need in ipairs(list) do
+    if need.name == name then return need.units end
+  end
+end
+
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 function limits.room(limit, class, is_owner)
   if get(limit, "paused") then return 0 end
@@ -64,12 +71,8 @@ function limits.room(limit, class, is_owner)
   return free
 end
 
--- The instant in ms at which a rate limit has `units` again.
-function limits.refilled_at(limit, units)
-  return rates.refilled_at(limit, units)
-end
-
-local function capacity(limit)
+-- The units it has when nobody uses it. A paused task type has none.
+function limits.size_of(limit)
   return number(limit, "limit") or number(limit, "burst") or 0
 end
 
@@ -81,7 +84,7 @@ function limits.blocking(sub)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
     if limits.room(limit, class, get(limit, "hold") == sub) < need.units then
-      local size = capacity(limit)
+      local size = limits.size_of(limit)
       if not least or size < least then lacking, least = need, size end
     end
   end

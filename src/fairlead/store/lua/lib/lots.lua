@@ -79,7 +79,7 @@ local function refilled_at(lacking)
     local limit = limits.of(need.name)
     local may_come = get(limit, "kind") == "rate" and not get(limit, "paused") and need.units <= number(limit, "burst")
     if not may_come then return nil end
-    latest = math.max(latest or 0, limits.refilled_at(limit, need.units))
+    latest = math.max(latest or 0, rates.refilled_at(limit, need.units))
   end
   return latest
 end

@@ -25,10 +25,7 @@ end
 local function needs(record, limit)
   local facts = record.known.facts
   if not facts then return get(record, "limit") == limit end -- a lease without a task
-  for _, need in ipairs(limits.needs(facts.limits or "")) do
-    if need.name == limit then return true end
-  end
-  return false
+  return limits.units_of(limits.needs(facts.limits or ""), limit)
 end
 
 -- The last one that was looked at, unless it was the end.

@@ -18,7 +18,7 @@ local function check_limits(spec, groups)
     local limit = limits.of(need.name)
     local most
     if limit then
-      most = number(limit, get(limit, "kind") == "rate" and "burst" or "limit")
+      most = limits.size_of(limit)
     elseif groups and groups[need.name] then
       most = groups[need.name]
     elseif need.name == spec.group then

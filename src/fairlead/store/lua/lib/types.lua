@@ -16,7 +16,7 @@ function types.declared(task_type)
     both = {code = by_code and cjson.decode(by_code) or NONE, file = by_file and cjson.decode(by_file) or NONE}
     act.known_types[task_type] = both
   end
-  return both
+  return both.code, both.file
 end
 
 -- Not by `<`, which asks the locale of the server: the same set is always the same text.
@@ -45,8 +45,9 @@ end
 
 -- The limits that every task of this type needs: name -> true.
 function types.limits_of(task_type)
-  local both, found = types.declared(task_type), {}
-  for _, declared in ipairs({both.code, both.file}) do
+  local code, file = types.declared(task_type)
+  local found = {}
+  for _, declared in ipairs({code, file}) do
     for _, need in ipairs(limits.needs(declared.limits or "")) do found[need.name] = true end
   end
   return found
@@ -81,8 +82,7 @@ end
 
 -- Gives a task what is declared of its type. A refusal, or nil.
 function types.add_declared(spec)
-  local both = types.declared(spec.type)
-  local code, file = both.code, both.file
+  local code, file = types.declared(spec.type)
   if code.limits or file.limits or code.capabilities or file.capabilities then
     return add_limits(spec, code, file) or add_capabilities(spec, code, file)
   end
@@ -90,8 +90,7 @@ end
 
 -- How long a run may take, and how often it is tried again.
 function types.bounds_of(spec)
-  local both = types.declared(spec.type)
-  local code, file = both.code, both.file
+  local code, file = types.declared(spec.type)
   return spec.timeout or file.timeout or code.timeout or spec.default_timeout,
     spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
 end
@@ -106,9 +105,9 @@ end
 -- keeps what it has: a declaration only adds. One that cannot be met leaves the task as it is.
 function types.needed_now(t)
   local facts = t.known.facts
-  local both = types.declared(facts.type)
+  local code, file = types.declared(facts.type)
   local spec = {limits = facts.limits or "", capabilities = facts.capabilities or ""}
-  if add_limits(spec, both.code, both.file) or add_capabilities(spec, both.code, both.file) then return nil end
+  if add_limits(spec, code, file) or add_capabilities(spec, code, file) then return nil end
   for _, need in ipairs(limits.needs(spec.limits)) do
     if not limits.of(need.name) then return nil end
   end

@@ -61,18 +61,12 @@ local function waiting_in(lot)
   return count
 end
 
-local function units_of(needed, name)
-  for _, need in ipairs(limits.needs(needed)) do
-    if need.name == name then return need.units end
-  end
-end
-
 -- A limit has more room: for each of its lots that is shown as many workers as tasks fit into the units that got free, but one at
 -- least: what lay free before may be enough only together with them.
 local function wake_for_freed(name, units, promised)
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
     local needed, own, lane = names.cut_lot(lot)
-    local each = units_of(needed, name)
+    local each = limits.units_of(limits.needs(needed), name)
     local count = get(hash(keys.markers), lot) and math.min(waiting_in(lot), math.max(1, math.floor(units / each))) or 0
     local room = limits.room(limits.of(name), subs.class(lane), own == "!")
     while count > 0 and room - (promised[name] or 0) >= each do
