@@ -1,6 +1,6 @@
--- An operator accepts the data as it is: `new`, that there is none, or `restored`, that it is older or other than before. Work begins
--- when the leases from before have ended (`hold`, ms after the loss was noticed): until then handlers may still run that the store
--- knows nothing of.
+-- An operator accepts the data as it is: `new` when there is none, `restored` when it is older or different than before. Work begins
+-- when the earlier leases have ended (`hold`, ms after the loss was noticed): until then handlers may still run that the store does
+-- not know.
 --
 -- ARGV     how token hold
 -- RETURNS  ok opens_at (ms) now | not_empty | empty

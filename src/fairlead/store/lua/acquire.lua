@@ -1,5 +1,5 @@
--- Take units of a limit without a task; with `wait` (ms), stand in line for them until then. Who waits repeats this with the same id
--- when it is woken, and at least every five seconds; without `wait` it leaves the line.
+-- Take units of a limit without a task; with `wait` (ms), wait in line for them that long. A waiting caller repeats the request with the
+-- same id when it is woken, and at least every five seconds; without `wait` it leaves the line.
 --
 -- ARGV     scope name units lease id holder wait priority account weight clock
 -- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
@@ -11,7 +11,7 @@ if not wanted then return {answer = "unknown_limit"} end
 local count, waits, class = tonumber(units), wait ~= "0", tonumber(priority)
 local is_rate = get(wanted, "kind") == "rate"
 
--- The reply to this very request was lost: the lease is there.
+-- The reply to this request was lost: the lease exists.
 local known = leases.bare(id)
 local asked = known or waiters.record(id)
 if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) then return {answer = "conflict"} end
@@ -20,7 +20,7 @@ if known then return {answer = "ok", fence = number(known, "fence"), ends = numb
 local most = limits.size_of(wanted)
 if most > 0 and count > most then return {answer = "too_many_units", most = most} end
 act.asker = id
-time.advance(now) -- nobody else may be there to notice that a lease ran out
+time.advance(now) -- there may be no other caller to notice that a lease ran out
 queues.reindex()
 
 local function full()

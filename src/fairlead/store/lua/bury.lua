@@ -1,5 +1,5 @@
--- Name workers that have fallen silent, each of them once. Those silent for an hour are forgotten; their records run out by
--- themselves. What they hold is freed when its leases end: until then a worker that is only cut off may run it.
+-- Return the workers that have fallen silent, each of them once. Those silent for an hour are forgotten; their records expire. Their
+-- tasks are freed when the leases end: until then a worker that is only cut off may run them.
 --
 -- ARGV     clock
 -- RETURNS  ok workers {id seen running}... | uninitialised
@@ -17,20 +17,20 @@ local function bury(id, seen)
   else
     workers.forget_lost(id)
   end
-  if called then waking.pass_on() end -- it will not answer the call
+  if called then waking.pass_on() end -- it will not respond to the call
   return {id = id, seen = tonumber(seen), running = running}
 end
 
--- A worker's last sign only moves on, so that behind the mark nobody is left who was not named.
+-- The last sign of a worker only gets later, so all workers before the mark were named.
 local mark, silent = number(act.meta, "buried") or 0, now - setting("worker_ttl")
--- Up to AT_ONCE, but all of an instant or none: {worker, seen, ...}, and up to where nobody is left.
+-- Up to AT_ONCE, but all of an instant or none: {worker, seen, ...}, and the new mark.
 local function fallen_silent()
   local found = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. int(silent), "WITHSCORES", "LIMIT", 0, AT_ONCE + 1)
   if #found <= 2 * AT_ONCE then return found, silent end
   local last = found[#found]
   local complete = call("ZRANGEBYSCORE", keys.workers, int(mark), "(" .. last, "WITHSCORES")
   if #complete > 0 then return complete, tonumber(last) end
-  return call("ZRANGEBYSCORE", keys.workers, last, last, "WITHSCORES"), last + 1 -- so many in one millisecond
+  return call("ZRANGEBYSCORE", keys.workers, last, last, "WITHSCORES"), last + 1 -- all fell silent in one millisecond
 end
 
 put(act.meta, "buried_at", now)
@@ -40,7 +40,7 @@ if mark < silent then
   for i = 1, #found, 2 do lost[#lost + 1] = bury(found[i], found[i + 1]) end
   if #found > 0 then put(act.meta, "buried", upto) end
 end
-local named = number(act.meta, "buried") or 0 -- those after it are still to be named, however long ago they were seen
+local named = number(act.meta, "buried") or 0 -- later ones are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
 tidying.go_on(now)
 waking.reindex_and_commit()

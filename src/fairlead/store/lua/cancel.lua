@@ -1,4 +1,4 @@
--- End a task by request; with a step its job, and all that runs of it.
+-- Cancel a task; with a step, its job and all steps that run.
 --
 -- ARGV     id clock
 -- RETURNS  ok worker? (that must stop) | already_finished state | unknown_task | uninitialised

@@ -1,4 +1,4 @@
--- End a job by request: what waits of it is gone, what runs is told to stop.
+-- Cancel a job: steps that wait are cancelled, workers that run one must stop.
 --
 -- ARGV     id clock
 -- RETURNS  ok | already_finished status | unknown_job | uninitialised

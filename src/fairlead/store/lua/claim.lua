@@ -13,8 +13,8 @@ local function contents(ids)
   return list
 end
 
--- The reply to this very request was lost: the tasks are leased already, say so again. A worker may have several requests
--- under way, told apart by their first letter: of each letter the last is remembered.
+-- The reply to this request was lost: the tasks are leased already, so they are returned again. A worker may have several requests
+-- under way, which differ in their first letter: the last request of each letter is remembered.
 local letter, is_active = string.match(request, "^%a") or "", get(me, "state") == "active"
 if request ~= "" and get(me, "request" .. letter) == request then
   local still = {}
@@ -26,8 +26,8 @@ if request ~= "" and get(me, "request" .. letter) == request then
   return {answer = "ok", alarm = number(act.meta, "alarm"), tasks = contents(still), now = now, again = get(me, "again" .. letter) ~= nil}
 end
 
--- Its profile must see all that it serves before it is given anything.
-if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they are others now than when it registered
+-- Its profile must see all sub-queues that it serves before it is given a task.
+if capabilities ~= "" then put(me, "capabilities", capabilities) end -- they have changed since it registered
 local profile = is_active and profiles.list(me)
 if is_active and not profiles.has_joined(profile) then
   workers.mark_seen(me, now)
@@ -50,13 +50,13 @@ if not is_active then
 end
 local moved = time.advance(now)
 queues.reindex()
-local ids = handover.unacknowledged(me, acknowledged, tonumber(lease), now) -- now, when leases that ran out have ended
+local ids = handover.unacknowledged(me, acknowledged, tonumber(lease), now) -- not before the leases that ran out have ended
 holds.make(now)
 local was_called = get(me, "called")
 if was_called then put(me, "called", nil) end
 workers.not_idle(me)
 
-local MOST_TASKS, LEAST_TASKS = 200, 32 -- of one act, which is shorter by what time has moved in it
+local MOST_TASKS, LEAST_TASKS = 200, 32 -- of one act, less what time has moved in it
 local wanted = tonumber(want)
 local most = math.min(wanted, math.max(LEAST_TASKS, MOST_TASKS - moved))
 local offer = grants.offer_of(me, tonumber(lease), 64 + most, now)
@@ -72,7 +72,7 @@ workers.mark_seen(me, now)
 local waits = has_room and not unfinished and wait ~= "0"
 local watches = waits and workers.watches(me, now)
 if watches then act.announce_alarm = false end -- this one learns of it
-local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before the result is in that makes room for it
+local full = offer.free <= 0 and #offer.ids == 0 and wait ~= "0" -- it asks before it reports the result that makes room
 if full or get(me, "full") then put(me, "full", full and 1 or nil) end
 if unfinished then act.asks_again = profile end
 deferring.claimed_by(profile)

@@ -1,4 +1,4 @@
--- Accept results, each with the next stage of its job: both happen or neither.
+-- Accept results; each queues the next stage of its job, or neither happens.
 --
 -- ARGV     worker reports clock
 -- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task | conflict | invalid field code message}... | uninitialised
@@ -25,7 +25,7 @@ local rows = {}
 for i, report in ipairs(cmsgpack.unpack(reports)) do
   local t = records.find(report.id)
   local word = endings.refused(t, worker, report.fence)
-  if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was given back before
+  if word == "repeated" and get(t, "state") ~= "completed" then word = "fenced" end -- it failed or was released before
   rows[i] = word and {answer = word, state = t and get(t, "state")} or complete(t, report)
 end
 waking.reindex_and_commit()

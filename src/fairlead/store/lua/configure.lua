@@ -1,5 +1,5 @@
--- Open a namespace: write its schema version and its policy. A newer schema is refused. Who does not govern, but only
--- joins, leaves a policy that is there as it is.
+-- Open a namespace: write its schema version and its policy. A newer schema is refused. Without `govern` an existing policy
+-- stays as it is.
 --
 -- ARGV     schema policy govern token
 -- RETURNS  ok | newer schema | older schema (it must be migrated first)

@@ -1,4 +1,4 @@
--- Make an API key. Its secret stays with the caller: only the digest of it comes here.
+-- Create an API key. Its secret stays with the caller: the store only has its digest.
 --
 -- ARGV     id digest facts clock
 -- RETURNS  ok now fields | taken | uninitialised

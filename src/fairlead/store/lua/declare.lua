@@ -1,5 +1,5 @@
--- Declare task types, limits and pipelines, as the code of an application or a configuration file (`origin`) has them. A limit is set
--- only when its origin declares it otherwise than the last time: what an operator has set since stands.
+-- Declare task types, limits and pipelines as the code of an application or a configuration file (`origin`) defines them. A limit is set
+-- only when its declaration has changed since the last time, so that a change by an operator is kept.
 --
 -- ARGV     origin types_declared limits_declared pipelines clock
 -- RETURNS  ok | invalid field code message | uninitialised
@@ -18,7 +18,7 @@ for _, one in ipairs(new_types) do
   end
 end
 
--- a group that a type needs does not end by itself any more
+-- a group that a type needs no longer ends by itself
 for _, one in ipairs(new_types) do
   for _, need in ipairs(limits.needs(one.limits)) do
     local limit = limits.of(need.name)
@@ -30,7 +30,7 @@ for _, one in ipairs(new_limits) do
   limits.of(one.name)
   local view, field = act.limit_views[one.name], "declared:" .. origin
   if get(view, field) ~= one.text then
-    -- what a file says stands over what the code says
+    -- a file overrides the code
     if origin == "file" or not get(view, "declared:file") then
       limits.define(one.name, one.kind, one.limit, one.interval, one.burst)
       tenants.share(view, one.shared == 1)
@@ -40,7 +40,7 @@ for _, one in ipairs(new_limits) do
   if origin == "file" then add(ordered(keys.declared), one.name, 0) end
 end
 
--- a limit that the file no longer names is the code's again, from its next declaration on
+-- a limit that the file no longer names belongs to the code again, from its next declaration on
 for _, name in ipairs(origin == "file" and members(ordered(keys.declared)) or NONE) do
   if not defined[name] then
     remove(ordered(keys.declared), name)
@@ -51,7 +51,7 @@ for _, name in ipairs(origin == "file" and members(ordered(keys.declared)) or NO
   end
 end
 
--- A file is declared as a whole, code by whoever has a part of it.
+-- A file is declared as a whole, code in parts by each application.
 local function keep(key, list)
   local known, stated = whole(key) or hash(key), {}
   for _, one in ipairs(list) do
@@ -59,7 +59,7 @@ local function keep(key, list)
     stated[field] = true
     if get(known, field) ~= one.text then
       put(known, field, one.text)
-      put(act.meta, "declared_seq", number(act.meta, "seq") or 0) -- what waits is looked at when its turn comes
+      put(act.meta, "declared_seq", number(act.meta, "seq") or 0) -- waiting tasks are updated when their turn comes
     end
   end
   for field in pairs(origin == "file" and known.known or NONE) do

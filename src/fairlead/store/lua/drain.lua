@@ -1,4 +1,4 @@
--- Give a worker nothing more; with `gone`, forget it (it has stopped and holds nothing).
+-- Give a worker no more tasks; with `gone`, forget it (it has stopped and holds nothing).
 --
 -- ARGV     worker gone clock
 -- RETURNS  ok | busy running | unknown_worker | uninitialised
@@ -14,6 +14,6 @@ if gone == "1" then
 else
   workers.drain(me)
 end
-if was_called then waking.pass_on() end -- it will not answer the call
+if was_called then waking.pass_on() end -- it will not respond to the call
 commit()
 return {answer = "ok"}

@@ -1,4 +1,4 @@
--- Make a process the caretaker, or keep it so, unless another one is. With a lease of 0 it steps back.
+-- Make a process the caretaker, or keep it, unless another process is. With a lease of 0 it resigns.
 --
 -- ARGV     who lease
 -- RETURNS  ok caretaker? | uninitialised

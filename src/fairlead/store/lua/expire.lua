@@ -1,11 +1,11 @@
--- End the leases that ran out: their worker is lost, or, past its deadline, the run a timeout. With a worker, which is known to be
--- dead: end what it holds now, and forget it when nothing is left.
+-- End the leases that ran out: the worker was lost, or, past its deadline, the run timed out. With `worker`, which is known to be
+-- dead: end all its leases now, and forget it with the last one.
 --
 -- ARGV     worker clock
 -- RETURNS  ok ended more (there are some left) | uninitialised
 -- FLAGS    allow-oom
 
--- Before anybody is woken: the dead one would be the wrong one.
+-- Before a worker is woken: it must not be the dead one.
 local function take_out(dead, holds_more)
   local called = get(dead, "called")
   if not holds_more then
@@ -17,7 +17,7 @@ local function take_out(dead, holds_more)
     put(dead, "full", nil)
     put(dead, "state", "draining")
   end
-  if called then -- it will not answer the call
+  if called then -- it will not respond to the call
     queues.reindex()
     waking.pass_on()
   end

@@ -17,7 +17,7 @@ local place, tag = get(t, "place"), number(t, "tag")
 local sub = subs.of(place, t)
 local class, own_member = subs.class(place), names.member(number(t, "seq"), id)
 
--- Those before it in its own line; all of the other kind when it is their turn; all of better priorities.
+-- Those before it in its own place; all of the other place when it is their turn; all of better priorities.
 local position = call("ZRANK", keys.order(place), own_member)
 local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
 if setting("budget") == 0 then
@@ -47,7 +47,7 @@ for _, need in ipairs(subs.needs(sub)) do
   end
 end
 
--- Of the workers seen last: who serves it, and is it only their reserve that is free?
+-- Of the workers seen last: which serve it, and is only their reserve free?
 local function has_only_reserve(worker, record)
   local used, open_used = call("ZCARD", keys.running(worker)), call("ZCOUNT", keys.running(worker), 1, 1)
   local open = number(record, "capacity") - number(record, "reserve") - open_used

@@ -1,4 +1,4 @@
--- Give a running task more time: its deadline moves, only ever later, and its lease with it.
+-- Give a running task more time: its deadline and its lease only ever get later.
 --
 -- ARGV     worker holder ms lease clock
 -- RETURNS  ok deadline | fenced | unknown_task | uninitialised

@@ -1,5 +1,5 @@
--- Accept failures: retried after a back-off while retries are left, else dead-lettered; a permanent one fails for good, a
--- crash is tried again at once while crashes are left.
+-- Accept failures: retried after a back-off while retries are left, otherwise dead-lettered; a permanent failure is final, a
+-- crash is retried at once up to the crash limit.
 --
 -- ARGV     worker reports clock
 -- RETURNS  ok rows {ok state | repeated state | fenced state | unknown_task}... | uninitialised

@@ -1,5 +1,5 @@
--- Forget what has ended: of that which is over its bounds the oldest, and of that whose retention is over the places in the lists, for
--- only records run out by themselves.
+-- Forget what has ended: the oldest when there are more than the bounds allow, and list entries whose retention is over, because
+-- only records expire by themselves.
 --
 -- ARGV     clock
 -- RETURNS  ok forgotten (of one kind, at most) | uninitialised

@@ -1,4 +1,4 @@
--- A worker is alive: prolong the leases it names, and tell it what to stop. When it names none: a page of all it holds, from a
+-- A worker is alive: prolong the leases it names, and return what it must stop. When it names none: a page of all its leases, from a
 -- cursor on, which is 0 at first and after the last page.
 --
 -- ARGV     worker status holders cursor lease clock
@@ -13,7 +13,7 @@ local PAGE = 256
 local named, next_cursor = cmsgpack.unpack(holders), "0"
 if not named then
   named = {}
-  -- whatever comes and goes between two pages, what stays is on one of them; a rank would move
+  -- whatever changes between two pages, a lease that stays is on one of them; a rank would move
   local page = call("ZSCAN", keys.running(worker), cursor, "COUNT", PAGE)
   next_cursor = page[1]
   for i = 1, #page[2], 2 do named[#named + 1] = {id = page[2][i]} end
@@ -34,7 +34,7 @@ for i, holder in ipairs(named) do rows[i] = beat(holder) end
 if status == "draining" then workers.drain(me) end
 workers.mark_seen(me, now)
 
--- A caretaker does so every second; where there is none, one worker of all is asked to.
+-- A caretaker does this every second; without one, a single worker is asked to.
 local should_bury = math.abs(now - (number(act.meta, "buried_at") or 0)) >= 10000
 if should_bury then put(act.meta, "buried_at", now) end
 commit()

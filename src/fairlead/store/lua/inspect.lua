@@ -1,7 +1,7 @@
--- Look at the memory of the server: while it is nearly full, what has ended goes earlier; while it evicts, nothing new is accepted.
+-- Check the memory of the server: while it is nearly full, finished tasks go earlier; while it evicts, no new task is accepted.
 --
 -- ARGV     clock
--- RETURNS  ok used? most? policy? (none when the server does not say) pressed? (bytes for what has finished) | uninitialised
+-- RETURNS  ok used? most? policy? (absent when the server does not say) pressed? (bytes for what has finished) | uninitialised
 -- FLAGS    allow-oom
 
 local used, most, policy = memory.inspect()

@@ -1,4 +1,4 @@
--- Keep a socket ticket for a while. Its text stays with the caller: only its digest comes here.
+-- Keep a socket ticket for a while. Its text stays with the caller: the store only has its digest.
 --
 -- ARGV     digest holder milliseconds
 -- RETURNS  ok | uninitialised

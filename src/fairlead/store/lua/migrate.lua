@@ -1,11 +1,11 @@
--- Bring a namespace of an older schema to schema 4, step by step; any process that opens it may do any of them. No other act runs meanwhile.
+-- Bring a namespace of an older schema to schema 4, step by step; any process that opens it may do any step. No other act runs meanwhile.
 --
 --   begin    set the indexes of schema 1 and 2 aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
 --   workers  list these workers: {id...}
---   ended    list those of these records that have ended: {tasks = {id...}, jobs = {id...}}
+--   ended    list which of these records have ended: {tasks = {id...}, jobs = {id...}}
 --   tenants  list where these tasks are for their tenants: {id...}
---   end      nothing is left to do
+--   end      all steps are done
 --
 -- ARGV     step given clock
 -- RETURNS  ok more (is to be done) | uninitialised
@@ -24,7 +24,7 @@ local function begin(what)
   local schema = number(act.meta, "schema")
   put(act.meta, "schema", 4)
   put(act.meta, "migrating", 1)
-  if schema == 3 then return end -- its indexes are those of today, but for the lists of tenants
+  if schema == 3 then return end -- its indexes are the current ones, except for the lists of tenants
   if schema == 1 then write({"UNLINK", keys.events}) end -- its entries had another form
   for _, place in ipairs(choice.PLACES) do set_aside(keys.age(place), place) end
   set_aside(keys.prefix .. "delayed", "delayed")
@@ -112,7 +112,7 @@ local function list_for_tenant(t)
 end
 
 local is_old = number(act.meta, "schema") < 4
-if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- somebody else was faster
+if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- another process was faster
 local more = false
 if step == "begin" and is_old then
   begin(cmsgpack.unpack(given))
@@ -132,6 +132,6 @@ elseif step == "end" and not tasks() then
   put(act.meta, "alarm", 0)
 end
 queues.reindex()
-act.entered_subs = {} -- nobody is called before everything is there
+act.entered_subs = {} -- no worker is woken before the migration is complete
 waking.reindex_and_commit()
 return {answer = "ok", more = more}

@@ -1,4 +1,4 @@
--- The chunks of output that are kept of a task, after one that is known by its own number or by that of its event.
+-- Return the stored chunks of the output of a task after a known one, given by its own number or by that of its event.
 --
 -- ARGV     id known event_seq most clock
 -- RETURNS  ok chunks (each JSON: [seq, fence, chunk, seq of its event, time]) more | unknown_task | uninitialised

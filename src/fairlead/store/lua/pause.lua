@@ -1,4 +1,4 @@
--- Pause a limit or a task type, or let it go on. Nothing that runs is touched.
+-- Pause or resume a limit or a task type. Running tasks are not affected.
 --
 -- ARGV     what name paused clock
 -- RETURNS  ok | unknown_limit | uninitialised
@@ -19,7 +19,7 @@ local function pause_limit()
   act.freed[name] = math.max(0, limits.room(view, 0, true))
 end
 
--- What waits of the type is parked when a claim meets it, and shown again, all at once, when the type may run.
+-- Its waiting tasks are parked when a claim meets them, and shown again, all at once, when the type is resumed.
 local function pause_type()
   local paused_types, limit_name = whole(keys.paused) or hash(keys.paused), names.type_limit(name)
   put(paused_types, name, pauses and int(now) or nil)

@@ -1,9 +1,9 @@
--- Keep what holders tell of their runs: how far they are, and chunks of output. Live listeners hear it, the outbox does not.
+-- Store the progress and the output of runs. Live subscribers receive it; it is not in the outbox.
 --
 -- ARGV     worker reports clock
 -- RETURNS  ok rows {ok | fenced | unknown_task}... | uninitialised
 
--- `first_chunk` is the number of the first chunk within this run: when the reply to them was lost, those that are there come again.
+-- `first_chunk` is the number of the first chunk within this run: when a reply was lost, chunks that are stored already come again.
 local function keep_output(t, chunks, first_chunk)
   local seq, kept = number(t, "emitted") or 0, {"RPUSH", keys.output(t.id)}
   local bytes = number(t, "emitted_bytes") or 0

@@ -1,4 +1,4 @@
--- Do what time alone does to waiting tasks: ends of delays and of patience, ageing, refilled rate limits.
+-- Do what time alone does to waiting tasks: end delays and waits, promote, refill rate limits.
 --
 -- ARGV     clock
 -- RETURNS  ok due (of one kind, at most) | uninitialised

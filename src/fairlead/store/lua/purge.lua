@@ -1,4 +1,4 @@
--- Forget a failed or dead-lettered task: its record goes now, not at the end of its retention, and its idempotency key is free.
+-- Delete a failed or dead-lettered task now, not at the end of its retention, and free its idempotency key.
 --
 -- ARGV     id clock
 -- RETURNS  ok | not_purgeable state | step_of_job | unknown_task | uninitialised

@@ -1,4 +1,4 @@
--- Make a worker known, or known again.
+-- Register a worker, for the first time or again.
 --
 -- ARGV     worker capabilities task_types capacity reserve facts clock
 -- RETURNS  ok | uninitialised

@@ -1,10 +1,10 @@
--- Give tasks back unrun, to the very place they had, and leases without a task back to their limit.
+-- Put tasks back unrun, to the same place, and return the units of leases without a task.
 --
 -- ARGV     worker holders bare clock
 -- RETURNS  ok rows {ok state | repeated state | fenced state? | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
--- `limit`: only if it is a lease of this one; whoever releases by force may have mixed up two ids.
+-- `limit`: only if it is a lease of this limit; a caller that releases by force may have mixed up two ids.
 local function release_bare(id, lease, fence, limit, scope)
   local waiter = limit and not fence and waiters.record(id)
   if waiter and tenants.is_called(get(waiter, "limit"), scope, limit) then

@@ -10,7 +10,7 @@ local function renew_task(t, fence)
   return {answer = "ok", ends = leases.prolong(t, tonumber(lease), now)}
 end
 
--- By its fence, or by whoever knows its id and its limit.
+-- By its fence, or by its id and its limit.
 local function renew_bare(id, bare, fence, limit, scope)
   if limit and not tenants.is_called(get(bare, "limit"), scope, limit) then return {answer = "fenced"} end
   if (fence or not limit) and get(bare, "fence") ~= fence then return {answer = "fenced"} end

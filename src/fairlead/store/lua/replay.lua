@@ -1,4 +1,4 @@
--- Queue a failed or dead-lettered task again, as at the beginning.
+-- Queue a failed or dead-lettered task again, with all counters reset.
 --
 -- ARGV     id clock
 -- RETURNS  ok | not_replayable state | step_of_job | invalid field code message | unknown_task | uninitialised

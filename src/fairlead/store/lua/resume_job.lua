@@ -1,5 +1,5 @@
--- Go on with a job that failed through no fault of its steps: at the stage that failed, with all results so far. A step keeps
--- the attempts it has used; one that has its result is not run again.
+-- Resume a job that failed through no fault of its steps: at the stage that failed, with all results so far. A step keeps
+-- its attempts; one that has a result is not run again.
 --
 -- ARGV     id clock
 -- RETURNS  ok done (steps that are not run again) | not_resumable status error? (JSON) | invalid field code message | conflict
@@ -20,9 +20,9 @@ end
 if problem then return problem end
 
 change_count(act.meta, "jobs_open", 1)
-local anew, open, done, started = {}, 0, {}, number(job, "stage") > 1
+local fresh, open, done, started = {}, 0, {}, number(job, "stage") > 1
 for _, spec in ipairs(stage) do
-  started = started or get(job, "attempts:" .. spec.facts.step) -- any of them: the first may be the one that found no room
+  started = started or get(job, "attempts:" .. spec.facts.step) -- any step: the first may be the one that could not be queued
   if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
 end
 for _, spec in ipairs(missing) do
@@ -32,11 +32,11 @@ for _, spec in ipairs(missing) do
     if spec.max_wait then leases.wait_at_most_until(t, now + spec.max_wait) end
     open = open + 1
   else
-    anew[#anew + 1] = spec -- it could not be queued before, or its record has run out
+    fresh[#fresh + 1] = spec -- it could not be queued before, or its record has expired
   end
 end
-stages.queue_steps(job, anew, now)
-put(job, "open", open + #anew)
+stages.queue_steps(job, fresh, now)
+put(job, "open", open + #fresh)
 put(job, "error", nil)
 put(job, "finished", nil)
 put(job, "effective", number(job, "priority"))

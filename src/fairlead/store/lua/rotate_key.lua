@@ -1,4 +1,4 @@
--- Make a key with the rights of another one, which ends after the overlap, if not before.
+-- Create a key with the rights of another one, which ends after the overlap, if not before.
 --
 -- ARGV     id digest old overlap_ms clock
 -- RETURNS  ok now fields | taken | key_unknown | key_ended | uninitialised

@@ -1,5 +1,5 @@
--- Close a namespace whose data is gone or older than what a process has seen, for everybody, until an operator accepts it. Processes
--- that start now and know nothing would take it for a new one, or for what it was.
+-- Close a namespace whose data is gone or older than what a process has seen, for all processes, until an operator accepts it.
+-- Processes that start now would take it for a new namespace, or not notice that it is older.
 --
 -- ARGV     epoch seen
 -- RETURNS  ok sealed? (why)

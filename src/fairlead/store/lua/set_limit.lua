@@ -1,6 +1,6 @@
--- Define or change a limit; takes effect at once. A limit lowered below its use gives nothing until it is below again.
+-- Define or change a limit, at once. A limit lowered below its use gives no units until the use is below the limit again.
 --
--- `scope`: of the tenant whose own it is, or "". `shared`: "1" every tenant may name it, "0" none, "" as before.
+-- `scope`: of the tenant that owns it, or "". `shared`: "1" every tenant may name it, "0" none, "" as before.
 --
 -- ARGV     scope name kind limit interval burst shared clock
 -- RETURNS  ok | too_many_limits most (of a tenant) | uninitialised

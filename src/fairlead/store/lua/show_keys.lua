@@ -1,5 +1,5 @@
--- API keys with what is known of them. Without an id: a page of all, in no order, from a cursor on, which is 0 at first and after
--- the last page. An unknown id is answered by nothing, at the price of a known one.
+-- Return API keys and their fields. Without an id: a page of all keys, unordered, from a cursor on, which is 0 at first and after
+-- the last page. An unknown id returns no key, and takes as long as a known one.
 --
 -- ARGV     id cursor clock
 -- RETURNS  ok now keys {id fields ends?}... cursor (of the next page) | uninitialised

@@ -1,5 +1,5 @@
--- Limits with their use, and how many queued tasks and acquires wait for each: one with some of the holders of its units, or with one
--- of them, or a page of all by name. `scope`: those that this tenant may name, or "". `whose`: only holders of this tenant, or "".
+-- Return limits with their use, and how many queued tasks and acquires wait for each: one limit with some of the holders of its units or
+-- with one holder, or a page of all by name. `scope`: those that this tenant may name, or "". `whose`: only holders of this tenant, or "".
 --
 -- ARGV     scope name lease whose after count clock
 -- RETURNS  ok limits {name kind most used waiting room paused shared interval? hold?
@@ -10,7 +10,7 @@ local wanted = name ~= "" and tenants.limit_meant(scope, name)
 if wanted and not limits.of(wanted) then return {answer = "unknown_limit"} end
 
 local MOST_HOLDERS = 100
-local MOST_PAGES = 20 -- of a hash that has room for many more fields than it has
+local MOST_PAGES = 20 -- of a hash that has room for many more fields than it contains
 
 local function is_shown(field)
   if whose == "" then return true end
@@ -20,7 +20,7 @@ local function is_shown(field)
   return t ~= nil and t.known.facts.tenant == whose
 end
 
--- A worker with its task, or whoever acquired a lease without one.
+-- A worker with its task, or the holder of a lease without a task.
 local function holder(field, units)
   local id = string.match(field, "^held:(.*)$")
   local bare = string.match(id, "^lease:(.*)$")
@@ -28,7 +28,7 @@ local function holder(field, units)
   return {id = bare or id, units = tonumber(units), is_task = not bare, holder = facts[1] or nil, ends = tonumber(facts[2] or nil)}
 end
 
--- Which of them come first is the server's affair: a limit may have any number of holders, and only so much of it is read.
+-- In the order of the server: a limit may have any number of holders, and only the first pages are read.
 local function some_holders()
   local rows, seen, cursor = {}, {}, "0"
   for _ = 1, MOST_PAGES do

@@ -1,5 +1,5 @@
--- Workers of the last hour, in no order: up to `count` of them, fewer if their records have more than `room` bytes. `place` is where a
--- scan of them continues ("0" at first), `last` the last id that was shown of what it finds there. `brief`: "1" without what they offer.
+-- Return the workers of the last hour, unordered: up to `count`, fewer if their records have more than `room` bytes. `place` is where the
+-- scan continues ("0" at first), `last` the last id that was returned from that place. `brief`: "1" without types and capabilities.
 --
 -- ARGV     place last count room brief clock
 -- RETURNS  ok workers {id running state seen capacity reserve types? capabilities? name? version?}... size place last | uninitialised
@@ -7,7 +7,7 @@
 
 local FIELDS = {"state", "seen", "capacity", "reserve", "name", "version", "types", "capabilities"}
 local WITHOUT_OFFER = 6
-local AT_A_PLACE = 200 -- always the same: a page that begins at the same place again finds the same ids
+local AT_A_PLACE = 200 -- constant: a page that begins at the same place again finds the same ids
 
 local function worker_row(id)
   local row, size = {id = id, running = call("ZCARD", keys.running(id))}, #id
@@ -16,8 +16,8 @@ local function worker_row(id)
     row[FIELDS[i]] = value or nil
     size = size + (value and #value or 0)
   end
-  for _, field in ipairs({"seen", "capacity", "reserve"}) do row[field] = tonumber(row[field]) or 0 end -- 0: its record has run out
-  -- by the policy of the namespace: whoever looks may have other settings
+  for _, field in ipairs({"seen", "capacity", "reserve"}) do row[field] = tonumber(row[field]) or 0 end -- 0: its record has expired
+  -- by the policy of the namespace: the caller may have other settings
   if now - row.seen > setting("worker_ttl") then row.state = "dead" end
   return row, size
 end

@@ -1,6 +1,6 @@
--- A worker lives but does not answer: it is woken for nothing until it claims again, and what it has not begun returns, unrun, to the
--- very place it had. `begun` are the fences of what it runs or has not reported yet. In pages, from cursor 0 on; the rows are all that
--- this request has given back so far, so that a repeated one is answered like the first.
+-- A worker lives but does not respond: it is not woken until it claims again, and tasks that it has not begun return, unrun, to the
+-- same place. `begun` are the fences of what it runs or has not reported yet. In pages, from cursor 0 on; the rows are all that
+-- this request has released so far, so that a repeated request returns the same.
 --
 -- ARGV     worker request begun cursor clock
 -- RETURNS  ok rows {id fence}... cursor (of the next page, 0 after the last) | unknown_worker | uninitialised
@@ -13,7 +13,7 @@ local PAGE = 64
 local is_begun = {}
 for _, fence in ipairs(cmsgpack.unpack(begun)) do is_begun[fence] = true end
 
--- The fence under which it was given back; nil when it stays where it is.
+-- The fence under which it was released; nil when it stays with the worker.
 local function take_back(id)
   local t = records.find(id)
   local fence = t and (get(t, "stopping") or get(t, "state") == "executing" and get(t, "fence"))
@@ -22,7 +22,7 @@ local function take_back(id)
   return fence
 end
 
--- First of all: it must not be the one that is woken for what it gives back.
+-- First: it must not be woken for what it releases.
 local was_called = get(me, "called")
 workers.not_idle(me)
 if was_called then put(me, "called", nil) end
@@ -38,6 +38,6 @@ put(me, "relieved", relieved ~= "" and relieved or nil)
 local rows = {}
 for id, fence in string.gmatch(relieved, "(%S+):(%d+) ") do rows[#rows + 1] = {id = id, fence = tonumber(fence)} end
 queues.reindex()
-if was_called then waking.pass_on() end -- it will not answer the call
+if was_called then waking.pass_on() end -- it will not respond to the call
 waking.reindex_and_commit()
 return {answer = "ok", rows = rows, cursor = page[1]}

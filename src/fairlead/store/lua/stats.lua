@@ -1,4 +1,4 @@
--- How much waits and ended lately: of all, or of one tenant.
+-- Count what waits and what ended in the last minute: of all, or of one tenant.
 --
 -- ARGV     tenant clock
 -- RETURNS  ok now places {place depth oldest? (arrival)}... held? (tasks of the tenant that workers have)

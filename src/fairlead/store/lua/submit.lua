@@ -1,4 +1,4 @@
--- Accept tasks: each is queued or delayed, or refused without a trace.
+-- Accept tasks: each is queued or delayed, or refused without any change.
 --
 -- ARGV     tasks clock
 -- RETURNS  ok rows {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | conflict
@@ -6,7 +6,7 @@
 --          | too_many_types setting waiting pace? | evicting policy}... | uninitialised
 
 local specs, rows = cmsgpack.unpack(tasks), {}
--- of several the best one would go first, whichever that is
+-- of several tasks the best would go first, which is not known yet
 if #specs == 1 then act.find_taker, act.hand_straight = handover.offer_straight, handover.start_straight end
 for i, spec in ipairs(specs) do rows[i] = submits.submit(spec, now) end
 act.hand_over = handover.hand_to

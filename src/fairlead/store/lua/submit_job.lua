@@ -1,4 +1,4 @@
--- Accept a job: its first stage is queued. All its steps are checked now, not when their turn comes.
+-- Accept a job and queue its first stage. All its steps are checked now, not when their turn comes.
 --
 -- ARGV     request clock
 -- RETURNS  ok id status | exists id status priority? (when its record is gone) | conflict | invalid field code message
@@ -14,7 +14,7 @@ if digest and digest ~= asked.digest then return {answer = "conflict"} end
 if before then return {answer = "exists", id = id, status = get(before, "status")} end
 if digest then return {answer = "exists", id = id, status = known.state or "COMPLETED", priority = tonumber(known.priority)} end
 
-local plan, steps = cmsgpack.pack(asked.stages), {} -- as asked for: what is declared of their types is added at their time
+local plan, steps = cmsgpack.pack(asked.stages), {} -- as requested: what is declared of their types is added when they are queued
 for _, stage in ipairs(asked.stages) do
   for _, spec in ipairs(stage) do steps[#steps + 1] = spec end
 end

@@ -1,4 +1,4 @@
--- Use up a socket ticket: of several callers with the same one, the first learns its holder.
+-- Use up a socket ticket: of several callers with the same ticket, only the first gets its holder.
 --
 -- ARGV     digest
 -- RETURNS  ok holder? | uninitialised

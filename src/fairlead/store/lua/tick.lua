@@ -1,4 +1,4 @@
--- Submit the task of a cron's next tick, if nobody has: its last tick is compared and set in the same step.
+-- Submit the task of a cron's next tick, once: its last tick is compared and set in the same step.
 --
 -- ARGV     name previous tick task clock
 -- RETURNS  ok row {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | passed | conflict
@@ -9,11 +9,11 @@ local crons, spec = hash(keys.crons), cmsgpack.unpack(task)
 
 local function submit()
   local is_next = get(crons, name) == previous
-  -- The task is there: its caller did not hear the answer to this very call, and hears it now.
+  -- The task exists: the reply to this request was lost, so it is sent again.
   if not is_next and not records.find(spec.id) then return {answer = "passed"} end
   if is_next and tonumber(tick) > now then return types.invalid("tick", "too_early", "is still to come") end
   local submitted = submits.submit(spec, now)
-  -- A refused task leaves the cron where it is: its tick counts as missed, as if nobody had been there.
+  -- A refused task leaves the cron as it is: its tick counts as missed.
   if is_next and (submitted.answer == "ok" or submitted.answer == "exists") then put(crons, name, tick) end
   return submitted
 end

@@ -1,4 +1,4 @@
--- Note that an API key is in use; once a minute is enough, whoever notes it.
+-- Note that an API key is in use, at most once a minute.
 --
 -- ARGV     id clock
 -- RETURNS  ok | key_unknown | uninitialised
