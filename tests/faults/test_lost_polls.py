@@ -14,7 +14,7 @@ from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
-from fairlead.api.routes.workers import ROUTES, poll
+from fairlead.api.routes.worker_tasks import poll, routes
 from fairlead.model.states import State
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
@@ -27,7 +27,7 @@ class PollingGateway:
     """A gateway without its server: what it answers is all that a client would receive."""
 
     def __init__(self, store: Store, polls: Polls) -> None:
-        (route,) = [route for route in ROUTES if route.handler is poll]
+        (route,) = [route for route in routes if route.handler is poll]
         gateway = Gateway(
             store=store,
             batcher=SubmitBatcher(store),

@@ -11,22 +11,23 @@ WAIT_SECONDS = 2.0
 
 
 class Budget:
-    """`holding = budget.holding()`, then `await holding.take(size)` before a body is read, and at the end
-    `holding.give_back()`. First come, first served."""
+    """`taken = await budget.take(size)` before a body is read, and at the end `budget.give_back(taken)`.
+
+    First come, first served. Small bodies take nothing.
+    """
 
     def __init__(self, most: int = MOST_BYTES, wait_seconds: float = WAIT_SECONDS) -> None:
         self._left = most
         self._wait_seconds = wait_seconds
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    def holding(self) -> "Holding":
-        return Holding(self)
-
-    async def take(self, size: int) -> None:
-        """Raises Overloaded when there is no room for it in time."""
+    async def take(self, size: int) -> int:
+        """How many bytes were taken. Raises Overloaded when there is no room for them in time."""
+        if size <= SMALL_BYTES:
+            return 0
         if size <= self._left and not self._waiting:
             self._left -= size
-            return
+            return size
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         try:
@@ -41,6 +42,7 @@ class Budget:
                 self._call_next()  # those behind it may fit
         if not turn.done():
             raise Overloaded()
+        return size
 
     def give_back(self, size: int) -> None:
         self._left += size
@@ -51,21 +53,3 @@ class Budget:
             size, turn = self._waiting.popleft()
             self._left -= size
             turn.set_result(None)
-
-
-class Holding:
-    """What one request has of the budget."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._size = 0
-
-    async def take(self, size: int) -> None:
-        if size > SMALL_BYTES:
-            await self._budget.take(size)
-            self._size = size
-
-    def give_back(self) -> None:
-        if self._size:
-            self._budget.give_back(self._size)
-            self._size = 0

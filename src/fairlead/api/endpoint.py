@@ -1,11 +1,11 @@
 """One route at work: reads and checks a request, calls its handler, and sends the answer as JSON."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.budget import Holding
 from fairlead.api.faults import noted
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem
@@ -20,12 +20,13 @@ from fairlead.api.request import (
     read_query,
 )
 from fairlead.api.table import Route
+from fairlead.shapes.base import NoQuery
 
 encode = msgspec.json.Encoder().encode
 
 Headers = list[tuple[bytes, bytes]]
 
-#: On every answer: it is data, and nothing a browser may run, frame, sniff or keep.
+#: On every answer: it is data that a browser must not run, frame, sniff or keep.
 SECURITY: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -40,17 +41,20 @@ class Endpoint:
     def __init__(self, route: Route, gateway: Gateway) -> None:
         self._route = route
         self._gateway = gateway
-        self._decoder = route.make_decoder()
+        self._decoder = msgspec.json.Decoder(route.body) if route.body else None
         # a text that a handler has written is sent as it is: it may be long
         self._written = bytes if route.answer is str else encode
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
-        holding = self._gateway.budget.holding()
+        budget, taken = self._gateway.budget, 0
         try:
-            await self._read(request, scope, holding)
-            await self._answer(request, scope, send)
+            arguments = await self._check(request, scope)
+            if self._decoder:
+                taken = await budget.take(expected_size(request.headers, self._route.most_body))
+                arguments["body"] = await self._read_body(request, self._decoder)
+            await self._answer(request, arguments, scope, send)
         except ClientGone:
             return
         except Exception as error:
@@ -58,56 +62,53 @@ class Endpoint:
             facts = {"method": self._route.method, "path": self._route.path}
             await send_problem(send, noted("request_failed", error, to_operator=is_operator, **facts))
         finally:
-            holding.give_back()
+            budget.give_back(taken)
 
-    async def _answer(self, request: Request, scope: Scope, send: Send) -> None:
+    async def _check(self, request: Request, scope: Scope) -> dict[str, Any]:
+        """Identifies the caller and checks the scope; returns the query, if the handler takes one."""
+        route, headers = self._route, request.headers
+        if route.scope is not None:
+            self._gateway.check_caller(headers)
+            request.caller = await self._gateway.identify(headers.get("authorization"), address_of(scope))
+        query = read_query(scope["query_string"], route.query)
+        if route.scope is not None:
+            check_scope(request.caller, route.scope_for(query))
+        if route.for_all_tenants:
+            check_all_tenants(request.caller)
+        return {} if route.query is NoQuery else {"query": query}
+
+    async def _read_body(self, request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
+        body = await read_body(request.headers, request.receive, self._route.most_body)
+        if self._route.body_optional and not body:
+            return None
+        return decoded(request.headers, body, decoder)
+
+    async def _answer(self, request: Request, arguments: dict[str, Any], scope: Scope, send: Send) -> None:
         try:
-            said = await self._route.handler(request)
+            answer = await self._route.handler(request, **arguments)
             if self._route.streams:
-                await said(scope, request.receive, send)
+                await answer(scope, request.receive, send)
             else:
-                status, body = request.status or self._route.status, self._written(said)
-                await send_bytes(send, status, body, self._headers, request.added, request.on_lost)
+                status = request.status or self._route.status
+                await send_bytes(send, status, self._written(answer), self._headers, on_lost=request.on_lost)
         except BaseException:
             if request.on_lost:
                 request.on_lost()
             raise
 
-    async def _read(self, request: Request, scope: Scope, holding: Holding) -> None:
-        route, headers = self._route, request.headers
-        if route.scope is not None:
-            self._gateway.check_caller(headers)
-            request.caller = await self._gateway.identify(headers.get("authorization"), address_of(scope))
-        request.query = read_query(scope["query_string"], route.query)
-        if route.scope is not None:
-            check_scope(request.caller, route.scope_for(request.query))
-        if route.for_all_tenants:
-            check_all_tenants(request.caller)
-        if self._decoder:
-            await holding.take(expected_size(headers, route.most_body))
-            body = await read_body(headers, request.receive, route.most_body)
-            if body or not route.body_optional:
-                request.body = decoded(headers, body, self._decoder)
-
 
 async def send_problem(send: Send, problem: Problem) -> None:
-    await send_bytes(send, problem.status, encode(problem.body), PROBLEM, problem.headers)
+    headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]
+    await send_bytes(send, problem.status, encode(problem.body), PROBLEM + headers)
 
 
 async def send_bytes(
-    send: Send,
-    status: int,
-    body: bytes,
-    headers: Headers,
-    added: dict[str, str],
-    on_lost: Callable[[], None] | None = None,
+    send: Send, status: int, body: bytes, headers: Headers, *, on_lost: Callable[[], None] | None = None
 ) -> None:
-    extra: list[tuple[bytes, bytes]] = [(b"content-length", b"%d" % len(body))]
-    extra += [(name.encode(), value.encode()) for name, value in added.items()]
     start = {
         "type": "http.response.start",
         "status": status,
-        "headers": headers + extra,
+        "headers": [*headers, (b"content-length", b"%d" % len(body))],
         "whole": True,
         "on_lost": on_lost,
     }

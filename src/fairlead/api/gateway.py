@@ -1,7 +1,6 @@
 """What every request shares: the store, the keys, and who may do what."""
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -15,12 +14,9 @@ from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
-from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownJob, UnknownKey, UnknownTask
+from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownKey
 from fairlead.log.events import EventLog
-from fairlead.model.job import Job
 from fairlead.model.key import ApiKey
-from fairlead.model.task import Task
-from fairlead.model.tenants import ids_meant
 from fairlead.settings import Rate
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
@@ -167,24 +163,6 @@ class Gateway:
                 await self.store.api_keys.spend(who.key_id, tasks, self.submit_rate)
             except UnknownKey:  # forgotten since it was checked
                 raise Unauthorized() from None
-
-    async def own_task(self, who: Identity, task_id: str) -> Task:
-        """A task of the caller's tenant; another's is as unknown as one that never was."""
-        for known in ids_meant(who.tenant, task_id):
-            with contextlib.suppress(UnknownTask):
-                task = await self.store.get(known)
-                if who.tenant in (None, task.tenant):
-                    return task
-        raise UnknownTask()
-
-    async def own_job(self, who: Identity, job_id: str) -> Job:
-        """A job of the caller's tenant; another's is as unknown as one that never was."""
-        for known in ids_meant(who.tenant, job_id):
-            with contextlib.suppress(UnknownJob):
-                job = await self.store.jobs.get(known)
-                if who.tenant in (None, job.tenant):
-                    return job
-        raise UnknownJob()
 
 
 def host_name(host: str) -> str:

@@ -1,4 +1,4 @@
-"""Bodies of many items: read a few items at a time, so that everybody else is served in between."""
+"""Bodies of many items, read a few items at a time so that other requests are served in between."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairlead.api.problems import BodyTooLarge, HttpProblem, InvalidBody
+from fairlead.api.problems import BodyTooLarge, InvalidBody
 from fairlead.api.request import MOST_BODY, where_and_what
 
 # Bytes of items that are decoded, checked and packed in one go: usually a few ms, at worst less than 50.
@@ -21,7 +21,7 @@ def size_of(item: msgspec.Raw) -> int:
 
 
 def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
-    """Items that are read and sent to the store together; a larger one has a group of its own."""
+    """Items that are read and sent to the store together; a large item is a group by itself."""
     first, size = 0, 0
     for i, item in enumerate(items):
         if i > first and size + size_of(item) > AT_ONCE:
@@ -33,31 +33,22 @@ def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
 
 
 async def taking_turns(groups: Iterable[T]) -> AsyncIterator[T]:
-    """The same; before each of them everybody else has a turn."""
+    """The same groups; other tasks of the event loop run before each."""
     for group in groups:
         await asyncio.sleep(0)
         yield group
 
 
-def read_item(item: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T | HttpProblem:
-    """One item, or why it is refused."""
+def decode_item(item: msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str = "") -> T:
+    """Raises BodyTooLarge or InvalidBody; `where` is the path of the item in the body."""
     if size_of(item) > MOST_ITEM:
-        return BodyTooLarge(MOST_ITEM)
+        raise BodyTooLarge(MOST_ITEM)
     try:
         return decoder.decode(item)
     except msgspec.ValidationError as problem:
-        return InvalidBody([where_and_what(problem)])
+        name, why = where_and_what(problem)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        return InvalidBody([("body", f"is not JSON ({problem}): send it in UTF-8")])
-
-
-def insist_on(item: msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
-    """One item; raises why it is refused, and at which position."""
-    read = read_item(item, decoder)
-    if isinstance(read, InvalidBody):
-        raise InvalidBody(
-            [(where if name == "body" else f"{where}.{name}", why) for name, why in read.fields]
-        )
-    if isinstance(read, HttpProblem):
-        raise read
-    return read
+        name, why = "body", f"is not JSON ({problem}): send it in UTF-8"
+    if where:
+        name = where if name == "body" else f"{where}.{name}"
+    raise InvalidBody([(name, why)])

@@ -42,7 +42,7 @@ def openapi_of(routes: Sequence[Route]) -> dict[str, Any]:
 def _operation(route: Route, schemas: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
     room = route.path.strip("/").split("/")
     operation: dict[str, Any] = {
-        "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
+        "operationId": route.operation_id,
         "summary": route.summary,
         "tags": [room[2] if room[0] == "api" else room[0]],
         "parameters": [*_path_parameters(route.path), *_query_parameters(route, components)],

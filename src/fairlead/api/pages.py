@@ -32,7 +32,7 @@ class Page:
         self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_bytes(send, 200, self._body, self._headers, {})
+        await send_bytes(send, 200, self._body, self._headers)
 
 
 def make_pages(routes: Sequence[Route]) -> dict[str, Page]:

@@ -1,8 +1,9 @@
-"""One request, read: who asks, what for, with what body. Everything is capped before it is parsed."""
+"""A request, its body and its query. Everything is bounded before it is parsed."""
 
+import contextlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -12,6 +13,11 @@ from starlette.types import Receive, Scope
 from fairlead.api.gateway import Gateway, Identity
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
 from fairlead.checks import MOST_BYTES
+from fairlead.errors import UnknownJob, UnknownTask
+from fairlead.model.job import Job
+from fairlead.model.task import Task
+from fairlead.model.tenants import ids_meant
+from fairlead.store.store import Store
 
 MOST_BODY = MOST_BYTES  # 256 KiB
 BATCH_BODY = 16 * 1024 * 1024  # a thousand tasks, or results
@@ -19,6 +25,7 @@ WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
 FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 B = TypeVar("B")
+T = TypeVar("T", Task, Job)
 
 
 @dataclass(slots=True)
@@ -28,21 +35,40 @@ class Request:
     path: dict[str, str]
     headers: dict[str, str]
     receive: Receive
-    body: Any = None
-    query: Any = None
-    status: int | None = None  # of the answer, if not the usual one
-    added: dict[str, str] = field(default_factory=dict)  # headers of the answer
-    on_lost: Callable[[], None] | None = None  # called when the answer has certainly not been received
+    status: int | None = None  # of the answer; None: that of the route
+    on_lost: Callable[[], None] | None = None  # called when the client has certainly not received the answer
+
+    @property
+    def store(self) -> Store:
+        return self.gateway.store
 
     async def gone(self) -> None:
-        """Until the caller has gone; its body must have been read."""
+        """Returns when the client has disconnected; its body must have been read."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
+    async def own_task(self, task_id: str) -> Task:
+        """A task of the caller's tenant; one of another tenant counts as unknown."""
+        return await self._own(task_id, self.store.get, UnknownTask)
+
+    async def own_job(self, job_id: str) -> Job:
+        """A job of the caller's tenant; one of another tenant counts as unknown."""
+        return await self._own(job_id, self.store.jobs.get, UnknownJob)
+
+    async def _own(
+        self, given: str, get: Callable[[str], Awaitable[T]], unknown: type[UnknownTask | UnknownJob]
+    ) -> T:
+        for known in ids_meant(self.caller.tenant, given):
+            with contextlib.suppress(unknown):
+                found = await get(known)
+                if self.caller.tenant in (None, found.tenant):
+                    return found
+        raise unknown()
+
     async def audit(self, act: str, subject: str, before: Any, after: Any) -> None:
-        """Leaves a record of an admin's act; the reason is what the caller says in X-Reason."""
+        """Records what an admin did; the header X-Reason may say why."""
         reason = self.headers.get("x-reason", "")
-        await self.gateway.store.audit.record(self.caller.name, act, subject, before, after, reason)
+        await self.store.audit.record(self.caller.name, act, subject, before, after, reason)
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -50,13 +76,13 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def address_of(scope: Scope) -> str:
-    """Where the request comes from, as the socket says: a header might say anything."""
+    """The address of the peer, from the socket: a header could contain anything."""
     client = scope.get("client")
     return client[0] if client else ""
 
 
 def expected_size(headers: dict[str, str], most: int) -> int:
-    """Of the body: as the client says, or the most that is accepted."""
+    """Bytes of the body: its declared length, or the most that is accepted."""
     length = headers.get("content-length", "")
     if length.isdigit():
         return min(int(length), most)
@@ -64,7 +90,7 @@ def expected_size(headers: dict[str, str], most: int) -> int:
 
 
 async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes | bytearray:
-    """All of it. One that comes too slowly is refused by the protocol, for which its sender has gone."""
+    """The whole body. The protocol refuses one that arrives too slowly, as if its client had left."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise BodyTooLarge(most)
@@ -78,14 +104,14 @@ async def read_body(headers: dict[str, str], receive: Receive, most: int) -> byt
             raise BodyTooLarge(most)
         if not message.get("more_body") and not body:
             return chunk
-        body = body or bytearray()  # it grows in place: to join large chunks at the end takes long
+        body = body or bytearray()  # it grows in place: joining large chunks at the end takes long
         body += chunk
         if not message.get("more_body"):
             return body
 
 
 class ClientGone(Exception):
-    """Nobody is left to be answered."""
+    """The client has disconnected: nobody is left to be answered."""
 
 
 def decoded(headers: dict[str, str], body: bytes | bytearray, decoder: msgspec.json.Decoder[B]) -> B:

@@ -21,23 +21,24 @@ from fairlead.api.routes import (
     metrics,
     simple,
     tasks,
-    worker_calls,
+    worker_tasks,
     workers,
 )
 from fairlead.api.table import Route, SocketRoute
 
 #: The busiest first: the router looks through them in this order.
 ROUTES: tuple[Route, ...] = (
-    *tasks.ROUTES,
-    *live.ROUTES,
-    *workers.ROUTES,
-    *worker_calls.ROUTES,
-    *limits.ROUTES,
-    *jobs.ROUTES,
-    *dead_letters.ROUTES,
-    *declarations.ROUTES,
-    *simple.ROUTES,
-    *metrics.ROUTES,
+    *tasks.routes,
+    *live.routes,
+    *worker_tasks.routes,
+    *workers.routes,
+    *workers.public,
+    *limits.routes,
+    *jobs.routes,
+    *dead_letters.routes,
+    *declarations.routes,
+    *simple.routes,
+    *metrics.routes,
 )
 
 SOCKETS: tuple[SocketRoute, ...] = live.SOCKETS

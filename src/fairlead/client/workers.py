@@ -60,7 +60,7 @@ class Workers:
         """
         body = {"request_id": request, "begun": list(begun)}
         answer = await self._caller.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
-        return [Grant(row.task_id, row.fence) for row in answer.released]
+        return [row.to_value() for row in answer.released]
 
     async def wait(self, worker: str, seconds: float) -> str | None:
         """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.

@@ -236,7 +236,7 @@ class PurgeAnswer(Answer):
     purged: Literal[True]
 
 
-class SimpleAnswer(Answer):
+class SimpleAnswer(Shape[Task]):
     """The two routes of the smallest queue."""
 
     task_id: str

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, field
 
-from fairlead.model.reports import Claimed
+from fairlead.model.reports import Claimed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.model.worker import Beat, WorkerStats
@@ -190,7 +190,9 @@ class WaitAnswer(Answer):
     called: str | None
 
 
-class ReleasedTask(Answer):
+class ReleasedTask(Shape[Grant]):
+    names: ClassVar = {"task_id": "id"}
+
     task_id: str
     fence: int
 

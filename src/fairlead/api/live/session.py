@@ -55,8 +55,7 @@ class Session:
         if len(self._telling) >= MOST_WATCHED:
             raise TooManyWatched(MOST_WATCHED)
         request = self._make_request()
-        request.body = _as(SubmitBody, wanted)
-        answer = await tasks.submit(request)
+        answer = await tasks.submit(request, _as(SubmitBody, wanted))
         task_id = answer.task_id
         if follows:
             self._to_cancel.add(task_id)

@@ -98,10 +98,10 @@ class SocketEndpoint:
         headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
         who = await self._who(headers, query.ticket, address_of(scope))
         with self._gateway.connections.admitted(who.key_id) as connection:
-            request = Request(self._gateway, who, scope["path_params"], headers, receive, query=query)
+            request = Request(self._gateway, who, scope["path_params"], headers, receive)
             socket = Socket(connection, receive, send)
             try:
-                await self._route.handler(request, socket)
+                await self._route.handler(request, socket, query)
             except Ended as end:
                 await socket.close(end.code)
             except (ClientGone, OSError):

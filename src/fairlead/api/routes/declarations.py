@@ -1,6 +1,8 @@
-"""What the code of a worker declares: its types, limits and pipelines, and its periodic tasks."""
+"""Declarations by the code of a worker: task types, limits, pipelines and periodic tasks."""
 
 from typing import Any
+
+from msgspec.structs import asdict
 
 from fairlead import errors
 from fairlead.api.large_bodies import taking_turns
@@ -8,31 +10,29 @@ from fairlead.api.problems import InvalidBody
 from fairlead.api.request import Request
 from fairlead.api.routes.limits import wanted_limit
 from fairlead.api.routes.tasks import REFUSED, accepted, new_task
-from fairlead.api.table import Route
+from fairlead.api.table import Routes
 from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.settings.pipelines import Stages, read_stages
-from fairlead.shapes.base import Json
-from fairlead.shapes.declaration import CronAnswer, DeclareAnswer, DeclareBody, TickAnswer, TickBody, TypeBody
+from fairlead.shapes.base import Moment
+from fairlead.shapes.declaration import CronAnswer, DeclareAnswer, DeclareBody, TickAnswer, TickBody
 from fairlead.shapes.limit import LimitBody
 from fairlead.times import read_time, time_text
 
+routes = Routes("/internal", scope="worker", for_all_tenants=True, refusals=(errors.InvalidInput,))
 
-async def declare(request: Request) -> Json:
-    """Say what tasks of these types get, and which limits they need; what an operator has set stands."""
-    body: DeclareBody = request.body
-    store = request.gateway.store
-    types = {name: _settings_of(one) for name, one in body.types.items()}
+
+@routes.put("/declarations")
+async def declare(request: Request, body: DeclareBody) -> DeclareAnswer:
+    """Declare the defaults of task types, the limits and the pipelines; settings of an operator prevail."""
+    store = request.store
+    types = {name: TaskSettings(**asdict(one)) for name, one in body.types.items()}
     limits = {name: _limit(name, one) for name, one in body.limits.items()}
     pipelines = {name: _stages(name, steps) async for name, steps in taking_turns(body.pipelines.items())}
     await store.declare("code", types, limits, pipelines)
-    return {
-        "heartbeat_seconds": store.settings.worker.heartbeat_seconds,
-        "lease_seconds": store.settings.lease_ms / 1000,
-    }
-
-
-def _settings_of(one: TypeBody) -> TaskSettings:
-    return TaskSettings(**{name: getattr(one, name) for name in one.__struct_fields__})
+    return DeclareAnswer(
+        heartbeat_seconds=store.settings.worker.heartbeat_seconds,
+        lease_seconds=store.settings.lease_ms / 1000,
+    )
 
 
 def _limit(name: str, body: LimitBody) -> LimitSettings:
@@ -49,51 +49,18 @@ def _stages(name: str, steps: list[Any]) -> Stages:
         raise InvalidBody([(f"pipelines.{name}", str(problem))]) from None
 
 
-async def last_tick(request: Request) -> Json:
-    """When a periodic task last ticked; one seen for the first time begins now."""
-    last, now = await request.gateway.store.crons.last(request.path["name"])
-    return {"name": request.path["name"], "last": time_text(last), "now": time_text(now)}
+@routes.post("/crons/{name}")
+async def last_tick(request: Request) -> CronAnswer:
+    """Get the last tick of a periodic task; a new one starts now."""
+    name = request.path["name"]
+    last, now = await request.store.crons.last(name)
+    return CronAnswer(name=name, last=Moment(time_text(last)), now=Moment(time_text(now)))
 
 
-async def tick(request: Request) -> Json:
+@routes.post("/crons/{name}/tick", refusals=REFUSED, answer=TickAnswer)
+async def tick(request: Request, body: TickBody) -> dict[str, Any]:
     """Submit the task of a tick, unless another process was first: then `submitted` is null."""
-    body: TickBody = request.body
     previous, at = read_time("previous", body.previous), read_time("tick", body.tick)
     task = new_task(request, body.task, {}, trusted=True)
-    submitted = await request.gateway.store.crons.tick(request.path["name"], previous, at, task)
+    submitted = await request.store.crons.tick(request.path["name"], previous, at, task)
     return {"submitted": None if submitted is None else accepted(submitted)}
-
-
-CRON = "/internal/crons/{name}"
-
-ROUTES = (
-    Route(
-        method="PUT",
-        path="/internal/declarations",
-        scope="worker",
-        for_all_tenants=True,
-        handler=declare,
-        body=DeclareBody,
-        answer=DeclareAnswer,
-        refusals=(errors.InvalidInput,),
-    ),
-    Route(
-        method="POST",
-        path=CRON,
-        scope="worker",
-        for_all_tenants=True,
-        handler=last_tick,
-        answer=CronAnswer,
-        refusals=(errors.InvalidInput,),
-    ),
-    Route(
-        method="POST",
-        path=f"{CRON}/tick",
-        scope="worker",
-        for_all_tenants=True,
-        handler=tick,
-        body=TickBody,
-        answer=TickAnswer,
-        refusals=REFUSED,
-    ),
-)

@@ -1,4 +1,4 @@
-"""Limits: see them, set them, and hold units of one without a task."""
+"""Limits: list, get and set them, and hold units of one without a task."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from fairlead.api.polling import LongPoll
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.request import ClientGone, Request
-from fairlead.api.table import Route
+from fairlead.api.table import Routes
 from fairlead.model.limit import Lease, Limit
 from fairlead.settings import Rate, Slots
 from fairlead.shapes.limit import (
@@ -27,65 +27,69 @@ from fairlead.shapes.limit import (
     TenantQuery,
 )
 
-AT_ONCE = 200  # limits that are read together: others are served in between
+AT_ONCE = 200  # limits that are read together: other requests are served in between
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
+ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
+UNKNOWN = (errors.UnknownLimit, errors.InvalidInput)
+
+routes = Routes("/api/v1/limits")
 
 
-def tenant_of(request: Request) -> str | None:
-    """Whose limits are meant: those of the caller's tenant, or of the one that an operator names."""
-    named: str | None = request.query.tenant
+def tenant_of(request: Request, named: str | None) -> str | None:
+    """The tenant whose limits are meant: the caller's, or the one that an operator names."""
     if request.caller.tenant is not None and named not in (None, request.caller.tenant):
-        raise Forbidden("The key is one tenant's: leave `tenant` out, or use a key without a tenant.")
+        raise Forbidden("The key belongs to one tenant: omit `tenant`, or use a key without a tenant.")
     return request.caller.tenant or named
 
 
-async def find(request: Request) -> LimitsAnswer:
-    """The limits that the caller may name, for an operator all of them, and how much of each is in use."""
-    limits, cursor = await page_of(request, request.query.cursor, tenant=tenant_of(request))
+@routes.get(scope="read")
+async def find(request: Request, query: LimitsQuery) -> LimitsAnswer:
+    """List the limits that the caller may use, for an operator all, and how much of each is in use."""
+    tenant = tenant_of(request, query.tenant)
+    limits, cursor = await page_of(request, query.cursor, query.limit, tenant=tenant)
     return LimitsAnswer(limits=[*map(LimitAnswer.from_value, limits)], next_cursor=cursor)
 
 
 async def page_of(
-    request: Request, after: str, *, tenant: str | None = None
+    request: Request, after: str, most: int, *, tenant: str | None = None
 ) -> tuple[list[Limit], str | None]:
-    """As many as the query asks for, those after this name, and the cursor of the next page."""
-    found, most = list[Limit](), request.query.limit
+    """Up to `most` limits after this name, and the cursor of the next page."""
+    found = list[Limit]()
     while True:
         count = min(most - len(found), AT_ONCE)
-        limits, after = await request.gateway.store.limits.page(after, count, tenant=tenant)
+        limits, after = await request.store.limits.page(after, count, tenant=tenant)
         found += limits
         if not after or len(found) == most:
             return found, after or None
 
 
-async def get(request: Request) -> LimitAndSlots:
-    """One limit, and up to 100 of those who hold its units, or the one with `lease_id`."""
-    return LimitAndSlots.from_value(await _get(request, request.query.lease_id))
+@routes.get("/{name}", scope="read", refusals=UNKNOWN)
+async def get(request: Request, query: HolderQuery) -> LimitAndSlots:
+    """Get a limit, and up to 100 holders of its units, or the one with `lease_id`."""
+    return LimitAndSlots.from_value(await _get(request, tenant_of(request, query.tenant), query.lease_id))
 
 
-async def _get(request: Request, lease_id: str | None = None) -> Limit:
-    """A tenant sees none of the other holders of a shared limit."""
-    limits, is_tenant = request.gateway.store.limits, request.caller.tenant is not None
-    return await limits.get(
-        request.path["name"], lease_id, tenant=tenant_of(request), only_own_slots=is_tenant
+async def _get(request: Request, tenant: str | None, lease_id: str | None = None) -> Limit:
+    """A tenant does not see the other holders of a shared limit."""
+    only_own = request.caller.tenant is not None
+    return await request.store.limits.get(
+        request.path["name"], lease_id, tenant=tenant, only_own_slots=only_own
     )
 
 
-async def put(request: Request) -> LimitAndSlots:
-    """Define or change a limit, with a tenant's key one of its own; takes effect at once. 0 pauses."""
-    name, limits, wanted, tenant = (
-        request.path["name"],
-        request.gateway.store.limits,
-        request.body,
-        tenant_of(request),
-    )
+@routes.put("/{name}", scope="admin", refusals=(errors.InvalidInput,))
+async def put(request: Request, body: LimitBody, query: TenantQuery) -> LimitAndSlots:
+    """Define or change a limit (a tenant's key: one of the tenant's own), effective at once; 0 pauses it."""
+    tenant = tenant_of(request, query.tenant)
     try:
-        known = await _get(request)
+        known = await _get(request, tenant)
         before = to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
     except errors.UnknownLimit:
         before = None
-    await limits.set(name, wanted_limit(wanted), tenant=tenant, shared=wanted.shared)
-    after = await _get(request)
+    await request.store.limits.set(
+        request.path["name"], wanted_limit(body), tenant=tenant, shared=body.shared
+    )
+    after = await _get(request, tenant)
     await request.audit("set_limit", after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
     return LimitAndSlots.from_value(after)
 
@@ -104,34 +108,35 @@ def wanted_limit(body: LimitBody) -> Slots | Rate:
         raise InvalidBody([("rate", str(problem))]) from None
 
 
-ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
-
-
-async def acquire(request: Request) -> LeaseAnswer:
-    """Take units without a task, standing in line for up to `wait_seconds`."""
-    limits, body = request.gateway.store.limits, request.body
+@routes.post(
+    "/{name}/leases",
+    scope="worker",
+    status=201,
+    refusals=(*UNKNOWN, errors.LimitFull, errors.IdempotencyConflict),
+)
+async def acquire(request: Request, body: LeaseBody) -> LeaseAnswer:
+    """Acquire units without a task, waiting in the queue for up to `wait_seconds`."""
     async with LongPoll(request, body.wait_seconds + LATE_SECONDS) as poll:
-        lease = await _acquire(request, poll) if body.wait_seconds else await _ask(request)
-        for _ in range(ROUNDS_TO_HEAR):  # on a busy machine the grant may overtake the news that nobody waits
+        lease = await (_wait(request, body, poll) if body.wait_seconds else _acquire(request, body))
+        for _ in range(ROUNDS_TO_HEAR):  # on a busy machine the grant may overtake the end of the connection
             await asyncio.sleep(0)
         if not poll.has_gone:
             return LeaseAnswer.from_value(lease)
-        await limits.release(lease)  # nobody would
+        await request.store.limits.release(lease)  # nobody else would
         raise ClientGone
 
 
-async def _acquire(request: Request, poll: LongPoll) -> Lease:
-    """Leaves the line when the caller has gone, or this server stops."""
-    asking = asyncio.ensure_future(_ask(request))
-    await poll.wait_for(asking)
-    if not asking.cancelled():
-        return asking.result()
+async def _wait(request: Request, body: LeaseBody, poll: LongPoll) -> Lease:
+    """Leaves the queue when the client has disconnected, or this server stops."""
+    acquiring = asyncio.ensure_future(_acquire(request, body))
+    await poll.wait_for(acquiring)
+    if not acquiring.cancelled():
+        return acquiring.result()
     raise ClientGone if poll.has_gone else errors.LimitFull
 
 
-async def _ask(request: Request) -> Lease:
-    body: LeaseBody = request.body
-    return await request.gateway.store.limits.acquire(
+async def _acquire(request: Request, body: LeaseBody) -> Lease:
+    return await request.store.limits.acquire(
         request.path["name"],
         units=body.units,
         lease_ms=round(body.lease_seconds * 1000),
@@ -146,24 +151,30 @@ async def _ask(request: Request) -> Lease:
     )
 
 
-async def renew(request: Request) -> LeaseAnswer:
-    """Prolong a lease."""
-    body: RenewBody = request.body or RenewBody()
-    lease = await request.gateway.store.limits.renew_known(
+@routes.post("/{name}/leases/{lease_id}/renew", scope="worker", refusals=(errors.Fenced,))
+async def renew(request: Request, body: RenewBody | None, query: TenantQuery) -> LeaseAnswer:
+    """Renew a lease."""
+    body = body or RenewBody()
+    lease = await request.store.limits.renew_known(
         request.path["name"],
         request.path["lease_id"],
         body.fence,
         lease_ms=round(body.lease_seconds * 1000),
-        tenant=tenant_of(request),
+        tenant=tenant_of(request, query.tenant),
     )
     return LeaseAnswer.from_value(lease)
 
 
-async def release(request: Request) -> ReleasedLease:
-    """Give units back; `force=true` (admin) frees a stuck lease."""
-    query: ForceQuery = request.query
-    name, lease_id, tenant = request.path["name"], request.path["lease_id"], tenant_of(request)
-    limits = request.gateway.store.limits
+@routes.delete(
+    "/{name}/leases/{lease_id}",
+    scope="worker",
+    forced_scope="admin",
+    refusals=(errors.Fenced, *UNKNOWN),
+)
+async def release(request: Request, query: ForceQuery) -> ReleasedLease:
+    """Release units; `force=true` (admin) frees a stuck lease."""
+    name, lease_id = request.path["name"], request.path["lease_id"]
+    limits, tenant = request.store.limits, tenant_of(request, query.tenant)
     if query.force:
         await limits.force_release(name, lease_id, tenant=tenant)
         subject = f"{name}/{lease_id}" if tenant is None else f"{name}/{lease_id} of {tenant}"
@@ -171,69 +182,3 @@ async def release(request: Request) -> ReleasedLease:
     else:
         await limits.release_known(name, lease_id, query.fence, tenant=tenant)
     return ReleasedLease(lease_id=lease_id, released=True)
-
-
-LIMIT = "/api/v1/limits/{name}"
-LEASE = f"{LIMIT}/leases/{{lease_id}}"
-UNKNOWN = (errors.UnknownLimit, errors.InvalidInput)
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/v1/limits",
-        scope="read",
-        handler=find,
-        query=LimitsQuery,
-        answer=LimitsAnswer,
-    ),
-    Route(
-        method="GET",
-        path=LIMIT,
-        scope="read",
-        handler=get,
-        query=HolderQuery,
-        answer=LimitAndSlots,
-        refusals=UNKNOWN,
-    ),
-    Route(
-        method="PUT",
-        path=LIMIT,
-        scope="admin",
-        handler=put,
-        query=TenantQuery,
-        body=LimitBody,
-        answer=LimitAndSlots,
-        refusals=(errors.InvalidInput,),
-    ),
-    Route(
-        method="POST",
-        path=f"{LIMIT}/leases",
-        scope="worker",
-        handler=acquire,
-        body=LeaseBody,
-        answer=LeaseAnswer,
-        status=201,
-        refusals=(*UNKNOWN, errors.LimitFull, errors.IdempotencyConflict),
-    ),
-    Route(
-        method="POST",
-        path=f"{LEASE}/renew",
-        scope="worker",
-        handler=renew,
-        query=TenantQuery,
-        body=RenewBody,
-        body_optional=True,
-        answer=LeaseAnswer,
-        refusals=(errors.Fenced,),
-    ),
-    Route(
-        method="DELETE",
-        path=LEASE,
-        scope="worker",
-        forced_scope="admin",
-        handler=release,
-        query=ForceQuery,
-        answer=ReleasedLease,
-        refusals=(errors.Fenced, *UNKNOWN),
-    ),
-)

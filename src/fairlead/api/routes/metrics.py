@@ -11,13 +11,15 @@ from prometheus_client.registry import Collector
 
 from fairlead import __version__
 from fairlead.api.request import Request
-from fairlead.api.table import Route
+from fairlead.api.table import Routes
 from fairlead.model.limit import Limit
 from fairlead.model.stats import Stats
 
 WORKER_STATES = ("active", "draining", "dead")
 MOST_BYTES = 16 * 1024 * 1024  # of the series of limits: those of about 80,000 limits
 ENDS = ("completed", "failed", "dead_letter", "cancelled")
+
+routes = Routes()
 
 
 class Picture(Collector):
@@ -99,9 +101,10 @@ def gauge(name: str, about: str, values: float | Values, label: str = "") -> Met
     return metric
 
 
+@routes.get("/metrics", scope="metrics", for_all_tenants=True, answer=str, media=CONTENT_TYPE_PLAIN_0_0_4)
 async def metrics(request: Request) -> bytes:
     """How much waits, runs and ended lately, and how full each limit is, for Prometheus."""
-    store, of_limits, size, shown = request.gateway.store, families(), 0, 0
+    store, of_limits, size, shown = request.store, families(), 0, 0
     async for limits in store.limits.pages():
         for family in of_limits:
             size += family.add(limits)
@@ -112,16 +115,3 @@ async def metrics(request: Request) -> bytes:
     left_out = max(0, await store.limits.count() - shown)
     general = generate_latest(Picture(await store.stats(brief=True), left_out))
     return b"".join([general, *chain.from_iterable(family.texts for family in of_limits)])
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/metrics",
-        scope="metrics",
-        handler=metrics,
-        answer=str,
-        media=CONTENT_TYPE_PLAIN_0_0_4,
-        for_all_tenants=True,
-    ),
-)

@@ -1,19 +1,21 @@
-"""Tasks: submit, look, cancel, explain."""
+"""Tasks: submit, get, list, cancel, explain."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from fairlead import errors
-from fairlead.api.large_bodies import in_groups, read_item, taking_turns
+from fairlead.api.large_bodies import decode_item, in_groups, taking_turns
 from fairlead.api.priorities import priority_of
 from fairlead.api.priority_service import Terms
-from fairlead.api.problems import problem_of
+from fairlead.api.problems import HttpProblem, problem_of
 from fairlead.api.request import BATCH_BODY, Request
-from fairlead.api.table import Route
+from fairlead.api.table import Routes
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
@@ -38,11 +40,15 @@ from fairlead.times import read_time
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
 ITS_USER = msgspec.json.Decoder(ItsUser)
+REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull, errors.RateLimited)
+UNKNOWN = (errors.UnknownTask,)
+
+routes = Routes("/api/v1", scope="read")
 
 
-async def submit(request: Request) -> SubmitAnswer:
-    """Queue a task."""
-    body: SubmitBody = request.body
+@routes.post("/tasks", scope="submit", status=201, refusals=REFUSED)
+async def submit(request: Request, body: SubmitBody) -> SubmitAnswer:
+    """Submit a task."""
     await request.gateway.spend(request.caller, 1)
     terms = await terms_of(request, [body.user_id])
     wanted = new_task(request, body, terms, key_of(request, body.idempotency_key))
@@ -57,8 +63,8 @@ async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> 
     """The first answer once more: the same as long as nothing has changed."""
     task_id = submitted.task_id
     try:
-        task = await request.gateway.store.get(task_id)
-        explanation = await request.gateway.store.explain(task_id)
+        task = await request.store.get(task_id)
+        explanation = await request.store.explain(task_id)
     except errors.UnknownTask:  # its key is remembered for longer
         return _as_it_was(submitted, wanted)
     return SubmitAnswer.from_value(
@@ -80,9 +86,17 @@ def _as_it_was(submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
     )
 
 
-async def submit_batch(request: Request) -> Json:
-    """Queue up to 1,000 tasks; each is accepted or refused on its own."""
-    items = request.body.tasks
+@routes.post(
+    "/tasks/batch",
+    scope="submit",
+    status=201,
+    most_body=BATCH_BODY,
+    refusals=(errors.RateLimited,),
+    answer=BatchAnswer,
+)
+async def submit_batch(request: Request, body: BatchBody) -> Json:
+    """Submit up to 1,000 tasks; each is accepted or refused on its own."""
+    items = body.tasks
     await request.gateway.spend(request.caller, len(items))
     terms = await terms_of(request, await _users_of(request, items))
     answers: list[Submitted | errors.FairleadError] = []
@@ -102,14 +116,13 @@ async def _submit_group(
 ) -> list[Submitted | errors.FairleadError]:
     wanted: list[NewTask | errors.FairleadError] = []
     for item in group:
-        body = read_item(item, SUBMIT_BODY)
         try:
-            wanted.append(new_task(request, body, terms) if isinstance(body, SubmitBody) else body)
+            wanted.append(new_task(request, decode_item(item, SUBMIT_BODY), terms))
         except errors.FairleadError as problem:
             wanted.append(problem)
     await asyncio.sleep(0)  # what was read is packed in a turn of its own
     new = [one for one in wanted if isinstance(one, NewTask)]
-    submitted = iter(await request.gateway.store.submit(*new) if new else [])
+    submitted = iter(await request.store.submit(*new) if new else [])
     return [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
 
 
@@ -119,9 +132,9 @@ async def _users_of(request: Request, items: Sequence[msgspec.Raw]) -> Iterable[
     if request.gateway.priorities:
         async for group in taking_turns(in_groups(items)):
             for item in group:
-                read = read_item(item, ITS_USER)
-                if isinstance(read, ItsUser) and read.user_id:
-                    found[read.user_id] = None
+                with contextlib.suppress(HttpProblem):  # it is refused when its turn comes
+                    if user_id := decode_item(item, ITS_USER).user_id:
+                        found[user_id] = None
     return found
 
 
@@ -191,122 +204,53 @@ def trace_of(request: Request) -> str | None:
     return trace[1] if trace else None
 
 
-async def get(request: Request) -> TaskAnswer:
-    """One task, with its result when it has ended."""
-    task = await request.gateway.own_task(request.caller, request.path["task_id"])
-    position = None
-    if task.status == "queued":
-        position = (await request.gateway.store.explain(task.task_id)).queue_position
-    return TaskAnswer.from_value(task, queue_position=position)
-
-
-async def find(request: Request) -> TasksAnswer:
-    """Tasks that fit, page by page, in no order; a page of 1 MiB ends early."""
-    wanted: TaskQuery = request.query
-    page = await request.gateway.store.list_tasks(
-        status=wanted.status,
-        priority=wanted.priority,
-        task_type=wanted.task_type,
-        user_id=wanted.user_id,
-        tenant=request.caller.tenant,
-        limit=wanted.limit,
-        cursor=wanted.cursor,
-        content=msgspec.Raw,
-    )
+@routes.get("/tasks")
+async def find(request: Request, query: TaskQuery) -> TasksAnswer:
+    """List the tasks that match, page by page, in no order; a page ends early at 1 MiB."""
+    page = await request.store.list_tasks(**asdict(query), tenant=request.caller.tenant, content=msgspec.Raw)
     return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
 
 
+@routes.get("/tasks/{task_id}", refusals=UNKNOWN)
+async def get(request: Request) -> TaskAnswer:
+    """Get a task, with its result when it has ended."""
+    task = await request.own_task(request.path["task_id"])
+    position = None
+    if task.status == "queued":
+        position = (await request.store.explain(task.task_id)).queue_position
+    return TaskAnswer.from_value(task, queue_position=position)
+
+
+@routes.delete("/tasks/{task_id}", scope="cancel", refusals=(errors.UnknownTask, errors.AlreadyFinished))
 async def cancel(request: Request) -> CancelAnswer:
-    """End a task, also while it runs."""
-    task = await request.gateway.own_task(request.caller, request.path["task_id"])
-    worker = await request.gateway.store.cancel(task.task_id)
+    """Cancel a task, even while it runs."""
+    task = await request.own_task(request.path["task_id"])
+    worker = await request.store.cancel(task.task_id)
     return CancelAnswer(task_id=task.task_id, status="cancelled", worker_id=worker)
 
 
-async def outputs(request: Request) -> OutputsAnswer:
-    """The chunks of output that are kept, the latest 1,000, after the message with this seq; up to 1 MiB."""
-    query: EventsQuery = request.query
-    task = await request.gateway.own_task(request.caller, request.path["task_id"])
-    kept, more = await request.gateway.store.output_page(
+@routes.get("/tasks/{task_id}/explain", refusals=UNKNOWN)
+async def explain(request: Request) -> ExplainAnswer:
+    """Explain why a task waits and what must happen before it starts."""
+    task = await request.own_task(request.path["task_id"])
+    answer = ExplainAnswer.from_value(await request.store.explain(task.task_id))
+    if request.caller.tenant is not None:
+        answer.held_for = None  # it may be another tenant's
+    return answer
+
+
+@routes.get("/tasks/{task_id}/outputs", refusals=UNKNOWN)
+async def outputs(request: Request, query: EventsQuery) -> OutputsAnswer:
+    """Get the output that is kept (the latest 1,000 chunks) after the message with this seq, up to 1 MiB."""
+    task = await request.own_task(request.path["task_id"])
+    kept, more = await request.store.output_page(
         task.task_id, after_event=query.after or 0, content=msgspec.Raw
     )
     outputs = [OutputAnswer.from_value(one, seq=one.event_seq) for one in kept]
     return OutputsAnswer(outputs=outputs, next_after=kept[-1].event_seq if more else None)
 
 
-async def explain(request: Request) -> ExplainAnswer:
-    """Why a task waits, and what has to happen before it starts."""
-    task = await request.gateway.own_task(request.caller, request.path["task_id"])
-    answer = ExplainAnswer.from_value(await request.gateway.store.explain(task.task_id))
-    if request.caller.tenant is not None:
-        answer.held_for = None  # it may be another tenant's
-    return answer
-
-
+@routes.get("/queue/stats")
 async def stats(request: Request) -> StatsAnswer:
-    """How much waits, runs and ended lately: of all, or with a tenant's key of the tenant."""
-    return StatsAnswer.from_value(await request.gateway.store.stats(request.caller.tenant, brief=True))
-
-
-TASKS = "/api/v1/tasks"
-TASK = f"{TASKS}/{{task_id}}"
-REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull, errors.RateLimited)
-
-ROUTES = (
-    Route(
-        method="POST",
-        path=TASKS,
-        scope="submit",
-        handler=submit,
-        body=SubmitBody,
-        answer=SubmitAnswer,
-        status=201,
-        refusals=REFUSED,
-    ),
-    Route(
-        method="POST",
-        path=f"{TASKS}/batch",
-        scope="submit",
-        handler=submit_batch,
-        body=BatchBody,
-        answer=BatchAnswer,
-        status=201,
-        most_body=BATCH_BODY,
-        refusals=(errors.RateLimited,),
-    ),
-    Route(method="GET", path=TASKS, scope="read", handler=find, query=TaskQuery, answer=TasksAnswer),
-    Route(
-        method="GET",
-        path=TASK,
-        scope="read",
-        handler=get,
-        answer=TaskAnswer,
-        refusals=(errors.UnknownTask,),
-    ),
-    Route(
-        method="DELETE",
-        path=TASK,
-        scope="cancel",
-        handler=cancel,
-        answer=CancelAnswer,
-        refusals=(errors.UnknownTask, errors.AlreadyFinished),
-    ),
-    Route(
-        method="GET",
-        path=f"{TASK}/explain",
-        scope="read",
-        handler=explain,
-        answer=ExplainAnswer,
-        refusals=(errors.UnknownTask,),
-    ),
-    Route(
-        method="GET",
-        path=f"{TASK}/outputs",
-        scope="read",
-        handler=outputs,
-        query=EventsQuery,
-        answer=OutputsAnswer,
-        refusals=(errors.UnknownTask,),
-    ),
-    Route(method="GET", path="/api/v1/queue/stats", scope="read", handler=stats, answer=StatsAnswer),
-)
+    """Count what waits, runs and ended lately; a tenant's key counts what belongs to the tenant."""
+    return StatsAnswer.from_value(await request.store.stats(request.caller.tenant, brief=True))
