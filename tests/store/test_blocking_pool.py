@@ -114,7 +114,7 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(live_store: S
     assert await waiting.workers.wait("w", 0.01) is None
     await raw(live_store).client_kill_filter(skipme=True, _type="normal")
     await wait_until(
-        lambda: not any(one._wire.is_open for one in waiting.connection.pops._poppers if one._wire)
+        lambda: not any(one._channel.is_open for one in waiting.connection.pops._poppers if one._channel)
     )
     await call(live_store, "w")
     assert await waiting.workers.wait("w", 20) == "work"
@@ -149,8 +149,8 @@ async def test_a_lost_connection_fails_those_who_waited_on_it_and_nobody_else(
     await wait_until(lambda: len(waiting.connection.pops._poppers) == 2)
     first, second = waiting.connection.pops._poppers
     await wait_until(lambda: first._asked and second._asked)
-    assert first._wire
-    await raw(live_store).client_kill_filter(_id=str(first._wire.client_id))
+    assert first._channel
+    await raw(live_store).client_kill_filter(_id=str(first._channel.client_id))
     with pytest.raises(errors.StoreUnavailable):
         await waits["worker-0"]
     assert not waits["worker-1"].done()

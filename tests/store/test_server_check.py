@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.errors import UnsuitableServer
 from fairlead.store.connection import Connection
-from fairlead.store.engine.check import check, check_server
+from fairlead.store.engine.state import check, check_server
 from tests.connections import connected
 from tests.servers import binary, running
 

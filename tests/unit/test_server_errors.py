@@ -10,8 +10,8 @@ from redis.exceptions import RedisError
 
 from fairlead.api.problems import problem_of
 from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable, WrongNode
-from fairlead.store.connection import is_temporary, translated
 from fairlead.store.multiplexer import _error
+from fairlead.store.server_errors import is_temporary, translated
 
 TEMPORARY = (
     "ASK 3999 127.0.0.1:6381",

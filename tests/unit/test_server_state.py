@@ -4,7 +4,7 @@ import pytest
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from fairlead.errors import StoreUnavailable
-from fairlead.store.engine.log import disk_failure, was_truncated
+from fairlead.store.engine.health import disk_failure, was_truncated
 from fairlead.store.engine.state import DISK, EVICTS, REPLICA, parse_info, problem_behind, problems_of
 
 WELL = {

@@ -26,7 +26,7 @@ from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
 from fairlead.settings import ServerSettings, Settings
 from fairlead.store.access.key_ring import KeyRing
-from fairlead.store.engine.durability import warn_if_not_durable
+from fairlead.store.engine.state import warn_if_not_durable
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
@@ -95,7 +95,7 @@ async def serve(
 
     With an `end`, requests are answered until that: a worker beside it still reports what it runs.
     """
-    await warn_if_not_durable(store)
+    await warn_if_not_durable(store.connection)
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
         app, bounds, tell = make_app(gateway), _bounds(settings.server), gateway.readiness.note_background
         works: dict[str, Work] = {

@@ -67,6 +67,6 @@ async def _breaches(store: Store) -> list[Breach]:
     if not isinstance(problem, NamespaceNotOpen):
         raise problem
     raise InvalidSettings(
-        f"Namespace {store.connection.keys.namespace!r} at {store.address} does not exist, so there is "
-        "nothing to check: see --namespace, --engine and --data."
+        f"Namespace {store.connection.keys.namespace!r} at {store.connection.address} does not exist, "
+        "so there is nothing to check: see --namespace, --engine and --data."
     )

@@ -135,6 +135,6 @@ async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
             yield store
         except NamespaceNotOpen:
             raise NamespaceNotOpen(
-                f"Namespace {settings.engine.namespace!r} at {store.address} was never opened, or is lost: "
-                "check --namespace, --engine and --data, or open it with `fairlead up`."
+                f"Namespace {settings.engine.namespace!r} at {store.connection.address} was never opened, "
+                "or is lost: check --namespace, --engine and --data, or open it with `fairlead up`."
             ) from None

@@ -106,7 +106,7 @@ class Up:
         return Plan(
             app=app,
             target=Target(
-                url=engine.url or f"unix://{quote(store.address)}",
+                url=engine.url or f"unix://{quote(store.connection.address)}",
                 namespace=engine.namespace,
                 config=str(self._config) if self._config else None,
             ),

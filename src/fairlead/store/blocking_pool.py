@@ -79,7 +79,7 @@ class Popper:
         self.waiters: dict[str, deque[Waiter]] = {}
         self.is_open = True
         self._pops = pops
-        self._wire: Channel | None = None
+        self._channel: Channel | None = None
         self._asked: list[str] | None = None  # the lists of the command that is under way
         self._outdated: list[str] | None = None  # those of the command that is being ended
         self._cut = False  # we closed the connection to end the command
@@ -108,16 +108,16 @@ class Popper:
         problem: Exception = ConnectionError("the connection was closed")
         try:
             while await self._is_wanted():
-                if self._wire is None or not self._wire.is_open:
-                    self._wire = await self._pops.connect()
+                if self._channel is None or not self._channel.is_open:
+                    self._channel = await self._pops.connect()
                 if self.waiters:  # they may have gone meanwhile
-                    await self._pop(self._wire)
+                    await self._pop(self._channel)
         except (RedisError, OSError, TimeoutError, FairleadError) as failure:
             problem = failure
         finally:
             self.is_open = False
-            if self._wire:
-                self._wire.abort()
+            if self._channel:
+                self._channel.abort()
             for waiter in [one for line in self.waiters.values() for one in line]:
                 if not waiter.word.done():
                     waiter.word.set_exception(problem)
@@ -133,18 +133,18 @@ class Popper:
                 return bool(self.waiters)  # who came in this very moment is not left alone
         return True
 
-    async def _pop(self, wire: Channel) -> None:
+    async def _pop(self, channel: Channel) -> None:
         lists = list(self.waiters)
         ends = min(waiter.ends for line in self.waiters.values() for waiter in line)
         seconds = max(LEAST_SECONDS, ends - monotonic())
         self._asked = lists
         try:
             with LenientTimeout(seconds + LATE):
-                (answer,) = await wire.call(("BLPOP", *lists, seconds), seen=self._deliver)
+                (answer,) = await channel.call(("BLPOP", *lists, seconds), seen=self._deliver)
         except RedisConnectionError:
             if not self._cut:
                 raise
-            self._wire, self._cut, answer = None, False, None
+            self._channel, self._cut, answer = None, False, None
         finally:
             self._asked = None
         if isinstance(answer, RedisError):  # it may not be the primary any more
@@ -179,12 +179,12 @@ class Popper:
 
     async def _unblock(self, asked: list[str]) -> None:
         """The server hears of it on another connection: maybe before the command that it is about."""
-        while self._wire and self._asked is asked:
-            ended = await self._pops.unblock(self._wire.client_id)
+        while self._channel and self._asked is asked:
+            ended = await self._pops.unblock(self._channel.client_id)
             if ended:
                 return
             if ended is None and self._asked is asked:
                 self._cut = True
-                self._wire.abort()
+                self._channel.abort()
                 return
             await asyncio.sleep(RETRY_SECONDS)

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, cast
 
@@ -10,28 +9,20 @@ import msgspec
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from fairlead.clock import monotonic
-from fairlead.errors import (
-    FairleadError,
-    InvalidSettings,
-    StoreFault,
-    StoreFull,
-    StoreLost,
-    StoreUnavailable,
-    WrongNode,
-)
+from fairlead.errors import FairleadError, InvalidSettings, StoreFault, StoreFull, StoreLost
 from fairlead.log.events import EventLog
+from fairlead.model.states import TERMINAL
 from fairlead.settings.urls import engine_url_problem
+from fairlead.store.address import options_of
 from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
-from fairlead.store.lost_runs import log_lost_runs
 from fairlead.store.membership import Membership
 from fairlead.store.multiplexer import Channel, Command, SharedConnection
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
+from fairlead.store.server_errors import NOT_PRIMARY, error_code, is_temporary, translated
 from fairlead.store.subscription import Subscriber
 from fairlead.timeouts import LenientTimeout
 
@@ -45,14 +36,7 @@ PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 #: Acts that only look. They take turns with the other reads.
 LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "show_workers", "stats"})
 
-#: Error codes of a server that is not, or no longer, the primary of our keys: another server is.
-NOT_PRIMARY = frozenset({"READONLY", "MASTERDOWN", "UNBLOCKED", "MOVED", "ASK"})
-#: Error codes of a server that refuses a command now and will accept it later.
-NOT_NOW = frozenset({"LOADING", "BUSY", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"})
-#: The code begins the text of an error, which the client library quotes when a command of a pipeline fails.
-ERROR_CODE = re.compile(r"""(?:^|caused error: \(['"])([A-Z]+)(?: |$)""")
-
-NODE = re.compile(r"[^\s'\"]+:\d+")  # as MOVED names it
+RUN_FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
 
 Argument = str | int | float | bytes
 Answer = dict[str, Any]  # what an act replies: `answer` is its word, the header of the act names the rest
@@ -110,6 +94,12 @@ class Connection:
     def client(self) -> Redis:
         """For everything but scripts."""
         return self.line.client
+
+    @property
+    def address(self) -> str:
+        """Where the server is, without a password."""
+        where = options_of(self.client)
+        return str(where["path"]) if "path" in where else f"{where.get('host')}:{where.get('port')}"
 
     @property
     def _keeps_functions(self) -> bool:
@@ -200,7 +190,9 @@ class Connection:
 
     def _learn(self, packed: bytes) -> Answer:
         """Raises StoreLost when the act was refused because the data is not what this process knows."""
-        answer = read_answer(packed)
+        answer = unpack_answer(packed)
+        if "lost_runs" in answer:
+            log_lost_runs(answer.pop("lost_runs"))
         self.membership.hear(answer)
         return answer
 
@@ -293,42 +285,14 @@ class Connection:
         return answer
 
 
-def read_answer(packed: bytes) -> Answer:
-    answer = unpack_answer(packed)
-    if "lost_runs" in answer:
-        log_lost_runs(answer.pop("lost_runs"))
-    return answer
+def log_lost_runs(rows: list[dict[str, Any]]) -> None:
+    """Runs that an act ended because nobody will report on them: their worker was lost, or is overdue.
 
-
-def translated(problem: BaseException) -> FairleadError:
-    if isinstance(problem, OutOfMemoryError):
-        return StoreFull()
-    if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
-        return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
-    if isinstance(problem, RedisError) and error_code(problem) == "MOVED":
-        where = NODE.search(str(problem))
-        return WrongNode(
-            "The server is one node of a cluster, and another one holds this namespace"
-            f"{f' ({where[0]})' if where else ''}: set engine.url to that node, or to a single server; "
-            "Fairlead does not follow a cluster from node to node."
-        )
-    if isinstance(problem, RedisError) and is_temporary(problem):
-        return StoreUnavailable(
-            f"The store cannot do this now ({problem}): repeat the call with the same ids."
-        )
-    return StoreFault(f"{StoreFault.__doc__} ({problem})")
-
-
-def is_temporary(problem: RedisError) -> bool:
-    """Whether the server refused the command because of its own state, before it did anything."""
-    return error_code(problem) in NOT_PRIMARY | NOT_NOW
-
-
-def error_code(problem: RedisError) -> str:
-    if problem.status_code:  # the client library has cut the code off the text
-        return str(problem.status_code)
-    match = ERROR_CODE.search(str(problem))
-    return match[1] if match else ""
+    The caller of the act logs them, because the worker cannot.
+    """
+    for row in rows:
+        write = log.error if row["status"] in TERMINAL else log.warning
+        write("task_failed", traceback="", **{name: row.get(name) for name in RUN_FACTS})
 
 
 def text(value: Any) -> str:

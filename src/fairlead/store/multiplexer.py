@@ -19,7 +19,7 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, Respon
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.log.limited import LimitedLog
-from fairlead.store.address import Address
+from fairlead.store.address import greeting, open_connection, options_of
 from fairlead.timeouts import LenientTimeout
 
 Command = Sequence[str | int | float | bytes]
@@ -53,25 +53,26 @@ class Channel(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, client: Redis, pushed: Pushed | None = None) -> "Channel":
-        address = Address.of(client)
-        async with asyncio.timeout(address.connect_within):
+        options = options_of(client)
+        # from the first packet to the answer to the greeting
+        async with asyncio.timeout(options.get("socket_connect_timeout")):
             try:
-                wire = await address.open(lambda: cls(pushed))
+                channel = await open_connection(client, lambda: cls(pushed))
             except OSError as problem:
                 if problem.errno in OUT_OF_FILES:
                     log.error("out_of_files", needed_for="a connection to the store", next_step=MORE_FILES)
                 raise
             try:
-                answers = await wire.call(*address.greeting())
+                answers = await channel.call(*greeting(options))
             except BaseException:
-                wire.abort()
+                channel.abort()
                 raise
         refused = next((answer for answer in answers if isinstance(answer, RedisError)), None)
         if refused:  # a wrong password, say: callers learn why there is no connection
-            wire.abort()
+            channel.abort()
             raise RedisConnectionError(str(refused))
-        wire.client_id = answers[0][b"id"]
-        return wire
+        channel.client_id = answers[0][b"id"]
+        return channel
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -166,30 +167,30 @@ class Channel(asyncio.Protocol):
 
 
 class SharedConnection:
-    """The way to a server: a wire, made when it is needed and made anew when it was lost."""
+    """The way to a server: a channel, made when it is needed and made anew when it was lost."""
 
     def __init__(self, client: Redis) -> None:
         self.client = client  # for everything but scripts
-        self._wire: Channel | None = None
+        self._channel: Channel | None = None
         self._retired: list[Channel] = []
         self._reconnected_at = -math.inf
         self._connecting = asyncio.Lock()
 
     def heard_at(self) -> float:
         """When the server that is asked now sent something last."""
-        return self._wire.heard_at() if self._wire else -math.inf
+        return self._channel.heard_at() if self._channel else -math.inf
 
     async def call(self, *commands: Command, patience: LenientTimeout | None = None) -> list[Any]:
         """With `patience` it is waited for as long as the connection it was sent on is heard."""
-        wire = self._wire
-        if wire is None or not wire.is_open:
+        channel = self._channel
+        if channel is None or not channel.is_open:
             async with self._connecting:  # one for all who ask at the same time
-                if self._wire is None or not self._wire.is_open:
-                    self._wire = await Channel.connect(self.client)
-                wire = self._wire
+                if self._channel is None or not self._channel.is_open:
+                    self._channel = await Channel.connect(self.client)
+                channel = self._channel
         if patience:
-            patience.heard = wire.heard_at
-        return await wire.call(*commands)
+            patience.heard = channel.heard_at
+        return await channel.call(*commands)
 
     def replace_if_silent(self, seconds: float) -> None:
         """The connection may be cut off without a word, so the next call makes a new one.
@@ -197,14 +198,14 @@ class SharedConnection:
         Calls under way on the old one may still be answered: a server that is slow is not gone, and what one
         caller gives up is not lost for the others. Each watches its own time.
         """
-        if self._wire and self._wire.silent_seconds >= seconds:
+        if self._channel and self._channel.silent_seconds >= seconds:
             self.replace()
 
     def replace(self) -> None:
-        if self._wire:
-            self._wire.retire()
-            self._retired = [wire for wire in (*self._retired, self._wire) if not wire.is_closed]
-            self._wire = None
+        if self._channel:
+            self._channel.retire()
+            self._retired = [channel for channel in (*self._retired, self._channel) if not channel.is_closed]
+            self._channel = None
 
     async def reconnect(self) -> None:
         """Every later call connects again: the address may lead to another server by now.
@@ -218,8 +219,8 @@ class SharedConnection:
 
     async def close(self) -> None:
         self.replace()
-        for wire in self._retired:
-            wire.abort()
+        for channel in self._retired:
+            channel.abort()
         await self.client.aclose()
 
 

@@ -7,9 +7,7 @@ import contextlib
 import hashlib
 import math
 import os
-import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +16,7 @@ import msgspec
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.settings import EngineSettings
+from fairlead.store.engine.folder import default_state_folder
 from fairlead.store.membership import Membership, began
 
 BEHIND_SECONDS = 2.0
@@ -32,14 +31,6 @@ class Seen(msgspec.Struct, frozen=True):
     namespace: str
     epoch: str
     beat: int
-
-
-def default_state_folder(env: Mapping[str, str]) -> Path:
-    home = Path(env.get("HOME") or Path.home())
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "fairlead" / "state"
-    base = Path(env.get("XDG_STATE_HOME", ""))  # one that is relative is to be ignored
-    return (base if base.is_absolute() else home / ".local" / "state") / "fairlead"
 
 
 class Remembered:

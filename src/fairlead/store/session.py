@@ -7,8 +7,9 @@ from redis.exceptions import RedisError
 
 from fairlead.settings import Settings
 from fairlead.store.batches import in_parts
-from fairlead.store.connection import Answer, Connection, pack, translated
+from fairlead.store.connection import Answer, Connection, pack
 from fairlead.store.replies import expect_ok
+from fairlead.store.server_errors import translated
 
 
 class Session:

@@ -25,7 +25,7 @@ from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import Batch, in_parts, in_pieces
 from fairlead.store.connection import Answer, Connection, make_client, pack
 from fairlead.store.crons import Crons
-from fairlead.store.engine.check import check
+from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
@@ -70,12 +70,6 @@ class Store(Queries):
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
         """Nothing is sent before the first call."""
         return cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
-
-    @property
-    def address(self) -> str:
-        """Where the server is, without a password."""
-        where = self.connection.client.connection_pool.connection_kwargs
-        return str(where["path"]) if "path" in where else f"{where.get('host')}:{where.get('port')}"
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -53,7 +53,7 @@ class Subscriber:
     def __init__(self, connect: Callable[[Pushed], Awaitable[Channel]]) -> None:
         self._connect = connect
         self._listeners: dict[str, list[Listener]] = {}  # by channel
-        self._wire: Channel | None = None
+        self._connection: Channel | None = None
         self._running: asyncio.Task[None] | None = None
 
     def add(self, listener: Listener) -> None:
@@ -63,8 +63,8 @@ class Subscriber:
         listeners.append(listener)
         if self._running is None:
             self._running = asyncio.create_task(keep_running("subscription", self._run))
-        elif self._wire:  # confirmed to those who listen already, too: they take it for a gap, and look
-            self._wire.send("SUBSCRIBE", listener.channel)
+        elif self._connection:  # confirmed to those who listen already, too: they take it for a gap, and look
+            self._connection.send("SUBSCRIBE", listener.channel)
 
     async def remove(self, listener: Listener) -> None:
         listeners = self._listeners.get(listener.channel, [])
@@ -74,8 +74,8 @@ class Subscriber:
         if listeners:
             return
         del self._listeners[listener.channel]
-        if self._wire and self._listeners:
-            self._wire.send("UNSUBSCRIBE", listener.channel)
+        if self._connection and self._listeners:
+            self._connection.send("UNSUBSCRIBE", listener.channel)
         elif not self._listeners:
             await self._stop()
 
@@ -98,14 +98,14 @@ class Subscriber:
 
     async def _subscribe(self) -> None:
         """Until the connection is lost."""
-        wire = await self._connect(self._pushed)
+        connection = await self._connect(self._pushed)
         try:
-            self._wire = wire
-            wire.send("SUBSCRIBE", *self._listeners)
-            await _until_silent(wire)
+            self._connection = connection
+            connection.send("SUBSCRIBE", *self._listeners)
+            await _until_silent(connection)
         finally:
-            self._wire = None
-            wire.abort()
+            self._connection = None
+            connection.abort()
 
     def _pushed(self, message: list[Any]) -> None:
         kind, channel, content = message
@@ -116,11 +116,11 @@ class Subscriber:
                 listener.turn(True)
 
 
-async def _until_silent(wire: Channel) -> None:
+async def _until_silent(connection: Channel) -> None:
     """Until it is closed, or a ping is not answered."""
-    while not wire.closed.is_set():
+    while not connection.closed.is_set():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PING_EVERY):
-                await wire.closed.wait()
+                await connection.closed.wait()
         async with asyncio.timeout(QUIET - PING_EVERY):
-            await wire.call(("PING",))
+            await connection.call(("PING",))

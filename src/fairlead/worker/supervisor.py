@@ -14,7 +14,7 @@ from fairlead.clock import monotonic
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
 from fairlead.settings import Settings
-from fairlead.store.engine.durability import warn_if_not_durable
+from fairlead.store.engine.state import warn_if_not_durable
 from fairlead.store.store import Store
 from fairlead.worker.options import DRAINED, NOT_REACHABLE, Plan
 from fairlead.worker.signals import on_stop
@@ -58,7 +58,7 @@ class Supervisor:
             while not (first.done() or self._has_worked()):
                 await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is said once, not by each
             if self._worked and isinstance(self._backend, Store):  # else the server may be the wrong one
-                await warn_if_not_durable(self._backend)
+                await warn_if_not_durable(self._backend.connection)
             for _ in range(1, self._processes):
                 group.create_task(self._keep(stack))
         return self._exit_code

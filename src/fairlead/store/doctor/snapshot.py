@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import msgspec
 from redis.exceptions import RedisError
 
-from fairlead.store.connection import Connection, translated
+from fairlead.store.connection import Connection
 from fairlead.store.keys import ALL
 from fairlead.store.names import cut_position, route_of
 from fairlead.store.outbox import rows_of
 from fairlead.store.records import read_facts
+from fairlead.store.server_errors import translated
 
 Fields = dict[str, str]
 Scores = dict[str, float]  # member -> score, in the order of the set

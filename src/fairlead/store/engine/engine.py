@@ -19,7 +19,7 @@ from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
 from fairlead.store.connection import ANSWER_WITHIN, make_client
 from fairlead.store.engine.folder import EngineFolder
-from fairlead.store.engine.log import was_truncated
+from fairlead.store.engine.health import was_truncated
 from fairlead.store.engine.process import ServerProcess, find_server, server_arguments
 
 log = EventLog("fairlead.store")

@@ -17,13 +17,23 @@ LOG_LINES_SHOWN = 12
 
 
 def default_data_folder(env: Mapping[str, str]) -> Path:
-    """Where Fairlead keeps its data when nobody says."""
+    """Where Fairlead keeps its data if no setting says otherwise."""
+    return _default_folder(env, "XDG_DATA_HOME", "share")
+
+
+def default_state_folder(env: Mapping[str, str]) -> Path:
+    """Where Fairlead remembers the namespaces on servers of your own."""
+    folder = _default_folder(env, "XDG_STATE_HOME", "state")
+    return folder / "state" if sys.platform == "darwin" else folder
+
+
+def _default_folder(env: Mapping[str, str], variable: str, below_local: str) -> Path:
     home = Path(env.get("HOME") or Path.home())
     if sys.platform == "darwin":
         return home / "Library" / "Application Support" / "fairlead"
-    # The base directory specification says that a relative XDG_DATA_HOME is to be ignored.
-    base = Path(env.get("XDG_DATA_HOME", ""))
-    return (base if base.is_absolute() else home / ".local" / "share") / "fairlead"
+    # The base directory specification says that a relative path is to be ignored.
+    base = Path(env.get(variable, ""))
+    return (base if base.is_absolute() else home / ".local" / below_local) / "fairlead"
 
 
 class EngineFolder:
@@ -34,7 +44,7 @@ class EngineFolder:
         self.lock = self.path / "lock"
         self.log = self.path / "log"
         self.pidfile = self.path / "pid"
-        self.doorplate = self.path / "socket"
+        self.socket_link = self.path / "socket"
         self.truncated = self.path / "truncated"  # since when an operator has to look at the data
 
     def prepare(self) -> None:
@@ -74,15 +84,15 @@ class EngineFolder:
     def socket(self) -> Path:
         """Where a running server listens; a link says so when a path inside the folder would be too long."""
         try:
-            return self.doorplate.readlink()
+            return self.socket_link.readlink()
         except OSError:
-            return self.doorplate
+            return self.socket_link
 
     def choose_socket(self) -> Path:
         """Clear away a dead server's socket and say where the next one listens; the lock must be held."""
         self.remove_socket()
-        if len(os.fsencode(self.doorplate)) <= SOCKET_PATH_BYTES:
-            return self.doorplate
+        if len(os.fsencode(self.socket_link)) <= SOCKET_PATH_BYTES:
+            return self.socket_link
         folder = Path(tempfile.gettempdir()) / f"fairlead-{os.geteuid()}"
         name = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
         try:
@@ -94,16 +104,16 @@ class EngineFolder:
             ) from error
         socket = folder / f"{name}.sock"
         if len(os.fsencode(socket)) > SOCKET_PATH_BYTES:
-            raise EngineFailed(f"no path short enough for a socket: neither {self.doorplate} nor {socket}")
+            raise EngineFailed(f"no path short enough for a socket: neither {self.socket_link} nor {socket}")
         # Other processes follow the link: their temporary folder may be another one.
-        self.doorplate.symlink_to(socket)
+        self.socket_link.symlink_to(socket)
         return socket
 
     def remove_socket(self) -> None:
-        """Close the backend: from here on nobody can connect again."""
+        """Nobody can connect from here on."""
         with contextlib.suppress(OSError):
             self.socket.unlink(missing_ok=True)
-            self.doorplate.unlink(missing_ok=True)
+            self.socket_link.unlink(missing_ok=True)
 
     def log_size(self) -> int:
         try:

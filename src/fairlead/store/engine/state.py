@@ -1,11 +1,17 @@
-"""What is wrong with a server that was fit for work when it was opened, by what it says of itself."""
+"""Whether a server is fit for work, by what it says of itself: when it is opened, and later."""
 
+import contextlib
 from collections.abc import Mapping
 
 from redis.exceptions import RedisError
 
-from fairlead.errors import FairleadError
-from fairlead.store.connection import Connection, error_code, translated
+from fairlead.errors import FairleadError, UnsuitableServer
+from fairlead.log.events import EventLog
+from fairlead.store.connection import Connection, text
+from fairlead.store.server_errors import error_code
+
+OLDEST_REDIS = (7, 0)
+OLDEST_VALKEY = (7, 2)
 
 EVICTS, REPLICA, DISK = "store_evicts", "store_is_replica", "store_cannot_save"
 
@@ -19,20 +25,87 @@ SENTENCES = {
     DISK: "The store refuses changes because it could not save its data: free disk space on its machine; its "
     "log says what failed.",
 }
-#: What a server answers to an act when it is in such a state.
+#: The error codes with which a server in such a state answers an act.
 REASONS = {"READONLY": REPLICA, "MISCONF": DISK}
+
+log = EventLog("fairlead.store")
+
+
+async def check(connection: Connection) -> None:
+    """Raises UnsuitableServer for one that forgets under pressure, is too old, or is a replica."""
+    info = await _info(connection)
+    check_server(info, await _maxmemory_policy(connection) or info.get("maxmemory_policy", ""))
 
 
 async def look(connection: Connection) -> dict[str, str]:
-    """Reason -> what is wrong and what to do. On the line that acts use: another may lead elsewhere."""
-    (said,) = await connection.guard(connection.line.call(("INFO",)))
-    if isinstance(said, RedisError):
-        raise translated(said)
-    return problems_of(parse_info(said))
+    """Reason -> what is wrong and what to do, with a server that was fit when it was opened."""
+    return problems_of(await _info(connection))
+
+
+async def warn_if_not_durable(connection: Connection) -> None:
+    """For servers, and for workers that have joined. A store that does not answer is noticed elsewhere."""
+    with contextlib.suppress(FairleadError):
+        if (await _info(connection)).get("aof_enabled") == "0":
+            log.warning(
+                "server_not_durable",
+                store=connection.address,
+                problem="appendonly is off: tasks that were accepted are lost when the server ends",
+                next_step="set `appendonly yes` and `appendfsync always` in the server's configuration",
+            )
+
+
+async def _info(connection: Connection) -> dict[str, str]:
+    # on the line that acts use: another may lead elsewhere
+    return parse_info(await connection.call("INFO"))
+
+
+def parse_info(said: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}
+
+
+async def _maxmemory_policy(connection: Connection) -> str:
+    command = ("CONFIG", "GET", "maxmemory-policy")
+    (policy,) = await connection.guard(connection.line.call(command))
+    # Managed services often forbid CONFIG; INFO says the same.
+    return "" if isinstance(policy, RedisError) else text(policy.get(b"maxmemory-policy", b""))
+
+
+def check_server(info: Mapping[str, str], maxmemory_policy: str) -> None:
+    """Judges a server by its INFO and its eviction policy."""
+    name, version, oldest = _version(info)
+    if _numbers(version) < oldest:
+        raise UnsuitableServer(
+            f"this server is {name} {version}: Fairlead needs Redis 7.0 or Valkey 7.2, or newer; upgrade it, "
+            "or give no URL and let Fairlead start its own"
+        )
+    if info.get("role") in ("slave", "replica"):
+        primary = f"{info.get('master_host', 'its primary')}:{info.get('master_port', '?')}"
+        raise UnsuitableServer(
+            f"this server is a replica of {primary}: connect to the primary, which can be written"
+        )
+    if maxmemory_policy != "noeviction":
+        raise UnsuitableServer(
+            f"maxmemory-policy is {maxmemory_policy or 'not known'}: under memory pressure this server would "
+            "throw tasks away; run `CONFIG SET maxmemory-policy noeviction` and set it in the server's "
+            "configuration"
+        )
+
+
+def _version(info: Mapping[str, str]) -> tuple[str, str, tuple[int, int]]:
+    # Valkey calls itself Redis 7.2.4 for old clients' sake, and gives its own version too.
+    if "valkey_version" in info:
+        return "Valkey", info["valkey_version"], OLDEST_VALKEY
+    return "Redis", info.get("redis_version", "of unknown version"), OLDEST_REDIS
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")[:2]
+    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else (0,)
 
 
 def problems_of(info: Mapping[str, str]) -> dict[str, str]:
-    """What INFO lacks is not known to be wrong: it was looked at when the server was opened."""
+    """What INFO lacks is not known to be wrong: it was checked when the server was opened."""
     found: dict[str, str] = {}
     if (policy := info.get("maxmemory_policy", "noeviction")) != "noeviction":
         found[EVICTS] = (
@@ -49,12 +122,7 @@ def problems_of(info: Mapping[str, str]) -> dict[str, str]:
 
 
 def problem_behind(refusal: FairleadError) -> dict[str, str]:
-    """The same, by what the server answered to an act that it refused."""
+    """The same, by how the server refused an act."""
     cause = refusal.__cause__
     reason = REASONS.get(error_code(cause)) if isinstance(cause, RedisError) else None
     return {reason: SENTENCES[reason]} if reason else {}
-
-
-def parse_info(said: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
-    return {name: value for name, colon, value in lines if colon}
