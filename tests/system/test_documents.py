@@ -39,7 +39,16 @@ async def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert '"a picture of a city at night"' in said[2].out
 
 
-def test_the_files_that_documents_point_to_are_there() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} points to {target}"
+def sections_of(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_files_and_sections_that_documents_point_to_are_there() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]:
+        for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+            target = page.parent / file if file else page
+            assert target.exists(), f"{page.name} points to {file}"
+            assert not anchor or anchor in sections_of(target), f"{page.name} points to {file}#{anchor}"
