@@ -9,18 +9,18 @@ import msgspec
 
 from fairlead import errors
 from fairlead.model.job import JobStatus, NewJob, NewStep
+from fairlead.model.key import Identity
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
-from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.connection import pack
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.store import Store
 from tests.conftest import Clock
 
 BEGAN = Clock().now
-ANN = Holder(None, "ann", ("read",))
+ANN = Identity(None, "ann", ("read",))
 
 
 @dataclass

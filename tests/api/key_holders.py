@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fairlead.api.gateway import SCOPES
+from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
 from tests.waiting import wait_until
 

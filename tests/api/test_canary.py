@@ -8,9 +8,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
+from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate
 from fairlead.store.store import Store

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
-from fairlead.api.gateway import SCOPES
 from fairlead.api.pages import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
+from fairlead.model.key import SCOPES
 from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store

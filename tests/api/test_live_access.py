@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.api.gateway import SCOPES
 from fairlead.api.server import SOCKETS
 from fairlead.api.table import SocketRoute
+from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from tests.api.asking import NO_TASK, good, refused

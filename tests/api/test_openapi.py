@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairlead.api.gateway import SCOPES
 from fairlead.api.server import ROUTES
+from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
 from tests.api.asking import TASKS, good
 from tests.api.serving import Gateway

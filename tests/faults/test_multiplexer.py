@@ -12,12 +12,12 @@ import pytest
 import redis
 
 from fairlead import errors
+from fairlead.model.key import Identity
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store import subscription
-from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.connection import READS_AT_ONCE
 from fairlead.store.pieces import read_in_pieces
 from fairlead.store.store import Store
@@ -210,7 +210,7 @@ async def test_a_primary_that_became_a_replica_is_left_for_the_server_behind_the
         async with wire(old.url, tmp_path) as (line, url), Store.connect(url, "moved") as store:
             calls = (
                 partial(store.workers.register, "w"),
-                partial(store.tickets.make, Holder(None, "ann", ("read",))),
+                partial(store.tickets.make, Identity(None, "ann", ("read",))),
                 partial(store.workers.wait, "w", 0.01),
             )
             for call in calls:

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from fairlead import errors
+from fairlead.model.key import Identity
 from fairlead.settings import Slots
-from fairlead.store.access.socket_tickets import Holder
 from fairlead.store.monitor import Monitor
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
@@ -17,7 +17,7 @@ from tests.store.looking import claim_one, everything, key_names, new, raw
 from tests.waiting import wait_until
 
 HOLD = 20  # ms
-ANN = Holder("abcd1234", "ann", ("read",))
+ANN = Identity("abcd1234", "ann", ("read",))
 
 
 @pytest.fixture

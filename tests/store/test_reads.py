@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead.model.job import NewJob, NewStep
-from fairlead.store.access.socket_tickets import Holder
+from fairlead.model.key import Identity
 from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
 from fairlead.store.store import Store
 from tests.connections import connected
@@ -40,7 +40,7 @@ READS: dict[str, Read] = {
     "task types": lambda store, task, job: store.task_types(),
     "any keys": lambda store, task, job: store.api_keys.any(),
     "pipelines": lambda store, task, job: store.jobs.pipelines.page("", 100),
-    "ticket": lambda store, task, job: store.tickets.make(Holder(None, "ann", ("read",))),
+    "ticket": lambda store, task, job: store.tickets.make(Identity(None, "ann", ("read",))),
 }
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 
-from fairlead.store.access.socket_tickets import SECONDS, Holder
+from fairlead.model.key import Identity
+from fairlead.store.access.socket_tickets import SECONDS
 from fairlead.store.store import Store
 from tests.store.looking import everything, raw
 
-ANN = Holder("abcd1234", "ann", ("read", "submit"), "acme", True)
+ANN = Identity("abcd1234", "ann", ("read", "submit"), "acme", True)
 
 
 async def test_a_ticket_tells_for_whom_it_was_made(live_store: Store) -> None:
@@ -16,7 +17,7 @@ async def test_a_ticket_tells_for_whom_it_was_made(live_store: Store) -> None:
 
 
 async def test_one_without_a_key(live_store: Store) -> None:
-    nobody = Holder(None, "anybody", ())
+    nobody = Identity(None, "anybody", ())
     assert await live_store.tickets.take(await live_store.tickets.make(nobody)) == nobody
 
 

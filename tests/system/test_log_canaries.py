@@ -11,7 +11,7 @@ import httpx
 import pytest
 import redis
 
-from fairlead.api.gateway import SCOPES
+from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
 from tests.api.listening import hear_one, socket
 from tests.api.serving import Gateway, serving

@@ -1,8 +1,7 @@
-"""What every request shares: the store, the keys, and who may do what."""
+"""What all requests share: the store, the keys, and the checks of access."""
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Literal
 from urllib.parse import urlsplit
 
 from fairlead.api.batching import SubmitBatcher
@@ -16,33 +15,19 @@ from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
 from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownKey
 from fairlead.log.events import EventLog
-from fairlead.model.key import ApiKey
+from fairlead.model.key import SCOPES, Identity, Scope
 from fairlead.settings import Rate
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 
-Scope = Literal["submit", "read", "cancel", "worker", "admin", "metrics"]
-SCOPES: tuple[Scope, ...] = ("submit", "read", "cancel", "worker", "admin", "metrics")
-LOOK_SECONDS = 1.0  # between two looks whether there is a key by now
+LOOK_SECONDS = 1.0  # between two checks whether a key exists by now
 MAKE_KEY = "make one with `fairlead key create`"
 
 log = EventLog("fairlead.api")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who asks. Without a tenant it sees everything."""
-
-    name: str
-    scopes: frozenset[str]
-    tenant: str | None = None
-    key_id: str | None = None
-    has_rate: bool = False  # of its own, for what it submits
-    max_priority: str | None = None  # of what it submits; None: any
-
-
-ANYBODY = Identity("anybody", frozenset(SCOPES))  # while no key is configured
-NOBODY = Identity("nobody", frozenset())  # on routes that are open to everybody
+ANYBODY = Identity(None, "anybody", SCOPES)  # while no key is configured
+NOBODY = Identity(None, "nobody", ())  # on routes that are open to everybody
 
 
 @dataclass(slots=True)
@@ -55,18 +40,18 @@ class Gateway:
     asks_for_keys: bool
     failed_keys: FailedKeys
     connections: Connections
-    submit_rate: Rate | None = None  # of keys that have none of their own; None: no limit
-    hosts: frozenset[str] | None = None  # names this server answers to; None: any
+    submit_rate: Rate | None = None  # of keys without a rate; None: no limit
+    hosts: frozenset[str] | None = None  # names that this server answers to; None: any
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
     readiness: Readiness = field(default_factory=Readiness)
     budget: Budget = field(default_factory=Budget)
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # calls that wait are to end
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # long polls are to end
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None
 
     def check_caller(self, headers: dict[str, str]) -> None:
-        """A page of another site may make a browser ask here: under its own name (DNS rebinding), or by a
-        form, an image or a script, which need no consent of ours (CSRF)."""
+        """A page of another site can make a browser send requests here: under its own name (DNS rebinding)
+        or by a form, an image or a script, which need no consent from this server (CSRF)."""
         host = headers.get("host", "")
         if self.hosts is not None and host_name(host) not in self.hosts:
             raise WrongHost()
@@ -84,7 +69,7 @@ class Gateway:
             return False
 
     async def identify(self, authorization: str | None, address: str) -> Identity:
-        """Who brings a valid key is let in however often others failed from the same address."""
+        """A valid key is accepted however often others failed from the same address."""
         self.store.connection.membership.check()  # keys may be among what was lost
         if not await self._must_ask():
             return ANYBODY
@@ -101,7 +86,8 @@ class Gateway:
         key = await self.keys.check(key_text.strip())
         if key is None:
             raise Unauthorized("This key is unknown, expired or revoked: use another one.")
-        return identity_of(key)
+        has_rate = key.interval_us is not None
+        return Identity(key.id, key.name, key.scopes, key.tenant, has_rate, key.max_priority)
 
     async def recognise(self, authorization: str | None) -> Identity:
         """The caller of a route that needs no key; an invalid key counts as none."""
@@ -111,7 +97,7 @@ class Gateway:
             return NOBODY
 
     def is_operator(self, who: Identity) -> bool:
-        """May they see what concerns the server itself? Where nobody needs a key, everybody may."""
+        """Whether they may see details of the server itself. Where no key is required, everybody may."""
         return not self.asks_for_keys or (who.key_id is not None and who.tenant is None)
 
     async def identify_by_ticket(self, ticket: str, address: str) -> Identity:
@@ -120,13 +106,10 @@ class Gateway:
         if holder is None or not await self.may_stay(holder.key_id):
             self.failed_keys.note(address)
             raise Unauthorized("This ticket is unknown, used or too old: get another one.")
-        scopes = frozenset(holder.scopes)
-        return Identity(
-            holder.name, scopes, holder.tenant, holder.key_id, holder.has_rate, holder.max_priority
-        )
+        return holder
 
     async def may_stay(self, key_id: str | None) -> bool:
-        """Whether who came with this key, or with none, would be let in again."""
+        """Whether a caller with this key, or with none, would be accepted now."""
         if key_id is None:
             return not await self._must_ask()
         try:
@@ -135,10 +118,10 @@ class Gateway:
             return False
 
     async def _must_ask(self) -> bool:
-        """From the first key on, which may be made while this server runs."""
+        """Keys are required from the first one on, which may be created while this server runs."""
         if not self.asks_for_keys and monotonic() - self._looked_at > LOOK_SECONDS:
             if self._looking is None or self._looking.done():
-                # a task of its own: who asked first may go away, and others wait for the same look
+                # a separate task: the first caller may disconnect, and others wait for the same check
                 self._looking = asyncio.create_task(self._look_for_keys())
             await asyncio.shield(self._looking)
         return self.asks_for_keys
@@ -148,20 +131,20 @@ class Gateway:
         self._looked_at = monotonic()
 
     async def report_loss(self, problem: StoreLost | None) -> None:
-        """The data of the store is not what it was, or is accepted again (None)."""
+        """The store has lost data, or (None) an operator has accepted the loss."""
         if problem:
             self.readiness.refuse(problem.code, str(problem))
             return
         self.readiness.clear(StoreLost.code)
         if self.asks_for_keys and not await self.store.api_keys.any():
-            log.error("keys_lost", problem="no API key is left, so nobody is let in", next_step=MAKE_KEY)
+            log.error("keys_lost", problem="no API key is left, so no caller is accepted", next_step=MAKE_KEY)
 
     async def spend(self, who: Identity, tasks: int) -> None:
-        """Before anything is submitted: so many tasks, of the rate of the caller's key if it has one."""
+        """Takes this number of tasks from the rate of the caller's key, before anything is submitted."""
         if who.key_id and (who.has_rate or self.submit_rate):
             try:
                 await self.store.api_keys.spend(who.key_id, tasks, self.submit_rate)
-            except UnknownKey:  # forgotten since it was checked
+            except UnknownKey:  # deleted since it was checked
                 raise Unauthorized() from None
 
 
@@ -172,16 +155,11 @@ def host_name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-def identity_of(key: ApiKey) -> Identity:
-    has_rate = key.interval_us is not None
-    return Identity(key.name, frozenset(key.scopes), key.tenant, key.id, has_rate, key.max_priority)
-
-
 def check_scope(who: Identity, scope: Scope) -> None:
     if scope not in who.scopes:
-        raise Forbidden(f"This key has not the scope {scope!r}: use one that has it.")
+        raise Forbidden(f"This key lacks the scope {scope!r}: use one that has it.")
 
 
 def check_all_tenants(who: Identity) -> None:
     if who.tenant is not None:
-        raise Forbidden("This concerns all tenants, and the key is one tenant's: use a key without a tenant.")
+        raise Forbidden("This affects all tenants, and the key belongs to one: use a key without a tenant.")

@@ -10,11 +10,12 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
-from fairlead.api.gateway import Gateway, Identity
+from fairlead.api.gateway import Gateway
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
 from fairlead.checks import MOST_BYTES
 from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.model.job import Job
+from fairlead.model.key import Identity
 from fairlead.model.task import Task
 from fairlead.model.tenants import ids_meant
 from fairlead.store.store import Store

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args
 
-from fairlead.api.gateway import Scope
 from fairlead.api.request import MOST_BODY, Request
 from fairlead.errors import FairleadError
+from fairlead.model.key import Scope
 from fairlead.shapes.base import Body, NoQuery
 from fairlead.shapes.live import TicketQuery
 

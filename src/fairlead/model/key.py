@@ -1,13 +1,12 @@
-"""An API key without its secret, and a new one with it."""
+"""API keys, without and with their secrets, and the identity that a caller has by one."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from fairlead.settings.rates import rate_text
 
-SCOPES = ("submit", "read", "cancel", "worker", "admin", "metrics")
-
-
+Scope = Literal["submit", "read", "cancel", "worker", "admin", "metrics"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 KeyState = Literal["active", "expired", "revoked"]
 
 
@@ -32,6 +31,18 @@ class ApiKey:
     @property
     def rate(self) -> str | None:
         return None if self.interval_us is None else rate_text(self.interval_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The caller of a request. Without a tenant it sees everything."""
+
+    key_id: str | None  # None: no key was required
+    name: str
+    scopes: tuple[str, ...]
+    tenant: str | None = None
+    has_rate: bool = False  # a rate of its own, for what it submits
+    max_priority: str | None = None  # of what it submits; None: any
 
 
 @dataclass(frozen=True, slots=True)

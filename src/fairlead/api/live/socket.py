@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import encode, send_problem
 from fairlead.api.faults import noted
-from fairlead.api.gateway import Gateway, Identity, check_scope
+from fairlead.api.gateway import Gateway, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
 from fairlead.api.problems import Problem
 from fairlead.api.request import ClientGone, Request, address_of, headers_of, read_query
@@ -17,6 +17,7 @@ from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.live.feed import Feed
 from fairlead.log.events import EventLog
+from fairlead.model.key import Identity
 
 log = EventLog("fairlead.api")
 

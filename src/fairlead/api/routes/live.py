@@ -16,7 +16,7 @@ from fairlead.live.feed import Feed, TaskFeed
 from fairlead.live.job_feed import JobFeed
 from fairlead.model.states import TERMINAL
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, TicketQuery, WatchQuery
-from fairlead.store.access.socket_tickets import SECONDS, Holder
+from fairlead.store.access.socket_tickets import SECONDS
 
 routes = Routes("/api/v1", scope="read")
 
@@ -85,10 +85,7 @@ def last_seen(request: Request, query: EventsQuery) -> int:
 @routes.post("/tickets", status=201)
 async def make_ticket(request: Request) -> TicketAnswer:
     """Create a ticket that opens one WebSocket in place of the key, once, within 30 seconds."""
-    caller = request.caller
-    scopes = tuple(sorted(caller.scopes))
-    holder = Holder(caller.key_id, caller.name, scopes, caller.tenant, caller.has_rate, caller.max_priority)
-    return TicketAnswer(ticket=await request.store.tickets.make(holder), expires_in=SECONDS)
+    return TicketAnswer(ticket=await request.store.tickets.make(request.caller), expires_in=SECONDS)
 
 
 SOCKETS = (

@@ -1,10 +1,11 @@
 """SocketTickets: each lets somebody in once, without a key. A page that opens a socket can send no header."""
 
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import msgspec
 
+from fairlead.model.key import Identity
 from fairlead.store.access.api_keys import digest_of
 from fairlead.store.session import Session
 
@@ -12,32 +13,20 @@ SECONDS = 30
 MOST_LETTERS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """For whom a ticket was made."""
-
-    key_id: str | None  # None: no key was asked for
-    name: str
-    scopes: tuple[str, ...]
-    tenant: str | None = None
-    has_rate: bool = False
-    max_priority: str | None = None
-
-
 class SocketTickets:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def make(self, holder: Holder) -> str:
+    async def make(self, holder: Identity) -> str:
         """A ticket for 30 seconds; the store knows only its digest."""
         ticket = "flt_" + secrets.token_urlsafe(32)
         content = msgspec.json.encode(asdict(holder))
         await self._session.run("make_ticket", digest_of(ticket), content, SECONDS * 1000)
         return ticket
 
-    async def take(self, ticket: str) -> Holder | None:
+    async def take(self, ticket: str) -> Identity | None:
         """For whom it was made, once: of two who bring the same one, one is too late."""
         if len(ticket) > MOST_LETTERS:
             return None
         content = (await self._session.run("take_ticket", digest_of(ticket))).get("holder")
-        return msgspec.json.decode(content, type=Holder) if content else None
+        return msgspec.json.decode(content, type=Identity) if content else None
