@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.checks import MOST_BYTES
 from fairlead.errors import PermanentError, RetriableError
-from fairlead.pipeline.answers import MOST_RETRY_AFTER, Answer, Failure, Heard, classify
+from fairlead.pipeline.answers import MOST_RETRY_AFTER, Answer, Heard, ServiceError, classify
 from fairlead.rules.http_retry import retry_after_seconds
 
 JSON = {"content-type": "application/json"}
@@ -20,9 +20,9 @@ def heard(body: Any, status: int = 200, **headers: str) -> Heard:
     return Heard(status, JSON | {name.replace("_", "-"): value for name, value in headers.items()}, content)
 
 
-def failure(what: Heard | Exception) -> Failure:
+def failure(what: Heard | Exception) -> ServiceError:
     found = classify(what, 12)
-    assert isinstance(found, Failure)
+    assert not isinstance(found, Answer)
     return found
 
 
@@ -53,8 +53,8 @@ def test_a_status_that_may_pass_is_worth_another_try(subtests: pytest.Subtests) 
     for status in [408, 425, 429, 502, 503, 504]:
         with subtests.test(status=status):
             found = failure(heard({}, status))
-            assert (found.code, found.retriable) == (f"service_status_{status}", True)
-            assert isinstance(found.as_error(), RetriableError)
+            assert (found.code, isinstance(found, RetriableError)) == (f"service_status_{status}", True)
+            assert isinstance(found, RetriableError)
 
 
 def test_every_other_status_fails_for_good(subtests: pytest.Subtests) -> None:
@@ -85,8 +85,8 @@ def test_every_other_status_fails_for_good(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(status=status):
             found = failure(heard({}, status, retry_after="5"))
-            assert (found.code, found.retriable) == (f"service_status_{status}", False)
-            assert isinstance(found.as_error(), PermanentError)
+            assert (found.code, isinstance(found, RetriableError)) == (f"service_status_{status}", False)
+            assert isinstance(found, PermanentError)
 
 
 def test_trouble_on_the_way_is_worth_another_try(subtests: pytest.Subtests) -> None:
@@ -102,14 +102,16 @@ def test_trouble_on_the_way_is_worth_another_try(subtests: pytest.Subtests) -> N
     ]:
         with subtests.test(problem=problem, code=code):
             found = failure(problem)
-            assert (found.code, found.retriable) == (code, True)
+            assert (found.code, isinstance(found, RetriableError)) == (code, True)
             # it may name an address, and customers read it
             assert not str(problem) or str(problem) not in found.message
 
 
 def test_an_address_that_cannot_be_called_fails_for_good() -> None:
     message = "the service cannot be called: its URL is not usable"
-    assert failure(httpx.InvalidURL("http://10.1.2.3:x")) == Failure("service_bad_url", message)
+    found = failure(httpx.InvalidURL("http://10.1.2.3:x"))
+    assert isinstance(found, PermanentError)
+    assert (found.code, found.message) == ("service_bad_url", message)
 
 
 def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
@@ -131,7 +133,7 @@ def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(what=what, says=says):
             found = failure(what)
-            assert (found.code, found.retriable) == ("service_bad_answer", False)
+            assert (found.code, isinstance(found, RetriableError)) == ("service_bad_answer", False)
             assert says in found.message
 
 
@@ -140,7 +142,7 @@ def test_an_answer_may_be_as_large_as_a_result() -> None:
     assert isinstance(classify(heard({"data": "x" * room}), 12), Answer)
     for size in (room + 1, MOST_BYTES):  # the second one is larger by itself, the first with its metrics
         found = failure(heard({"data": "x" * size}))
-        assert (found.code, found.retriable) == ("service_answer_too_large", False)
+        assert (found.code, isinstance(found, RetriableError)) == ("service_answer_too_large", False)
 
 
 def test_retry_after_is_seconds_or_a_date_and_has_a_bound(subtests: pytest.Subtests) -> None:
@@ -161,10 +163,8 @@ def test_retry_after_is_seconds_or_a_date_and_has_a_bound(subtests: pytest.Subte
     ]:
         with subtests.test(headers=headers, seconds=seconds):
             found = failure(heard({}, 503, **headers))
+            assert isinstance(found, RetriableError)
             assert found.retry_after == seconds
-            error = found.as_error()
-            assert isinstance(error, RetriableError)
-            assert error.retry_after == seconds
 
 
 def test_the_name_of_a_header_may_be_in_any_letters() -> None:
@@ -178,5 +178,5 @@ def test_of_an_error_only_the_beginning_is_quoted_and_on_one_line() -> None:
 
 
 def test_an_error_carries_the_code_of_the_failure() -> None:
-    assert Failure("service_status_503", "busy", retriable=True).as_error().code == "service_status_503"
+    assert failure(heard({}, 503)).code == "service_status_503"
     assert (RetriableError.code, PermanentError.code) == ("retriable_error", "permanent_error")

@@ -13,7 +13,6 @@ from fairlead.model.stats import Explanation
 from fairlead.model.task import Submitted, Task
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look yourself at least so often
 

@@ -37,24 +37,17 @@ class Answer:
         return {"data": self.data, "metrics": self.metrics}
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    code: str
-    message: str
-    retriable: bool = False
-    retry_after: float = 0.0  # seconds, at least
-
-    def as_error(self) -> RetriableError | PermanentError:
-        error = (
-            RetriableError(self.message, retry_after=self.retry_after)
-            if self.retriable
-            else PermanentError(self.message)
-        )
-        error.code = self.code
-        return error
+ServiceError = RetriableError | PermanentError
 
 
-def classify(heard: Heard | Exception, took_ms: int) -> Answer | Failure:
+def _failure(code: str, message: str, *, retriable: bool = False, retry_after: float = 0.0) -> ServiceError:
+    """`retry_after`: seconds, at least."""
+    error = RetriableError(message, retry_after=retry_after) if retriable else PermanentError(message)
+    error.code = code
+    return error
+
+
+def classify(heard: Heard | Exception, took_ms: int) -> Answer | ServiceError:
     """`took_ms`: how long the call took, for a service that does not say it itself."""
     if isinstance(heard, Exception):
         return _broken(heard)
@@ -62,35 +55,35 @@ def classify(heard: Heard | Exception, took_ms: int) -> Answer | Failure:
         return _read(heard, took_ms)
     if 300 <= heard.status < 400:
         message = f"the service answered {heard.status}: redirects are not followed, give its own address"
-        return Failure(f"service_status_{heard.status}", message)
-    return Failure(
+        return _failure(f"service_status_{heard.status}", message)
+    return _failure(
         f"service_status_{heard.status}",
         f"the service answered {heard.status}{_quoted(heard)}",
-        heard.status in RETRIABLE_STATUS,
-        min(retry_after_seconds(heard.headers), MOST_RETRY_AFTER),
+        retriable=heard.status in RETRIABLE_STATUS,
+        retry_after=min(retry_after_seconds(heard.headers), MOST_RETRY_AFTER),
     )
 
 
-def _broken(problem: Exception) -> Failure:
+def _broken(problem: Exception) -> ServiceError:
     """What the exception says stays out: it may name addresses inside of the operator's network."""
     if isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout):
-        return Failure("service_unreachable", "the service cannot be reached", retriable=True)
+        return _failure("service_unreachable", "the service cannot be reached", retriable=True)
     if isinstance(problem, TimeoutError | httpx.TimeoutException):
-        return Failure("service_timeout", "the service did not answer in time", retriable=True)
+        return _failure("service_timeout", "the service did not answer in time", retriable=True)
     if isinstance(problem, httpx.TransportError | OSError):
         message = "the connection broke before the service had answered"
-        return Failure("service_connection_lost", message, retriable=True)
-    return Failure("service_bad_url", "the service cannot be called: its URL is not usable")
+        return _failure("service_connection_lost", message, retriable=True)
+    return _failure("service_bad_url", "the service cannot be called: its URL is not usable")
 
 
-def _read(heard: Heard, took_ms: int) -> Answer | Failure:
+def _read(heard: Heard, took_ms: int) -> Answer | ServiceError:
     kind = heard.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         return _bad(f"its Content-Type is {kind or 'missing'}, not application/json")
     if (encoding := heard.headers.get("content-encoding", "").lower()) not in PLAIN:
         return _bad(f"its Content-Encoding is {encoding}, which was not asked for")
     if len(heard.body) > MOST_BYTES:
-        return Failure("service_answer_too_large", TOO_LARGE)
+        return _failure("service_answer_too_large", TOO_LARGE)
     try:
         said = msgspec.json.decode(heard.body)
     except (ValueError, RecursionError) as problem:
@@ -105,13 +98,13 @@ def _read(heard: Heard, took_ms: int) -> Answer | Failure:
         to_json("answer", answer.as_result())
     except InvalidInput as problem:  # what the store would refuse is better said here
         if problem.code == "too_large":
-            return Failure("service_answer_too_large", TOO_LARGE)
+            return _failure("service_answer_too_large", TOO_LARGE)
         return _bad(problem.message)
     return answer
 
 
-def _bad(why: str) -> Failure:
-    return Failure(
+def _bad(why: str) -> ServiceError:
+    return _failure(
         "service_bad_answer", f'expected {{"data": ..., "metrics": {{...}}}} from the service, but {why}'
     )
 

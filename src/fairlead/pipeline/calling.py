@@ -14,8 +14,7 @@ import msgspec
 from fairlead import __version__
 from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
-from fairlead.errors import PermanentError, RetriableError
-from fairlead.pipeline.answers import Failure, Heard, classify
+from fairlead.pipeline.answers import Answer, Heard, classify
 from fairlead.settings import ServiceSettings
 
 CONNECT_SECONDS = 5.0
@@ -94,21 +93,20 @@ class ServiceClient:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
             heard = problem
         answer = classify(heard, round((monotonic() - began) * 1000))
-        if isinstance(answer, Failure):
-            raise self._failed(heard, answer) from (heard if isinstance(heard, Exception) else None)
-        return answer.as_result()
+        if isinstance(answer, Answer):
+            return answer.as_result()
+        answer.facts = self._facts(heard)
+        raise answer from (heard if isinstance(heard, Exception) else None)
 
-    def _failed(self, heard: Heard | Exception, failure: Failure) -> RetriableError | PermanentError:
-        """With facts for the log. The task's error, which customers read, has none of them."""
-        error = failure.as_error()
+    def _facts(self, heard: Heard | Exception) -> dict[str, str | int | None]:
+        """For the log. The task's error, which customers read, has none of them."""
         where = httpx.URL(self._service.url)
-        error.facts = {
+        return {
             "service": self._name,
             "host": where.host + (f":{where.port}" if where.port else ""),
             "status": None if isinstance(heard, Exception) else heard.status,
             "cause": f"{type(heard).__name__}: {heard}" if isinstance(heard, Exception) else None,
         }
-        return error
 
     async def _ask(self, call: ServiceRequest) -> Heard:
         """Leaving the block closes the connection unless all of the answer was read: also when cancelled."""

@@ -86,7 +86,7 @@ class Context:
 
     @property
     def log(self) -> "TaskLog":
-        return TaskLog(log, {"task_id": self.task_id, "attempt": self.attempt})
+        return TaskLog(log, {"task": self.task_id, "attempt": self.attempt})
 
     def progress(self, fraction: float, message: str = "") -> None:
         """How far it is, from 0 to 1. The latest counts; say it as often as you like."""
@@ -119,8 +119,7 @@ class TaskLog(logging.LoggerAdapter[logging.Logger]):
     """Lines that say which task they are about."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        known = self.extra or {}
-        facts = {"task": known["task_id"], "attempt": known["attempt"]}
+        facts = self.extra or {}
         # a format that keeps facts apart finds them in the record
         kwargs["extra"] = {**(kwargs.get("extra") or {}), "facts": facts}
         return f"{msg} task={facts['task']} attempt={facts['attempt']}", kwargs

@@ -2,8 +2,8 @@
 
 It runs in a thread of the worker's process or, under a supervisor, in the supervisor's process, where not
 even a handler that holds the interpreter's lock for minutes can stop it. It prolongs every lease the worker
-holds and tells the worker, over a line, what it learned. It does not vouch for a worker that has stopped or
-gone. What a worker that does not answer has not begun, it gives back.
+holds and sends the worker, over a pipe, what it learned. It does not vouch for a worker that has stopped or
+ended. It gives back what a worker that does not answer has not begun.
 """
 
 import asyncio
@@ -11,10 +11,9 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from fairlead.backend import Backend, UpkeepBackend
-from fairlead.background import keep_running
+from fairlead.background import in_background
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
@@ -34,46 +33,32 @@ AGAIN_SECONDS = 1.0  # between two acts for a worker that stays silent: a claim 
 log = EventLog("fairlead.worker")
 
 
-@dataclass
-class HeldLeases:
-    """What the worker holds, by the latest beat; monotonic times, the same in every process of a machine."""
-
-    lease_ends: dict[str, float] = field(default_factory=dict)
-    deadlines: dict[str, float] = field(default_factory=dict)
-
-    def learn(self, beat: Beat, sent: float) -> None:
-        """Counted from before the call: rather too early than too late."""
-        known = {**beat.leases, **beat.stopping}
-        self.lease_ends = {task: sent + (until - beat.now) / 1000 for task, until in known.items()}
-        self.deadlines = {task: sent + (at - beat.now) / 1000 for task, at in beat.deadlines.items()}
-
-
 class Heartbeat:
     def __init__(
         self, backend: Backend, pipe: MessagePipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
     ) -> None:
-        self.held = HeldLeases()
         self.worker: str | None = None
+        # of what the worker holds, by the latest beat; monotonic, the same in every process of a machine
+        self.lease_ends: dict[str, float] = {}
+        self.deadlines: dict[str, float] = {}
         # what is to be reported for it when it is dead; None: it did not say goodbye
         self.left_over: list[tuple[str, int, str]] | None = None
         self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
         self.heard_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were
-        self.lease_seconds = 0.0  # as the worker says, who has asked
+        self.lease_seconds = 0.0
         self._beat_seconds = 0.0
         self._backend = backend
         self._pipe = pipe
         self._silence = Silence(backend, pipe, begun)
         self._vouch = vouch
         self._draining = False
-        self._lost = ""  # what was said of the loss of the store's data
+        self._lost = ""  # the loss of the store's data that was logged
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the worker says goodbye or its end of the line is gone."""
-        beating = asyncio.create_task(keep_running("heartbeat", self._beat_on))
-        watching = asyncio.create_task(keep_running("life_watch", self._watch))
-        try:
+        """Until the worker says goodbye or its end of the pipe is gone."""
+        async with in_background({"heartbeat": self._beat_on, "life_watch": self._watch}):
             async for message in self._pipe:
                 self.heard_at = monotonic()
                 if "alive" in message:
@@ -83,7 +68,7 @@ class Heartbeat:
                     self.worker = message["worker"]
                     self.lease_seconds = message["lease_seconds"]
                     self._beat_seconds = message["beat_seconds"]
-                    self.held = HeldLeases()
+                    self.lease_ends, self.deadlines = {}, {}
                     self.prolonged_at = self.heard_at
                 elif message.get("draining"):
                     self._draining = True
@@ -91,10 +76,6 @@ class Heartbeat:
                     self.left_over = message["bye"]
                     return
                 self._changed.set()
-        finally:
-            for task in (beating, watching):
-                task.cancel()
-            await asyncio.wait({beating, watching})
 
     async def _watch(self) -> None:
         """Counted in looks, not by the clock: this process may just have been stopped itself."""
@@ -119,7 +100,7 @@ class Heartbeat:
             self._changed.clear()
 
     async def _beat(self) -> float:
-        """One heartbeat; for how long there is none to be made."""
+        """One heartbeat; returns the pause before the next."""
         assert self.worker
         sent = monotonic()
         try:
@@ -127,7 +108,7 @@ class Heartbeat:
                 self.worker, draining=self._draining, lease_ms=round(self.lease_seconds * 1000)
             )
         except UnknownWorker:  # given up as dead: it must register again
-            self.held = HeldLeases()
+            self.lease_ends, self.deadlines = {}, {}
             self._pipe.send({"unknown": self.worker})
             return RETRY_SECONDS
         except StoreLost as problem:
@@ -142,20 +123,21 @@ class Heartbeat:
             log.error("heartbeat_failed", worker=self.worker, problem=str(problem))
             return RETRY_SECONDS
         self._lost = ""
-        self.held.learn(beat, sent)
-        self.prolonged_at = sent
+        self._learn(beat, sent)
         self._pipe.send(
-            {
-                "sent": sent,
-                "state": beat.state,
-                "cancelled": beat.cancelled,
-                "lease_ends": self.held.lease_ends,
-                "deadlines": self.held.deadlines,
-            }
+            {"sent": sent, "state": beat.state, "cancelled": beat.cancelled, "lease_ends": self.lease_ends}
         )
         if beat.should_bury and self._backend.upkeep:
             await self._do_upkeep(self._backend.upkeep)
         return self._beat_seconds
+
+    def _learn(self, beat: Beat, sent: float) -> None:
+        """Counted from before the call: rather too early than too late."""
+        here = sent - beat.now / 1000
+        known = {**beat.leases, **beat.stopping}
+        self.lease_ends = {task: here + until / 1000 for task, until in known.items()}
+        self.deadlines = {task: here + at / 1000 for task, at in beat.deadlines.items()}
+        self.prolonged_at = sent
 
     async def _rejoin(self, problem: StoreLost) -> None:
         """The worker itself declares what is needed: this connection only has to know the epoch."""

@@ -1,12 +1,10 @@
 """How a run ended, as the store is told: pure functions from what happened to what is reported."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 from fairlead.checks import MOST_SECONDS
 from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
-from fairlead.log.events import Fact
 from fairlead.log.tracebacks import is_of_others, readable, traceback_of
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import Task
@@ -85,11 +83,6 @@ def _traceback(problem: BaseException | None) -> str:
     if problem is None or not is_of_others(problem):
         return ""
     return traceback_of(problem)
-
-
-def facts_of(problem: BaseException) -> Mapping[str, Fact]:
-    """What an error knows besides, for the log."""
-    return problem.facts if isinstance(problem, FairleadError) else {}
 
 
 def _code(problem: BaseException) -> str:

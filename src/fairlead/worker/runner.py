@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from fairlead.errors import FairleadError
 from fairlead.model.reports import Completed, Grant
 from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Context
 from fairlead.worker.handler import Handler, RunIn
-from fairlead.worker.outcome import Report, Stop, facts_of, failed, stopped
+from fairlead.worker.outcome import Report, Stop, failed, stopped
 from fairlead.worker.processes import Processes
 from fairlead.worker.run import Run
 from fairlead.worker.runs import Runs
@@ -75,7 +76,8 @@ class Runner:
             cause = _cause(problem)
             if run.why is not None:
                 return stopped(run.task, run.why, cause)
-            run.facts = facts_of(cause)
+            if isinstance(cause, FairleadError):
+                run.facts = cause.facts
             return failed(run.task, cause)
         if run.why is not None:
             return stopped(run.task, run.why)

@@ -1,4 +1,4 @@
-"""Keeps N worker processes going: beats for them, replaces those that die, kills those that cannot stop.
+"""Keeps N worker processes running: beats for them, replaces those that die, kills those that cannot stop.
 
 The supervisor imports none of the user's code, so nothing a handler does can hold it up.
 """
@@ -21,15 +21,11 @@ from fairlead.worker.signals import on_stop
 from fairlead.worker.worker_process import WorkerProcess
 
 LOOK_SECONDS = 0.1
-SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
+SHORT_LIFE = 5.0  # seconds; a process that dies younger is replaced more slowly each time
 LONGEST_PAUSE = 10.0
 AWAY_PAUSE = 1.0  # seconds, when it was the store that could not be reached
 
 log = EventLog("fairlead.worker")
-
-
-class NotStarted(Exception):
-    """The system has no room for another process, file or thread: it may have, soon."""
 
 
 def longer(pause: float) -> float:
@@ -50,13 +46,13 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self, *, obey_signals: bool = True) -> int:
-        """Until it is told to stop, or all have been drained; the exit code of the command."""
+        """Until it is stopped, or all have been drained; the exit code of the command."""
         if obey_signals:
             on_stop(self.stop, self.hurry)
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
             first = group.create_task(self._keep(stack))
             while not (first.done() or self._has_worked()):
-                await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is said once, not by each
+                await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is reported once, not by each
             if self._worked and isinstance(self._backend, Store):  # else the server may be the wrong one
                 await warn_if_not_durable(self._backend.connection)
             for _ in range(1, self._processes):
@@ -78,17 +74,18 @@ class Supervisor:
             child.drain(grace)
 
     async def _keep(self, stack: AsyncExitStack) -> None:
-        """One place among the processes: whoever dies in it is replaced."""
+        """One place among the processes: a process that dies in it is replaced."""
         pause = 0.0
         while not self._stopping.is_set():
             born = monotonic()
             try:
-                code = await self._one_life(stack)
-            except NotStarted as problem:
+                child = await WorkerProcess.start(self._plan, self._excused)
+            except (OSError, RuntimeError) as problem:  # no room for another process, file or thread, for now
                 pause = longer(pause)
                 log.error("worker_not_started", problem=str(problem), next_try_seconds=pause)
                 await self._rest(pause)
                 continue
+            code = await self._one_life(child, stack)
             if self._stopping.is_set() or code == DRAINED:
                 return  # any other end is a death, also one with exit code 0
             away = code == NOT_REACHABLE
@@ -106,13 +103,9 @@ class Supervisor:
             async with asyncio.timeout(pause):
                 await self._stopping.wait()
 
-    async def _one_life(self, stack: AsyncExitStack) -> int:
-        try:
-            child = await WorkerProcess.start(self._plan, self._excused)
-        except (OSError, RuntimeError) as problem:
-            raise NotStarted(str(problem)) from problem
+    async def _one_life(self, child: WorkerProcess, stack: AsyncExitStack) -> int:
         self._children.add(child)
-        if self._stopping.is_set():  # told to stop while it was being started
+        if self._stopping.is_set():  # since it was being started
             child.drain(self._grace)
         try:
             if settings := await child.settings():
@@ -123,8 +116,10 @@ class Supervisor:
             self._children.discard(child)
 
     def _has_worked(self) -> bool:
-        """Whether some child got as far as registering, be it one that is still there."""
-        self._worked = self._worked or any(child.pulse and child.pulse.worker for child in self._children)
+        """Whether some child has ever registered."""
+        self._worked = self._worked or any(
+            child.heartbeat and child.heartbeat.worker for child in self._children
+        )
         return self._worked
 
     async def _reopened(self) -> bool:

@@ -1,4 +1,4 @@
-"""One worker process as its supervisor sees it: with its pulse, its guard, and what is left when it ends."""
+"""One worker process as its supervisor sees it: its heartbeat, its guard, and what is left when it ends."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from fairlead.backend import Backend
-from fairlead.background import keep_running
+from fairlead.background import in_background
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
@@ -34,7 +34,7 @@ log = EventLog("fairlead.worker")
 
 
 class WorkerProcess:
-    pulse: Heartbeat | None = None  # once it has said which store it works for
+    heartbeat: Heartbeat | None = None  # once it has said which store it works for
 
     def __init__(
         self, process: asyncio.subprocess.Process, pipe: MessagePipe, begun: Begun, excused: Counter[str]
@@ -72,22 +72,21 @@ class WorkerProcess:
 
     async def live(self, backend: Backend) -> None:
         """Until it has ended and its affairs are in order."""
-        self.pulse = Heartbeat(backend, self._pipe, self._begun, vouch=self.moves)
-        pulse = asyncio.create_task(self.pulse.run())
-        guard = asyncio.create_task(keep_running("guard", partial(self._guard, self.pulse)))
+        self.heartbeat = Heartbeat(backend, self._pipe, self._begun, vouch=self.moves)
+        beating = asyncio.create_task(self.heartbeat.run())
         self._pipe.send({"go": True})
         try:
-            code = await self.process.wait()
-            # It reads the goodbye, if there was one. The line ends with the process, unless a process that
-            # it has started and left behind holds it open.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS):
-                    await pulse
+            async with in_background({"guard": partial(self._guard, self.heartbeat)}):
+                code = await self.process.wait()
+                # It reads the goodbye, if there was one. The pipe ends with the process, unless a process
+                # that it has started and left behind holds it open.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS):
+                        await beating
         finally:
-            for task in (pulse, guard):
-                task.cancel()
-            await asyncio.wait({pulse, guard})
-        await self._settle(backend, self.pulse)
+            beating.cancel()
+            await asyncio.wait({beating})
+        await self._settle(backend, self.heartbeat)
 
     async def close(self) -> int:
         """Its exit code."""
@@ -123,49 +122,49 @@ class WorkerProcess:
                 self._cut_short = True
                 os.kill(self.process.pid, signal.SIGKILL)
 
-    async def _guard(self, pulse: Heartbeat) -> None:
+    async def _guard(self, heartbeat: Heartbeat) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
         heard, silent = 0.0, 0.0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             # counted in looks, not by the clock: a stopped worker, alone or with us, gets its time to answer
-            silent = silent + LOOK_SECONDS if pulse.heard_at == heard and self.moves() else 0.0
-            now, held, heard, lease = monotonic(), pulse.held, pulse.heard_at, pulse.lease_seconds
-            overdue = pulse.worker is not None and (
-                now > pulse.prolonged_at + lease  # what it claimed since is not among those held
-                or any(now > end for end in held.lease_ends.values())
-                or any(now > deadline + 2 * STOP_SECONDS for deadline in held.deadlines.values())
+            silent = silent + LOOK_SECONDS if heartbeat.heard_at == heard and self.moves() else 0.0
+            now, heard, lease = monotonic(), heartbeat.heard_at, heartbeat.lease_seconds
+            overdue = heartbeat.worker is not None and (
+                now > heartbeat.prolonged_at + lease  # what it claimed since is not among those held
+                or any(now > end for end in heartbeat.lease_ends.values())
+                or any(now > deadline + 2 * STOP_SECONDS for deadline in heartbeat.deadlines.values())
             )
             if overdue and silent > min(SILENT_SECONDS, lease / 2):
-                log.error("worker_stuck", worker=pulse.worker, pid=self.process.pid)
+                log.error("worker_stuck", worker=heartbeat.worker, pid=self.process.pid)
                 with contextlib.suppress(ProcessLookupError):
                     self.process.kill()
 
-    async def _settle(self, backend: Backend, pulse: Heartbeat) -> None:
+    async def _settle(self, backend: Backend, heartbeat: Heartbeat) -> None:
         """It is dead for certain: what it held is free now, and not only when its lease would end."""
-        if pulse.worker is None:
+        if heartbeat.worker is None:
             return
         with contextlib.suppress(FairleadError):  # then the leases end by themselves
-            if pulse.left_over is None and self._cut_short:
-                await self._give_back(backend, pulse.worker)
+            if heartbeat.left_over is None and self._cut_short:
+                await self._give_back(backend, heartbeat.worker)
                 return
-            if pulse.left_over is None:
+            if heartbeat.left_over is None:
                 code = self.process.returncode
-                log.error("worker_died", worker=pulse.worker, pid=self.process.pid, exit_code=code)
-                await self._excuse(backend, pulse.worker, pulse.apart)
-                await backend.expire(pulse.worker)
+                log.error("worker_died", worker=heartbeat.worker, pid=self.process.pid, exit_code=code)
+                await self._excuse(backend, heartbeat.worker, heartbeat.apart)
+                await backend.expire(heartbeat.worker)
                 return
-            for task_id, fence, kind in pulse.left_over:
+            for task_id, fence, kind in heartbeat.left_over:
                 if kind == "Failed":
                     await backend.fail(
-                        pulse.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
+                        heartbeat.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
                     )
                 else:
-                    await backend.release(pulse.worker, Grant(task_id, fence))
+                    await backend.release(heartbeat.worker, Grant(task_id, fence))
             try:
-                await backend.workers.leave(pulse.worker)
+                await backend.workers.leave(heartbeat.worker)
             except InvalidInput:  # it left without knowing of some it held: an answer never reached it
-                await backend.expire(pulse.worker)
+                await backend.expire(heartbeat.worker)
 
     async def _give_back(self, backend: Backend, worker: str) -> None:
         """It was stopped by us: none of its tasks is charged with that."""
