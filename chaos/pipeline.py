@@ -10,9 +10,9 @@ from chaos.results import keep
 from fairlead.settings.loading import load_settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
+from tests.compose_stack import EXAMPLE, make_compose
 from tests.servers import running
 from tests.system.ai_gateway import TIGHTEST, play
-from tests.town import EXAMPLE, make_town
 
 FASTER = 300  # than in life: a minute takes 200 ms
 LEAST_BUSY = 90  # percent of the time in which jobs wait
@@ -31,10 +31,10 @@ def run(options: Options) -> None:
 
 async def _serve(seed: int, jobs: int) -> dict[str, Any]:
     with running("valkey") as server, tempfile.TemporaryDirectory() as folder:
-        town = make_town(server.url, Path(folder))
-        settings = load_settings(EXAMPLE / "fairlead.toml", town.environment)
+        compose = make_compose(server.url, Path(folder))
+        settings = load_settings(EXAMPLE / "fairlead.toml", compose.environment)
         async with Store.connect(server.url, settings.engine.namespace, settings) as store:
-            figures = await play(town, store, seed, jobs=jobs, faster=FASTER)
+            figures = await play(compose, store, seed, jobs=jobs, faster=FASTER)
             breaches = await examine(store.connection)
             assert not breaches, breaches
             return figures

@@ -55,7 +55,7 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Yard:
+class WorkerLauncher:
     """Where workers run: on which store, with which settings."""
 
     folder: Path

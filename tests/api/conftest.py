@@ -9,12 +9,12 @@ import pytest
 
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.asking import TASKS
 from tests.api.contract import hold_to_contract
 from tests.api.key_holders import Keys
+from tests.api.requests import TASKS
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
-from tests.store.looking import key_names, raw
+from tests.store.namespace import key_names, raw
 from tests.waiting import wait_until
 
 numbers = itertools.count()

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.api.asking import TASKS, good, submit
+from tests.api.requests import TASKS, good, submit
 from tests.api.serving import Gateway
 
 PATIENCE = 20.0

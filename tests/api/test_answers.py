@@ -11,7 +11,7 @@ import httpx
 import pytest
 import uuid_utils
 
-from tests.api.asking import TASKS, good, submit
+from tests.api.requests import TASKS, good, submit
 from tests.api.serving import Gateway
 
 PATIENCE = 20.0

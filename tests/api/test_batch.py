@@ -5,7 +5,7 @@ import asyncio
 import httpx
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused, submit, task
+from tests.api.requests import TASKS, good, refused, submit, task
 
 BATCH = f"{TASKS}/batch"
 

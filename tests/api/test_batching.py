@@ -8,7 +8,7 @@ from fairlead import errors
 from fairlead.api.batching import MOST_AT_ONCE, SubmitBatcher
 from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 from tests.waiting import wait_until
 
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, WORKERS, HttpWorker, good, refused, submit
-from tests.store.looking import everything
+from tests.api.requests import NO_TASK, TASKS, WORKERS, HttpWorker, good, refused, submit
+from tests.store.namespace import everything
 
 JSON = {"content-type": "application/json"}
 MOST = 256 * 1024

@@ -8,7 +8,7 @@ import httpx
 
 from fairlead.api.budget import MOST_BYTES
 from fairlead.api.request import BATCH_BODY
-from tests.api.asking import TASKS, good, refused, submit
+from tests.api.requests import TASKS, good, refused, submit
 from tests.api.serving import Gateway
 from tests.waiting import wait_until
 

@@ -14,12 +14,12 @@ from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate
 from fairlead.store.store import Store
-from tests.api.asking import BODIES, NO_TASK, TASKS
 from tests.api.listening import hear_one, refused_socket, socket
+from tests.api.requests import BODIES, NO_TASK, TASKS
 from tests.api.serving import Gateway
 from tests.api.test_extremes import path_of
 from tests.commands import Shell
-from tests.store.looking import everything
+from tests.store.namespace import everything
 from tests.waiting import wait_until
 
 

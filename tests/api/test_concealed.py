@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, good, refused
 from tests.api.key_holders import Keys, bearer
+from tests.api.requests import NO_TASK, TASKS, good, refused
 from tests.api.serving import serving
 from tests.faults.restarts import durable
 from tests.waiting import wait_until

@@ -14,9 +14,9 @@ import pytest
 
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, ids, stands_in_line
+from tests.api.requests import HttpWorker, good, ids, stands_in_line
 from tests.api.serving import Gateway
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 from tests.waiting import wait_until
 
 LINES, CUTS = 8, 30

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, HttpWorker, good, ids, refused, submit, task
+from tests.api.requests import NO_TASK, HttpWorker, good, ids, refused, submit, task
 
 DLQ = "/api/v1/dlq"
 

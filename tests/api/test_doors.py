@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused
+from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway, serving
 from tests.commands import Shell
 from tests.servers import Server

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.api.asking import TASKS, good, submit
+from tests.api.requests import TASKS, good, submit
 from tests.api.serving import Gateway, serving
 from tests.api.test_server_state import asking, reasons, turns_green, turns_red
 from tests.commands import Shell
-from tests.openers import kill, server_pid
+from tests.engine_processes import kill, server_pid
 from tests.servers import binary
 from tests.waiting import wait_until
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, submit, task
+from tests.api.requests import TASKS, good, submit, task
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
 from tests.waiting import wait_until

@@ -13,10 +13,10 @@ from fairlead.checks import NAME
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import BODIES, NO_TASK
+from tests.api.requests import BODIES, NO_TASK
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of
-from tests.store.looking import everything
+from tests.store.namespace import everything
 
 VALUES = [
     *(

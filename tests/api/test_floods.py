@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import submit
+from tests.api.requests import submit
 from tests.api.serving import Gateway
 from tests.api.test_abuse import HEAD, line, memory_of, rest
 

@@ -17,8 +17,8 @@ from fairlead.model.task import NewTask
 from fairlead.pipeline.submitting import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
-from tests.api.asking import BODIES, NO_TASK
 from tests.api.key_holders import Keys, bearer
+from tests.api.requests import BODIES, NO_TASK
 
 SHARED = "common"
 TENANT = "acme-tenant"

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from fairlead.api.server import ROUTES
-from tests.api.asking import NO_TASK, TASKS, WORKERS, good
 from tests.api.contract import route_of
+from tests.api.requests import NO_TASK, TASKS, WORKERS, good
 from tests.api.serving import Gateway
 from tests.api.test_abuse import memory_of
 

@@ -6,7 +6,7 @@ import httpx
 
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused, submit, task
+from tests.api.requests import TASKS, good, refused, submit, task
 
 
 async def test_a_repeated_submit_is_answered_as_the_first_one_was(

@@ -10,8 +10,8 @@ from fairlead.model.task import Task
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, good, refused, wait_in_vain
-from tests.store.looking import claim_one, raw
+from tests.api.requests import NO_TASK, TASKS, good, refused, wait_in_vain
+from tests.store.namespace import claim_one, raw
 
 JOBS = "/api/v1/jobs"
 STORY: Stages = (("outline",), ("draw", "narrate"), ("bind",))

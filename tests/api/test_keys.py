@@ -12,10 +12,10 @@ from fairlead.model.key import SCOPES
 from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from tests.api.asking import BODIES, NO_TASK, TASKS, good, ids, refused, submit, task
 from tests.api.key_holders import Keys, bearer
+from tests.api.requests import BODIES, NO_TASK, TASKS, good, ids, refused, submit, task
 from tests.api.serving import Gateway
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 from tests.waiting import wait_until
 
 OPEN = {"/healthz", "/readyz"}

@@ -10,9 +10,9 @@ from fairlead.client.client import Client
 from fairlead.settings import EngineSettings, Settings
 from fairlead.store.queries import PAGE_BYTES
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, ids, submit
+from tests.api.requests import TASKS, HttpWorker, good, ids, submit
 from tests.api.serving import Gateway
-from tests.store.looking import new
+from tests.store.namespace import new
 
 LARGE = 200 * 1024
 MOST = PAGE_BYTES + 2 * LARGE  # a page ends behind the task that fills it

@@ -6,7 +6,7 @@ import httpx
 
 from fairlead.api.large_bodies import AT_ONCE, MOST_ITEM
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, HttpWorker, good, refused, submit, task
+from tests.api.requests import NO_TASK, TASKS, HttpWorker, good, refused, submit, task
 
 LARGE = "x" * (AT_ONCE // 3)  # two of them are read together
 TOO_LARGE = "x" * MOST_ITEM

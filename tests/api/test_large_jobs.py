@@ -2,8 +2,8 @@
 
 import httpx
 
-from tests.api.asking import HttpWorker, good
 from tests.api.lagging import Lags, gateway, http, lags
+from tests.api.requests import HttpWorker, good
 from tests.api.test_loop_lag import Shape, every_shape, post
 
 __all__ = ["gateway", "http", "lags"]

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, hang_up, ids, post, refused, submit
+from tests.api.requests import HttpWorker, good, hang_up, ids, post, refused, submit
 from tests.api.serving import Gateway
 from tests.waiting import wait_until
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from tests.api.asking import TASKS, good, ids, submit
+from tests.api.requests import TASKS, good, ids, submit
 
 
 async def found(api: httpx.AsyncClient, **query: Any) -> list[str]:

@@ -12,12 +12,12 @@ from fairlead.api.table import SocketRoute
 from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, good, refused
 from tests.api.key_holders import Keys, bearer
 from tests.api.listening import hear_all, hear_one, refused_socket, say, socket, stream
+from tests.api.requests import NO_TASK, good, refused
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
-from tests.store.looking import key_names
+from tests.store.namespace import key_names
 
 TICKETS = "/api/v1/tickets"
 

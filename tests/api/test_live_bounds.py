@@ -17,8 +17,8 @@ from websockets.exceptions import InvalidStatus
 from fairlead.model.reports import Completed, Progress
 from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused
 from tests.api.listening import claim, hear_all, hear_one, refused_socket, socket, stream
+from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
 from tests.waiting import wait_until

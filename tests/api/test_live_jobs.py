@@ -14,10 +14,10 @@ from fairlead.pipeline.submitting import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
-from tests.api.asking import wait_in_vain
 from tests.api.listening import Message, hear, hear_all, numbers, socket, stream, types
+from tests.api.requests import wait_in_vain
 from tests.api.serving import Gateway
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 
 STORY: Stages = (("outline",), ("draw", "narrate"), ("bind",))
 TYPES = {name: TaskSettings() for stage in STORY for name in stage}

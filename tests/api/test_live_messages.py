@@ -9,7 +9,6 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS
 from tests.api.listening import (
     claim,
     hear,
@@ -21,6 +20,7 @@ from tests.api.listening import (
     stream,
     types,
 )
+from tests.api.requests import NO_TASK, TASKS
 from tests.api.serving import Gateway
 
 

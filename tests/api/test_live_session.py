@@ -15,8 +15,8 @@ from fairlead.model.reports import Completed
 from fairlead.model.task import NewTask
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
 from tests.api.listening import Message, claim, hear, hear_all, hear_one, say, socket, types
+from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway, serving
 from tests.faults.restarts import durable
 from tests.servers import Server

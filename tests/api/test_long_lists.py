@@ -11,8 +11,8 @@ from fairlead.client.client import Client
 from fairlead.settings import EngineSettings, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import SERVICE
 from fairlead.store.store import Store
-from tests.api.asking import good, refused
 from tests.api.lagging import Lags, gateway, http, lags
+from tests.api.requests import good, refused
 from tests.api.serving import Gateway
 from tests.api.test_metrics import read
 

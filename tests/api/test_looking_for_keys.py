@@ -13,7 +13,7 @@ from fairlead.api.polls import Polls
 from fairlead.api.problems import Unauthorized
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
-from tests.store.looking import raw
+from tests.store.namespace import raw
 
 
 def gateway_on(store: Store) -> Gateway:

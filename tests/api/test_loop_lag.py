@@ -7,8 +7,8 @@ import httpx
 import msgspec
 import pytest
 
-from tests.api.asking import TASKS, HttpWorker, good
 from tests.api.lagging import Lags, gateway, http, lags
+from tests.api.requests import TASKS, HttpWorker, good
 
 __all__ = ["gateway", "http", "lags"]
 

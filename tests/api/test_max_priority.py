@@ -13,9 +13,9 @@ from fairlead.model.job import NewJob
 from fairlead.model.task import NewTask
 from fairlead.settings import EngineSettings, Settings, Slots
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused
 from tests.api.key_holders import Keys, bearer
 from tests.api.listening import hear_one, socket
+from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway
 
 JOBS, LEASES, CRON = "/api/v1/jobs", "/api/v1/limits/gpu/leases", "/internal/crons/nightly"

@@ -8,7 +8,7 @@ from fairlead.api.routes.metrics import families
 from fairlead.model.limit import Limit
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, submit
+from tests.api.requests import HttpWorker, good, submit
 
 Samples = dict[tuple[str, str], float]  # by name without `fairlead_`, and by the value of the label
 

@@ -12,7 +12,7 @@ import pytest
 from fairlead.api.server import ROUTES
 from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good
+from tests.api.requests import TASKS, good
 from tests.api.serving import Gateway
 from tests.waiting import wait_until
 

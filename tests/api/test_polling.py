@@ -11,7 +11,7 @@ from fairlead.clock import now_ms
 from fairlead.model.states import State
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import (
+from tests.api.requests import (
     HttpWorker,
     good,
     hang_up,
@@ -24,7 +24,7 @@ from tests.api.asking import (
 )
 from tests.api.serving import Gateway
 from tests.conftest import Clock
-from tests.store.looking import new
+from tests.store.namespace import new
 from tests.waiting import wait_until
 
 

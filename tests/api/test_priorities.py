@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.asking import TASKS, HttpWorker, good, refused, submit, task
 from tests.api.priority_service import MORE, PRIORITIES, known_users, priority_service
+from tests.api.requests import TASKS, HttpWorker, good, refused, submit, task
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from fairlead.model.task import NewTask
 from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, stands_in_line, submit, task
+from tests.api.requests import TASKS, HttpWorker, good, stands_in_line, submit, task
 from tests.api.serving import Gateway, serving
-from tests.openers import is_running, kill
+from tests.engine_processes import is_running, kill
 from tests.servers import Server
-from tests.store.looking import raw
+from tests.store.namespace import raw
 from tests.waiting import wait_until
 
 

@@ -10,9 +10,9 @@ import pytest
 from fairlead.settings import Rate
 from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, refused
+from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway, serving
-from tests.store.looking import everything, raw
+from tests.store.namespace import everything, raw
 from tests.waiting import wait_until
 
 SLOWLY = Rate(count=5, period_seconds=3600, burst=5)  # five, and no more in this test

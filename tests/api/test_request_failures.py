@@ -9,12 +9,12 @@ import pytest
 
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from tests.api.asking import TASKS
 from tests.api.listening import refused_socket
+from tests.api.requests import TASKS
 from tests.api.serving import Gateway, serving
 from tests.logs import event_of, json_records, records
 from tests.servers import Server
-from tests.store.looking import claim_one, raw
+from tests.store.namespace import claim_one, raw
 
 
 @pytest.mark.parametrize("format", ["text", "json"])

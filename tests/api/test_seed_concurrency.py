@@ -17,7 +17,7 @@ import pytest
 from fairlead.settings import Slots
 from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, ids, refused, submit
+from tests.api.requests import HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway
 from tests.commands import Shell
 from tests.faults.acquirers import LEASE, most_at_once

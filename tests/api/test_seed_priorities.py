@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, ids, submit, task
+from tests.api.requests import TASKS, HttpWorker, good, ids, submit, task
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, new
+from tests.store.namespace import claim_one, events, new
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import HttpWorker, good, stands_in_line
+from tests.api.requests import HttpWorker, good, stands_in_line
 from tests.api.serving import Gateway, serving
 from tests.waiting import wait_until
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, refused, submit, task
+from tests.api.requests import TASKS, HttpWorker, good, refused, submit, task
 from tests.waiting import wait_until
 
 #: A fraction of what is usual, and yet more than a busy machine stands still for.

@@ -18,12 +18,12 @@ from fairlead.settings import Retention, Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, refused, submit
+from tests.api.requests import TASKS, refused, submit
 from tests.api.serving import Gateway, serving
 from tests.commands import Shell
 from tests.servers import Server, running
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 #: Its result is as large as what it is given: memory must hold both until the task is forgotten.
 BIG = {"task_type": "greet", "parameters": {"name": "x" * 50_000}}
@@ -92,7 +92,7 @@ async def test_a_full_store_without_a_worker_drains_once_one_starts(kind: str, t
             async with asking(gateway) as api, Store.connect(server.url, "full", settings) as store:
                 assert (await Shell(tmp_path, where).run("limit", "set", "disk", "--limit", "2")).code == 0
                 refused(await api.post(TASKS, json=BIG), 507, "store_full")
-                async with Yard(tmp_path, lambda: where).workers(APP):
+                async with WorkerLauncher(tmp_path, lambda: where).workers(APP):
 
                     async def is_drained() -> bool:
                         stats = await store.stats()
@@ -158,7 +158,7 @@ async def test_where_no_gateway_runs_workers_look_at_the_store(tmp_path: Path) -
         where = ("--engine", server.url, "--namespace", "alone")
         async with (
             Store.connect(server.url, "alone", load_settings(config, {})) as store,
-            Yard(tmp_path, lambda: where).workers(APP),
+            WorkerLauncher(tmp_path, lambda: where).workers(APP),
         ):
             configure(server, maxmemory_policy="volatile-ttl")
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from fairlead import __version__
-from tests.api.asking import HttpWorker, good, submit
 from tests.api.contract import PAGES
+from tests.api.requests import HttpWorker, good, submit
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from fairlead.api.priority_service import AT_ONCE
-from tests.api.asking import TASKS, good, submit, task
+from tests.api.requests import TASKS, good, submit, task
 
 ANSWER_SECONDS = 0.5
 TIMEOUT_SECONDS = 2

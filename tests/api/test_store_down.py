@@ -14,11 +14,11 @@ from fairlead.api.http.handshake_queue import MOST_UNDER_WAY
 from fairlead.api.http.manager import Bounds
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.listening import hear_one, refused_socket, socket
+from tests.api.requests import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving
+from tests.engine_processes import kill, server_pid
 from tests.faults.restarts import Durable, durable
-from tests.openers import kill, server_pid
 from tests.waiting import wait_until
 
 PATIENCE = 8.0  # seconds; two are promised, on a machine that has nothing else to do

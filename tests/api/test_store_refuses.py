@@ -16,7 +16,7 @@ from fairlead.errors import StoreUnavailable
 from fairlead.store.connection import make_client
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, ids, refused, submit
+from tests.api.requests import TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving
 from tests.servers import Server, running
 from tests.waiting import wait_until

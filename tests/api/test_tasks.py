@@ -10,8 +10,8 @@ import pytest
 from fairlead.model.reports import Completed, Failed
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, good, refused, submit, task
-from tests.store.looking import claim_one
+from tests.api.requests import NO_TASK, TASKS, good, refused, submit, task
+from tests.store.namespace import claim_one
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,9 +9,9 @@ import pytest
 
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, HttpWorker, good, ids, refused, submit, task
 from tests.api.contract import hold_to_contract
 from tests.api.key_holders import Keys, bearer
+from tests.api.requests import TASKS, HttpWorker, good, ids, refused, submit, task
 from tests.api.serving import Gateway
 
 CHOSEN = "01890000-0000-7000-8000-0000000000aa"

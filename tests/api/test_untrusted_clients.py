@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.asking import TASKS, good, submit
 from tests.api.key_holders import Keys, bearer
 from tests.api.priority_service import known_users, priority_service
+from tests.api.requests import TASKS, good, submit
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.asking import TASKS, good, submit, task
+from tests.api.requests import TASKS, good, submit, task
 from tests.api.serving import Gateway, serving
 from tests.commands import Shell
-from tests.openers import is_running, server_pid
+from tests.engine_processes import is_running, server_pid
 from tests.waiting import wait_until
 from tests.workers import ROOT
 

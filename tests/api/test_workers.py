@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK, TASKS, WORKERS, HttpWorker, good, ids, refused, submit, task
+from tests.api.requests import NO_TASK, TASKS, WORKERS, HttpWorker, good, ids, refused, submit, task
 from tests.waiting import wait_until
 
 NOBODY = "01890000-0000-7000-8000-00000000dead"

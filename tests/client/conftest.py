@@ -11,7 +11,7 @@ from fairlead.settings import EngineSettings, Settings
 from fairlead.store.store import Store
 from tests.api.conftest import gateway, store
 from tests.api.serving import Gateway
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 __all__ = ["gateway", "store"]
 
@@ -52,6 +52,6 @@ def fl(new_app: Callable[[], Fairlead]) -> Fairlead:
 
 
 @pytest.fixture
-def yard(gateway: Gateway, store: Store, tmp_path: Path) -> Yard:
+def launcher(gateway: Gateway, store: Store, tmp_path: Path) -> WorkerLauncher:
     """Starts worker processes that know nothing but the URL."""
-    return Yard(tmp_path, lambda: ("--url", gateway.url))
+    return WorkerLauncher(tmp_path, lambda: ("--url", gateway.url))

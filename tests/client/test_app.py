@@ -23,7 +23,7 @@ from fairlead.client.forms import task_form
 from fairlead.errors import InvalidSettings
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
+from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import tour
 from tests.client.answering import nobody_there

@@ -12,14 +12,14 @@ from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
+from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story, tour
 from tests.client.answering import nobody_there
 from tests.commands import Shell
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 
 @pytest.fixture
@@ -213,7 +213,9 @@ async def test_the_way_from_one_terminal_to_the_other_needs_no_option(tmp_path: 
 async def test_a_worker_and_a_client_that_know_nothing_but_the_gateway(
     gateway: Gateway, store: Store, shell: Shell, tmp_path: Path
 ) -> None:
-    async with Yard(tmp_path, lambda: ("--url", gateway.url)).workers("tests.apps.tour:fl") as workers:
+    async with WorkerLauncher(tmp_path, lambda: ("--url", gateway.url)).workers(
+        "tests.apps.tour:fl"
+    ) as workers:
         await store.limits.set("gpu", Slots(limit=0))
         task = await answer(shell, "submit", "draw", "--param", "prompt=robot")
 

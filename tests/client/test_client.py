@@ -13,7 +13,7 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
+from tests.api.requests import NO_TASK
 from tests.waiting import wait_until
 
 EVERYTHING = NewTask(

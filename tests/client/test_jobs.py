@@ -23,7 +23,7 @@ from fairlead.client.live import NothingNew, messages_of
 from fairlead.model.job import JobStatus, NewJob
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
+from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story
 from tests.client.answering import answering, finish, losing_answers, nobody_there, read_request

@@ -14,7 +14,7 @@ from tests.api.serving import Gateway
 from tests.client.conftest import client_of
 from tests.commands import Shell
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 TARGET = "tests.apps.draining:fl"
 
@@ -99,7 +99,7 @@ async def test_a_worker_without_the_scope_says_so_and_ends(
     gateway: Gateway, keys: Keys, tmp_path: Path
 ) -> None:
     key = await keys("read")
-    workers = await Yard(tmp_path, lambda: ("--url", gateway.url, "--key", key)).start(TARGET)
+    workers = await WorkerLauncher(tmp_path, lambda: ("--url", gateway.url, "--key", key)).start(TARGET)
     assert await workers.exit_code() == 2
     assert "'worker'" in workers.said()
     assert "--key" in workers.said()
@@ -109,7 +109,9 @@ async def test_a_worker_with_the_scope_works(
     gateway: Gateway, store: Store, keys: Keys, tmp_path: Path
 ) -> None:
     key = await keys("worker")
-    async with Yard(tmp_path, lambda: ("--url", gateway.url, "--key", key)).workers(TARGET) as workers:
+    async with WorkerLauncher(tmp_path, lambda: ("--url", gateway.url, "--key", key)).workers(
+        TARGET
+    ) as workers:
         task = NewTask(task_type="pid")
         await store.submit_one(task)
 

@@ -11,7 +11,7 @@ from fairlead import Fairlead
 from tests.apps import draining
 from tests.client.conftest import QUICK
 from tests.client.test_worker import TARGET, began, fl
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 __all__ = ["fl"]  # the fixture
 
@@ -22,16 +22,16 @@ def server_env() -> Mapping[str, str]:
 
 
 async def test_when_all_of_it_is_killed_another_takes_over_after_the_lease(
-    fl: Fairlead, yard: Yard, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET) as lost:
+    async with launcher.workers(TARGET) as lost:
         task = await draining.until.submit(str(go))
         await began(task)
         os.killpg(lost.process.pid, signal.SIGKILL)
     fence = (await task.get()).fence
     go.touch()
-    async with yard.workers(TARGET) as workers:
+    async with launcher.workers(TARGET) as workers:
         assert await task.result(timeout=40) == "done"
         assert (await task.get()).fence > fence
         assert await workers.end() == 0

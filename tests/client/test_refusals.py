@@ -18,11 +18,11 @@ from fairlead.model.task import NewTask
 from fairlead.settings import EngineSettings, Settings, Slots
 from fairlead.shapes.base import Json
 from fairlead.store.store import Store
-from tests.api.asking import NO_TASK
+from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.client.answering import always, answering, losing_answers, nobody_there, read_request
 from tests.client.conftest import client_of
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 
 MADE: dict[type[errors.FairleadError], errors.FairleadError] = {
     errors.InvalidInput: errors.InvalidInput("limits.gpu", "there is no such limit", "unknown_limit"),

@@ -23,7 +23,7 @@ from tests.client.answering import kept_port, losing_answers, nobody_there
 from tests.client.conftest import QUICK, client_of
 from tests.servers import Server
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 TARGET = "tests.apps.draining:fl"
 
@@ -44,8 +44,10 @@ async def began(task: TaskHandle[Any]) -> None:
     raise AssertionError(f"it ended without a word: {await task.get()}")
 
 
-async def test_it_runs_tasks_and_leaves_in_order(fl: Fairlead, yard: Yard, store: Store) -> None:
-    async with yard.workers(TARGET, "--processes", "2", "--name", "studio", ready=2) as workers:
+async def test_it_runs_tasks_and_leaves_in_order(
+    fl: Fairlead, launcher: WorkerLauncher, store: Store
+) -> None:
+    async with launcher.workers(TARGET, "--processes", "2", "--name", "studio", ready=2) as workers:
         names = {worker.name for worker in (await store.stats()).workers}
         pids = {await (await draining.pid.submit()).result(timeout=30) for _ in range(5)}
         assert await workers.end() == 0
@@ -55,10 +57,10 @@ async def test_it_runs_tasks_and_leaves_in_order(fl: Fairlead, yard: Yard, store
 
 
 async def test_what_runs_may_finish_when_it_is_told_to_go(
-    fl: Fairlead, yard: Yard, store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, store: Store, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET, "--capacity", "1") as workers:
+    async with launcher.workers(TARGET, "--capacity", "1") as workers:
         running = await draining.until.submit(str(go))
         await began(running)
         waiting = await draining.pid.submit()
@@ -74,8 +76,8 @@ async def test_what_runs_may_finish_when_it_is_told_to_go(
     assert (await waiting.get()).status is State.QUEUED
 
 
-async def test_what_does_not_finish_in_time_goes_back_unrun(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET, "--grace", "0.2") as workers:
+async def test_what_does_not_finish_in_time_goes_back_unrun(fl: Fairlead, launcher: WorkerLauncher) -> None:
+    async with launcher.workers(TARGET, "--grace", "0.2") as workers:
         task = await draining.never.submit()
         await began(task)
         assert await workers.end() == 0
@@ -83,8 +85,8 @@ async def test_what_does_not_finish_in_time_goes_back_unrun(fl: Fairlead, yard: 
     assert (back.status, back.attempt) == (State.QUEUED, 1)
 
 
-async def test_a_task_that_runs_is_cancelled(fl: Fairlead, yard: Yard, store: Store) -> None:
-    async with yard.workers(TARGET) as workers:
+async def test_a_task_that_runs_is_cancelled(fl: Fairlead, launcher: WorkerLauncher, store: Store) -> None:
+    async with launcher.workers(TARGET) as workers:
         task = await draining.never.submit()
         await began(task)
         await task.cancel()
@@ -98,10 +100,10 @@ async def test_a_task_that_runs_is_cancelled(fl: Fairlead, yard: Yard, store: St
 
 
 async def test_when_a_process_is_killed_its_task_is_run_by_the_next(
-    fl: Fairlead, yard: Yard, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET) as workers:
+    async with launcher.workers(TARGET) as workers:
         task = await draining.until.submit(str(go))
         await began(task)
         (child,) = workers.children()
@@ -148,10 +150,10 @@ async def test_a_gateway_that_comes_back_finds_its_workers_at_work(server: Serve
     async with contextlib.AsyncExitStack() as stack:
         port = stack.enter_context(kept_port())  # also while no gateway listens there
         url = f"http://127.0.0.1:{port}"
-        yard = Yard(tmp_path, lambda: ("--url", url))
+        launcher = WorkerLauncher(tmp_path, lambda: ("--url", url))
         client = await stack.enter_async_context(client_of(url))
         with gateway_at(port, server.url, namespace, folder):
-            workers = await stack.enter_async_context(yard.workers(TARGET, "--capacity", "4"))
+            workers = await stack.enter_async_context(launcher.workers(TARGET, "--capacity", "4"))
             async with Store.connect(server.url, namespace) as store:
                 held = NewTask(task_type="until", parameters={"path": str(go)})
                 await store.submit(held, *(NewTask(task_type="pid") for _ in range(200)))
@@ -180,6 +182,6 @@ async def nothing_is_left(store: Store) -> bool:
 
 async def test_without_a_gateway_it_says_so_and_ends(tmp_path: Path) -> None:
     with nobody_there() as url:
-        workers = await Yard(tmp_path, lambda: ("--url", url)).start(TARGET)
+        workers = await WorkerLauncher(tmp_path, lambda: ("--url", url)).start(TARGET)
         assert await workers.exit_code() == 3
     assert "does it run there" in workers.said()

@@ -18,7 +18,7 @@ import httpx
 from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
-from tests.openers import is_running
+from tests.engine_processes import is_running
 from tests.servers import free_port
 from tests.waiting import wait_until
 

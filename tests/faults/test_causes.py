@@ -10,10 +10,10 @@ from fairlead.clock import now_ms
 from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
+from tests.engine_processes import is_running
 from tests.faults.causes import LONGEST_LEASE_MS, Cause, Coroner, Kill
 from tests.faults.fleet import HASTE, Fleet
 from tests.faults.history import History, Judge, Loss
-from tests.openers import is_running
 from tests.waiting import wait_until
 
 KILLED = Kill(at=10_000, done=10_002, crew="crew0", whom="supervisor", pid=7)

@@ -11,7 +11,7 @@ import pytest
 from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import open_engine
 from fairlead.store.engine.folder import EngineFolder
-from tests.openers import is_running, kill, launch, opened, server_pid
+from tests.engine_processes import is_running, kill, launch, opened, server_pid
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a child to its parent")
@@ -68,13 +68,18 @@ async def test_of_many_that_lose_their_owner_one_starts_the_next_server(tmp_path
     async with make_client(owner.url) as client:
         await client.set("kept", "yes")
     await owner.kill()
-    openers = await asyncio.gather(
+    engine_processes = await asyncio.gather(
         *[opened(process) for process in [await launch(tmp_path) for _ in range(4)]]
     )
-    assert sum(opener.owned for opener in openers) == 1
-    async with make_client(openers[0].url) as client:
+    assert sum(engine_process.owned for engine_process in engine_processes) == 1
+    async with make_client(engine_processes[0].url) as client:
         assert await client.get("kept") == b"yes"
-    await asyncio.gather(*(opener.close() for opener in sorted(openers, key=lambda opener: opener.owned)))
+    await asyncio.gather(
+        *(
+            engine_process.close()
+            for engine_process in sorted(engine_processes, key=lambda engine_process: engine_process.owned)
+        )
+    )
 
 
 async def test_a_server_that_outlived_its_owner_is_adopted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.faults.replicas import is_linked, primary_and_replica, promote
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 from tests.waiting import wait_until
 
 

@@ -19,7 +19,7 @@ from fairlead.model.states import State
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.faults.wire import Wire
-from tests.store.looking import new
+from tests.store.namespace import new
 from tests.waiting import wait_until
 
 

@@ -11,7 +11,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
 from tests.servers import Server, running
-from tests.store.looking import key_names, raw
+from tests.store.namespace import key_names, raw
 from tests.waiting import wait_until
 
 #: What adds work, or is only needed to add some. Everything else frees memory or takes a bounded amount.

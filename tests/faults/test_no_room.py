@@ -19,7 +19,7 @@ from tests.api.serving import serving
 from tests.apps import draining
 from tests.servers import Server
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 TARGET = "tests.apps.draining:fl"
 
@@ -37,9 +37,9 @@ def without_files(pid: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def yard(live_store: Store, server: Server, tmp_path: Path) -> Yard:
+def launcher(live_store: Store, server: Server, tmp_path: Path) -> WorkerLauncher:
     namespace = live_store.connection.keys.namespace
-    return Yard(tmp_path, lambda: ("--engine", server.url, "--namespace", namespace))
+    return WorkerLauncher(tmp_path, lambda: ("--engine", server.url, "--namespace", namespace))
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ async def fl(live_store: Store, server: Server) -> AsyncIterator[Fairlead]:
 
 
 async def test_the_other_workers_go_on_when_one_that_died_cannot_be_replaced(
-    fl: Fairlead, yard: Yard, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
-    async with yard.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
+    async with launcher.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
         go = tmp_path / "go"
         running = await draining.until.submit(str(go))
 
@@ -77,8 +77,10 @@ async def test_the_other_workers_go_on_when_one_that_died_cannot_be_replaced(
         assert await workers.end() == 0
 
 
-async def test_a_worker_that_cannot_be_started_does_not_keep_the_command_from_ending(yard: Yard) -> None:
-    async with yard.workers(TARGET) as workers:
+async def test_a_worker_that_cannot_be_started_does_not_keep_the_command_from_ending(
+    launcher: WorkerLauncher,
+) -> None:
+    async with launcher.workers(TARGET) as workers:
         (pid,) = workers.children()
         with without_files(workers.process.pid):
             os.kill(pid, signal.SIGKILL)
@@ -87,9 +89,9 @@ async def test_a_worker_that_cannot_be_started_does_not_keep_the_command_from_en
 
 
 async def test_a_task_waits_for_its_process_and_is_not_charged(
-    fl: Fairlead, yard: Yard, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
-    async with yard.workers(TARGET, "--capacity", "2") as workers:
+    async with launcher.workers(TARGET, "--capacity", "2") as workers:
         (pid,) = workers.children()
         assert await (await draining.pid.submit()).result(timeout=30) == pid  # its connections are open
         go = tmp_path / "go"

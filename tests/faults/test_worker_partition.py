@@ -7,12 +7,12 @@ import pytest
 from fairlead.model.task import NewTask
 from fairlead.settings import Settings
 from fairlead.store.store import Store
+from tests.engine_processes import is_running
 from tests.faults.fleet import HASTE, Fleet, with_lease
 from tests.faults.history import History
 from tests.faults.partitions import Afar, crews_afar, cut_off
 from tests.faults.sink import Sink
 from tests.faults.zombies import works
-from tests.openers import is_running
 from tests.servers import Server
 from tests.waiting import wait_until
 

@@ -14,19 +14,29 @@ from fairlead.pipeline.pipelines import Pipeline
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
+from tests.compose_stack import (
+    COMPOSE,
+    ENDPOINTS,
+    EXAMPLE,
+    OURS,
+    ComposeStack,
+    answers,
+    endpoints,
+    get,
+    make_compose,
+)
 from tests.servers import Server
-from tests.town import COMPOSE, ENDPOINTS, EXAMPLE, OURS, Town, answers, endpoints, get, make_town
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-def town(server: Server, tmp_path: Path) -> Town:
-    return make_town(server.url, tmp_path)
+def compose(server: Server, tmp_path: Path) -> ComposeStack:
+    return make_compose(server.url, tmp_path)
 
 
 @pytest.fixture
-def settings(town: Town) -> Settings:
-    return load_settings(EXAMPLE / "fairlead.toml", town.environment)
+def settings(compose: ComposeStack) -> Settings:
+    return load_settings(EXAMPLE / "fairlead.toml", compose.environment)
 
 
 @pytest.fixture
@@ -55,9 +65,9 @@ def test_nothing_in_it_is_open_to_other_machines() -> None:
     assert published == ["127.0.0.1:8000:8000"]
 
 
-async def test_the_priority_service_knows_the_plans(town: Town) -> None:
-    async with town.running("priority_service"):
-        users = town.url("priority_service") + "/users"
+async def test_the_priority_service_knows_the_plans(compose: ComposeStack) -> None:
+    async with compose.running("priority_service"):
+        users = compose.url("priority_service") + "/users"
         assert await answers(f"{users}/user_enterprise_1/priority") == {
             "priority": "high",
             "plan": "enterprise",
@@ -68,9 +78,11 @@ async def test_the_priority_service_knows_the_plans(town: Town) -> None:
         assert unknown is not None and unknown.status_code == 404
 
 
-async def test_an_endpoint_refuses_what_is_over_its_limit_and_says_what_it_lacks(town: Town) -> None:
-    async with town.running("image_gen", "--faster", "100"):
-        url = town.url("image_gen")
+async def test_an_endpoint_refuses_what_is_over_its_limit_and_says_what_it_lacks(
+    compose: ComposeStack,
+) -> None:
+    async with compose.running("image_gen", "--faster", "100"):
+        url = compose.url("image_gen")
         await answers(url + "/stats")
         body = {"payload": {"params": {"prompt": "a city"}, "context": {}}}
         async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
@@ -84,10 +96,10 @@ async def test_an_endpoint_refuses_what_is_over_its_limit_and_says_what_it_lacks
         assert await answers(url + "/stats") == {"now": 0, "most": 1, "calls": 2, "refused": 1}
 
 
-async def test_the_gateway_serves_the_limits_of_the_example(town: Town, store: Store) -> None:
-    async with town.running("gateway"):
-        assert await answers(town.url("gateway") + "/readyz")
-        limits = (await answers(town.url("gateway") + "/api/v1/limits"))["limits"]
+async def test_the_gateway_serves_the_limits_of_the_example(compose: ComposeStack, store: Store) -> None:
+    async with compose.running("gateway"):
+        assert await answers(compose.url("gateway") + "/readyz")
+        limits = (await answers(compose.url("gateway") + "/api/v1/limits"))["limits"]
     assert {limit["name"]: limit["limit"] for limit in limits} == {
         "service:prompt_enhancer": 5,
         "service:fast_chat_llm": 4,
@@ -98,13 +110,13 @@ async def test_the_gateway_serves_the_limits_of_the_example(town: Town, store: S
 
 @pytest.mark.timeout(180)
 async def test_jobs_of_every_pipeline_run_and_no_endpoint_is_asked_too_much(
-    town: Town, store: Store, settings: Settings
+    compose: ComposeStack, store: Store, settings: Settings
 ) -> None:
     plans = {
         name: Pipeline(name, stages).plan(settings.services, ())
         for name, stages in settings.pipelines.items()
     }
-    async with endpoints(town), town.running("caller"):
+    async with endpoints(compose), compose.running("caller"):
         jobs = [
             (
                 await store.jobs.submit(NewJob(feature_name=name, stages=plan, input_data={"prompt": "x"}))
@@ -121,24 +133,26 @@ async def test_jobs_of_every_pipeline_run_and_no_endpoint_is_asked_too_much(
         full = next(job for job in found if job.feature_name == "full_pipeline")
         assert full.context["step_3_model_3d_gen"]["data"] == {"model_url": "https://models.example/x.glb"}
         for name in ENDPOINTS:
-            stats = await answers(town.url(name) + "/stats")
+            stats = await answers(compose.url(name) + "/stats")
             assert stats["most"] <= settings.services[name].limit, name
             assert (stats["now"], stats["refused"]) == (0, 0), name
 
 
 @pytest.mark.timeout(180)
-async def test_the_whole_example_runs_jobs_of_all_plans(town: Town, store: Store, settings: Settings) -> None:
+async def test_the_whole_example_runs_jobs_of_all_plans(
+    compose: ComposeStack, store: Store, settings: Settings
+) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(endpoints(town))
+        await stack.enter_async_context(endpoints(compose))
         for name in ("priority_service", "gateway", "caller"):
-            await stack.enter_async_context(town.running(name))
-        await answers(town.url("gateway") + "/readyz")
-        await answers(town.url("priority_service") + "/users/user_pro_1/priority")
-        async with town.running("submit", "--jobs", "30") as submitting, asyncio.timeout(120):
+            await stack.enter_async_context(compose.running(name))
+        await answers(compose.url("gateway") + "/readyz")
+        await answers(compose.url("priority_service") + "/users/user_pro_1/priority")
+        async with compose.running("submit", "--jobs", "30") as submitting, asyncio.timeout(120):
             code = await submitting.wait()
-        shown = (town.folder / "submit.log").read_text()
+        shown = (compose.folder / "submit.log").read_text()
         assert code == 0, shown
-        stats = {name: await answers(town.url(name) + "/stats") for name in ENDPOINTS}
+        stats = {name: await answers(compose.url(name) + "/stats") for name in ENDPOINTS}
     assert all(name in shown for name in (*ENDPOINTS, "enterprise", "pro", "free"))
     assert stats["prompt_enhancer"]["calls"] == 30  # every pipeline begins with it
     assert all(stats[name]["most"] <= settings.services[name].limit for name in ENDPOINTS)

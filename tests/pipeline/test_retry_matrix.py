@@ -24,7 +24,7 @@ from tests.pipeline.servers import (
     says,
 )
 from tests.servers import Server
-from tests.store.looking import events
+from tests.store.namespace import events
 from tests.waiting import wait_until
 
 ATTEMPTS = 2

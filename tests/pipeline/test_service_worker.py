@@ -21,7 +21,7 @@ from tests.pipeline.servers import GOOD, RawService, Request, breaks_off, hangs,
 from tests.pipeline.tasks import JOB, report_by, step, success
 from tests.servers import Server
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 
 @pytest.fixture
@@ -201,17 +201,17 @@ async def test_without_services_it_is_said_what_to_do() -> None:
 
 
 @pytest.fixture
-def yard(live_store: Store, server: Server, config: Path, tmp_path: Path) -> Yard:
+def launcher(live_store: Store, server: Server, config: Path, tmp_path: Path) -> WorkerLauncher:
     """Starts worker processes beside `live_store`."""
     namespace = live_store.connection.keys.namespace
     where = ("--engine", server.url, "--namespace", namespace, "--config", str(config))
-    return Yard(tmp_path, lambda: where)
+    return WorkerLauncher(tmp_path, lambda: where)
 
 
 async def test_a_process_of_its_own_calls_services(
-    yard: Yard, live_store: Store, service: RawService
+    launcher: WorkerLauncher, live_store: Store, service: RawService
 ) -> None:
-    async with yard.workers("--services") as workers:
+    async with launcher.workers("--services") as workers:
         assert (await ended(live_store, await submit(live_store))).result == GOOD
         service.reply = hangs
         task_id = await submit(live_store)
@@ -222,10 +222,10 @@ async def test_a_process_of_its_own_calls_services(
 
 
 async def test_a_call_whose_process_is_killed_is_made_again(
-    yard: Yard, live_store: Store, service: RawService
+    launcher: WorkerLauncher, live_store: Store, service: RawService
 ) -> None:
     service.reply = hangs
-    async with yard.workers("--services") as workers:
+    async with launcher.workers("--services") as workers:
         task_id = await submit(live_store)
         await wait_until(lambda: service.asked)
         service.reply = says(GOOD)

@@ -19,7 +19,7 @@ from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from fairlead.times import time_text
 from tests.conftest import Clock
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 from tests.waiting import wait_until
 
 FILE = """

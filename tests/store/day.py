@@ -9,7 +9,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new
+from tests.store.namespace import claim_one, key_names, new
 
 USERS = ["ann", "bob", "eve", None]
 NEEDS: list[dict[str, int]] = [

@@ -13,7 +13,7 @@ from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import binary, free_port, running
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 from tests.waiting import wait_until
 
 

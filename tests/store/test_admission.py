@@ -15,7 +15,7 @@ from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import Admission, Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new
+from tests.store.namespace import claim_one, everything, new
 
 Answers = list[Submitted | errors.FairleadError]
 

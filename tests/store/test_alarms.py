@@ -7,7 +7,7 @@ from fairlead.settings import LeaseSettings, Promotion, Rate, Settings, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 
 @pytest.fixture

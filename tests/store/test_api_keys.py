@@ -12,7 +12,7 @@ from fairlead.store.access import api_keys
 from fairlead.store.access.api_keys import id_of
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import everything, key_names
+from tests.store.namespace import everything, key_names
 
 DAY = 86_400
 

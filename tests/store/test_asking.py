@@ -8,7 +8,7 @@ from fairlead import errors
 from fairlead.model.reports import Completed
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 # Limits without room
 

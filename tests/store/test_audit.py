@@ -13,7 +13,7 @@ from fairlead.store.access.audit import AuditEntry
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import everything, raw, wipe
+from tests.store.namespace import everything, raw, wipe
 
 Fields = dict[bytes, bytes]
 

@@ -14,7 +14,7 @@ from fairlead.settings import Rate, Settings, Slots, TaskSettings
 from fairlead.store.keys import Keys
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything
+from tests.store.namespace import claim_one, everything
 
 SURROGATE = "\ud800"
 NOT_A_NUMBER: Any = math.nan

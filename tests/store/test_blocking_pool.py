@@ -12,7 +12,7 @@ from fairlead.store.blocking_pool import MOST_CONNECTIONS
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server
-from tests.store.looking import raw
+from tests.store.namespace import raw
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.every_server

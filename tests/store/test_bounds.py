@@ -17,7 +17,7 @@ from fairlead.store.scripts import edition
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import running
-from tests.store.looking import new, raw, woken
+from tests.store.namespace import new, raw, woken
 
 MOST_BYTES = 1024 * 1024
 KIB_200 = "x" * 200 * 1024

@@ -13,7 +13,7 @@ from fairlead.settings import Admission, Fairness, Rate, Settings, Slots, TaskSe
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw, wipe, woken
+from tests.store.namespace import claim_one, key_names, new, raw, wipe, woken
 
 
 @pytest.fixture

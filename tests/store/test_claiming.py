@@ -7,7 +7,7 @@ from fairlead.model.states import State
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw, woken
+from tests.store.namespace import claim_one, key_names, new, raw, woken
 
 
 async def is_idle(store: Store, worker: str = "w") -> bool:

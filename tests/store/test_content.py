@@ -9,7 +9,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 #: Calls the server, unless it would read what a client, a handler or an error brought.
 BLIND = """(function()

@@ -15,7 +15,7 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ from fairlead.model.task import Task, TaskError
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything, key_names, new, raw, run_for, woken
+from tests.store.namespace import claim_one, events, everything, key_names, new, raw, run_for, woken
 
 
 @pytest.fixture

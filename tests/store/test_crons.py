@@ -13,7 +13,7 @@ from fairlead.model.task import Submitted
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import events, everything, key_names, new, raw, wipe
+from tests.store.namespace import events, everything, key_names, new, raw, wipe
 
 DAY = 86_400_000
 

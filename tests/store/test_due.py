@@ -9,7 +9,7 @@ from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.upkeep.duties import BATCH
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw
+from tests.store.namespace import claim_one, key_names, new, raw
 
 
 async def submit_delayed(store: Store, count: int, **wishes: Any) -> list[str]:

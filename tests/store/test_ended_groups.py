@@ -14,8 +14,8 @@ from fairlead.settings import Slots, TaskSettings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new, raw
-from tests.store.stories import CHAT, complete, job, later
+from tests.store.job_steps import CHAT, complete, job, later
+from tests.store.namespace import claim_one, everything, new, raw
 
 GROUP: dict[str, Any] = {"concurrency_group": "g", "concurrency_limit": 2}
 

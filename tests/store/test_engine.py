@@ -22,7 +22,7 @@ from fairlead.store.engine.engine import Engine, open_engine, url_of
 from fairlead.store.engine.folder import EngineFolder, default_data_folder, make_private_folder
 from fairlead.store.engine.process import find_server
 from fairlead.store.opening import connected_store
-from tests.openers import is_running, launch, opened, server_pid
+from tests.engine_processes import is_running, launch, opened, server_pid
 from tests.servers import binary
 from tests.waiting import wait_until
 
@@ -158,11 +158,15 @@ async def test_a_server_that_is_about_to_end_is_no_way_back_although_it_still_an
 
 async def test_racing_processes_start_one_server(tmp_path: Path) -> None:
     processes = await asyncio.gather(*(launch(tmp_path) for _ in range(10)))
-    openers = await asyncio.gather(*(opened(process) for process in processes))
-    assert sum(opener.owned for opener in openers) == 1
-    assert len({server_pid(opener.url) for opener in openers}) == 1
-    await asyncio.gather(*(opener.close() for opener in openers if not opener.owned))
-    await asyncio.gather(*(opener.close() for opener in openers if opener.owned))
+    engine_processes = await asyncio.gather(*(opened(process) for process in processes))
+    assert sum(engine_process.owned for engine_process in engine_processes) == 1
+    assert len({server_pid(engine_process.url) for engine_process in engine_processes}) == 1
+    await asyncio.gather(
+        *(engine_process.close() for engine_process in engine_processes if not engine_process.owned)
+    )
+    await asyncio.gather(
+        *(engine_process.close() for engine_process in engine_processes if engine_process.owned)
+    )
 
 
 async def test_racing_tasks_of_one_process_start_one_server(tmp_path: Path) -> None:

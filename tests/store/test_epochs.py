@@ -13,7 +13,7 @@ from fairlead.store.scripts import act, names
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server
-from tests.store.looking import claim_one, everything, key_names, new, raw
+from tests.store.namespace import claim_one, everything, key_names, new, raw
 from tests.waiting import wait_until
 
 HOLD = 20  # ms

@@ -13,7 +13,7 @@ from fairlead.model.worker import WorkerStats
 from fairlead.settings import LeaseSettings, Rate, Settings, Slots, WorkerSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 
 @pytest.fixture

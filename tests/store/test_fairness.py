@@ -16,7 +16,7 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Fairness, Promotion, Scheduling, Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 pytestmark = pytest.mark.long
 

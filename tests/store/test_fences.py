@@ -12,7 +12,7 @@ from fairlead.model.task import Task
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new, wipe
+from tests.store.namespace import claim_one, everything, new, wipe
 
 ANYBODY = ""
 

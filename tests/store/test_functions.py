@@ -13,7 +13,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.scripts import LIBRARIES, edition, function_of
 from fairlead.store.store import Store
 from tests.servers import running
-from tests.store.looking import claim_one, new, raw
+from tests.store.namespace import claim_one, new, raw
 
 OF_ANOTHER_VERSION = f"{LIBRARIES}0123456789abcdef"
 SOMEBODY_ELSES = "fair_play"

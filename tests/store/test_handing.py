@@ -13,7 +13,7 @@ from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits
-from tests.store.looking import claim_one, events, everything, new, woken
+from tests.store.namespace import claim_one, events, everything, new, woken
 
 # Who is handed a task
 

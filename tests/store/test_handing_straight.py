@@ -10,7 +10,7 @@ from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, handed, waits
-from tests.store.looking import claim_one, events, everything, new
+from tests.store.namespace import claim_one, events, everything, new
 
 WISHES: dict[str, dict[str, Any]] = {
     "plain": {},

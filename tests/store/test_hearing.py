@@ -11,7 +11,7 @@ from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits
-from tests.store.looking import new, raw, woken
+from tests.store.namespace import new, raw, woken
 
 HALF_A_LIFE = 15_000  # ms: who was silent for longer may be dead
 

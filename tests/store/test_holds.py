@@ -7,7 +7,7 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import new
+from tests.store.namespace import new
 
 BOTH = {"a": 1, "b": 1}
 

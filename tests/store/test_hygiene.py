@@ -18,7 +18,7 @@ from fairlead.store.keys import FIXED, PASSING
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.day import USERS, Day
-from tests.store.looking import events, everything, key_names, new, raw
+from tests.store.namespace import events, everything, key_names, new, raw
 
 
 @pytest.fixture

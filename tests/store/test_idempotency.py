@@ -15,7 +15,7 @@ from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything
+from tests.store.namespace import claim_one, events, everything
 
 
 def echo(key: str | None = None, **wishes: Any) -> NewTask:

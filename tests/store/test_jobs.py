@@ -12,8 +12,8 @@ from fairlead.model.states import State
 from fairlead.settings import Admission, Scheduling, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything, new
-from tests.store.stories import CHAT, ENHANCE, IMAGE, complete, fail, job, later
+from tests.store.job_steps import CHAT, ENHANCE, IMAGE, complete, fail, job, later
+from tests.store.namespace import claim_one, events, everything, new
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from fairlead.model.key import ApiKey
 from fairlead.settings import Rate
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import everything
+from tests.store.namespace import everything
 
 TEN = Rate(count=10, period_seconds=1, burst=10)
 

@@ -10,7 +10,7 @@ from fairlead.store.access import key_ring
 from fairlead.store.access.api_keys import ApiKeys, Seen
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
-from tests.store.looking import raw
+from tests.store.namespace import raw
 from tests.waiting import wait_until
 
 FOR_EVER = 1_000_000.0

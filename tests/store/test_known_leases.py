@@ -6,7 +6,7 @@ from fairlead import errors
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new
+from tests.store.namespace import claim_one, everything, new
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from fairlead.model.states import State
 from fairlead.store import live
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import events, new, raw
+from tests.store.namespace import events, new, raw
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.every_server

@@ -7,7 +7,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, new
+from tests.store.namespace import claim_one, events, new
 
 LEASE_SECONDS = 31  # with its grace
 

@@ -9,7 +9,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new
+from tests.store.namespace import claim_one, new
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

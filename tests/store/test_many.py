@@ -10,7 +10,7 @@ from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw, wipe
+from tests.store.namespace import claim_one, key_names, new, raw, wipe
 
 pytestmark = pytest.mark.long
 

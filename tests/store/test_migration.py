@@ -15,7 +15,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 from tests.store.schema2 import (
     SETTINGS,
     Kept,

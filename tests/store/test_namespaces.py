@@ -15,7 +15,7 @@ from fairlead.store.policy import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import Server
-from tests.store.looking import claim_one, everything, key_names, new, raw, run_all, wipe
+from tests.store.namespace import claim_one, everything, key_names, new, raw, run_all, wipe
 
 
 async def reopened(store: Store, open_store: Callable[..., Store], settings: Settings) -> Store:

@@ -10,7 +10,7 @@ from fairlead.settings import Outbox, Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.reading import entries_of, events_in
-from tests.store.looking import claim_one, events, new, raw
+from tests.store.namespace import claim_one, events, new, raw
 
 
 @pytest.fixture

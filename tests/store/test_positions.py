@@ -6,7 +6,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Submitted
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new, raw
+from tests.store.namespace import claim_one, new, raw
 
 
 async def positions(store: Store, *priorities: str) -> list[int | None]:

@@ -13,7 +13,7 @@ from fairlead.model.task import Task, TaskProgress
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything, key_names, new, raw
+from tests.store.namespace import claim_one, events, everything, key_names, new, raw
 
 LEASE = 30_000
 

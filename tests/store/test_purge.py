@@ -7,7 +7,7 @@ from fairlead.model.reports import Failed, Progress
 from fairlead.model.states import REPLAYABLE, State
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, everything, key_names, new, raw
+from tests.store.namespace import claim_one, events, everything, key_names, new, raw
 from tests.store.test_states import WAYS_INTO, Scene
 
 

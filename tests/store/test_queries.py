@@ -13,7 +13,7 @@ from fairlead.model.worker import WorkerStats
 from fairlead.store import queries
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new
+from tests.store.namespace import claim_one, everything, new
 
 
 async def all_pages(store: Store, **wishes: Any) -> list[list[Task]]:

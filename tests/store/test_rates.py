@@ -4,7 +4,7 @@ from fairlead.settings import Rate
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import new, raw, woken
+from tests.store.namespace import new, raw, woken
 
 HOUR, TEN_MINUTES = 3600, 600
 

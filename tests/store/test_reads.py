@@ -12,7 +12,7 @@ from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server
-from tests.store.looking import new, raw
+from tests.store.namespace import new, raw
 
 CROWD = 1_500  # more than a pool of connections would lend
 KIB_200 = "x" * 200 * 1024

@@ -7,8 +7,8 @@ from fairlead.model.job import JobStatus
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one
-from tests.store.stories import CHAT, ENHANCE, complete, fail, job, later
+from tests.store.job_steps import CHAT, ENHANCE, complete, fail, job, later
+from tests.store.namespace import claim_one
 
 
 @pytest.fixture

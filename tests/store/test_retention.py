@@ -14,8 +14,8 @@ from fairlead.settings import Retention, Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw
-from tests.store.stories import job
+from tests.store.job_steps import job
+from tests.store.namespace import claim_one, key_names, new, raw
 
 ONE = NewStep("one", "step")
 

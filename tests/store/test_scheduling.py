@@ -10,7 +10,7 @@ from fairlead.model.task import Task
 from fairlead.settings import Fairness, Promotion, Rate, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, new, run_for
+from tests.store.namespace import claim_one, new, run_for
 
 
 @pytest.fixture

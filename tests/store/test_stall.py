@@ -9,7 +9,7 @@ from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, handed, status, waits
-from tests.store.looking import claim_one, events, everything, new, woken
+from tests.store.namespace import claim_one, events, everything, new, woken
 
 
 async def test_it_is_not_handed_a_task_any_more(store: Store, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from fairlead.model.task import NewTask
 from fairlead.settings import RetrySettings, Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events
+from tests.store.namespace import claim_one, events
 
 pytestmark = pytest.mark.every_server
 

@@ -12,8 +12,8 @@ from fairlead.model.task import Submitted
 from fairlead.settings import Admission, Settings, TaskSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, new
-from tests.store.stories import CHAT, ENHANCE, complete, job
+from tests.store.job_steps import CHAT, ENHANCE, complete, job
+from tests.store.namespace import claim_one, everything, new
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.store.looking import raw
+from tests.store.namespace import raw
 
 ODD = ("a/b", "a=1,b", "~echo", "!@|;", "Käse")
 

@@ -10,7 +10,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.policy import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import raw
+from tests.store.namespace import raw
 
 
 async def submit(store: Store, tenant: str | None, **wishes: Any) -> str:

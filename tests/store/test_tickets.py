@@ -5,7 +5,7 @@ import asyncio
 from fairlead.model.key import Identity
 from fairlead.store.access.socket_tickets import SECONDS
 from fairlead.store.store import Store
-from tests.store.looking import everything, raw
+from tests.store.namespace import everything, raw
 
 ANN = Identity("abcd1234", "ann", ("read", "submit"), "acme", True)
 

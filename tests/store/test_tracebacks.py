@@ -7,7 +7,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, events, new, raw
+from tests.store.namespace import claim_one, events, new, raw
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in paint\nValueError: out of paint'
 

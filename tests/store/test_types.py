@@ -13,7 +13,7 @@ from fairlead.model.task import Submitted, Task
 from fairlead.settings import Priorities, PriorityDefaults, Rate, Settings, Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, everything, key_names, new, raw
+from tests.store.namespace import claim_one, everything, key_names, new, raw
 
 GPU: dict[str, Slots | Rate] = {"gpu": Slots(limit=8)}
 ORIGINS: tuple[Origin, ...] = ("code", "file")

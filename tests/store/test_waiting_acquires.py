@@ -20,7 +20,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, waits
-from tests.store.looking import claim_one, new, raw
+from tests.store.namespace import claim_one, new, raw
 from tests.waiting import wait_until
 
 

@@ -12,7 +12,7 @@ from fairlead.settings import Rate, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import claim_one, key_names, new, raw, woken
+from tests.store.namespace import claim_one, key_names, new, raw, woken
 
 
 async def idle(store: Store, *workers: str, **facts: Any) -> None:

@@ -12,8 +12,8 @@ import httpx
 
 from fairlead.model.job import Job, JobStatus
 from fairlead.store.store import Store
+from tests.compose_stack import ENDPOINTS, ComposeStack, answers, endpoints
 from tests.reading import events_of
-from tests.town import ENDPOINTS, Town, answers, endpoints
 from tests.waiting import wait_until
 
 PLANS = {"enterprise": 1, "pro": 3, "free": 6}  # of ten users
@@ -102,16 +102,16 @@ async def submit(gateway: str, dice: random.Random, count: int) -> dict[str, str
     return plans
 
 
-async def play(town: Town, store: Store, seed: int, *, jobs: int, faster: float) -> dict[str, Any]:
+async def play(compose: ComposeStack, store: Store, seed: int, *, jobs: int, faster: float) -> dict[str, Any]:
     """What happened; fails when a job did not complete, a service had too much, or a worse one went first."""
     began = time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(endpoints(town, faster))
-        await stack.enter_async_context(town.running("priority_service"))
-        await stack.enter_async_context(town.running("gateway", "--processes", "2"))
-        await answers(town.url("priority_service") + "/users/user_pro_1/priority")
-        await answers(town.url("gateway") + "/readyz")
-        plans = await submit(town.url("gateway"), random.Random(seed), jobs)
+        await stack.enter_async_context(endpoints(compose, faster))
+        await stack.enter_async_context(compose.running("priority_service"))
+        await stack.enter_async_context(compose.running("gateway", "--processes", "2"))
+        await answers(compose.url("priority_service") + "/users/user_pro_1/priority")
+        await answers(compose.url("gateway") + "/readyz")
+        plans = await submit(compose.url("gateway"), random.Random(seed), jobs)
         found: list[Job] = []
 
         async def all_have_ended() -> bool:
@@ -119,7 +119,7 @@ async def play(town: Town, store: Store, seed: int, *, jobs: int, faster: float)
             return all(job.completed_at for job in found)
 
         await wait_until(all_have_ended, 300, "all jobs have ended")
-        stats = {name: await answers(town.url(name) + "/stats") for name in ENDPOINTS}
+        stats = {name: await answers(compose.url(name) + "/stats") for name in ENDPOINTS}
     assert {job.status for job in found} == {JobStatus.COMPLETED}, [job.error for job in found if job.error]
     for name, limit in LIMITS.items():
         assert stats[name]["most"] <= limit and stats[name]["refused"] == 0, stats

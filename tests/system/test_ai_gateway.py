@@ -9,9 +9,9 @@ import pytest
 
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
+from tests.compose_stack import EXAMPLE, make_compose
 from tests.servers import Server
 from tests.system.ai_gateway import play, replay
-from tests.town import EXAMPLE, make_town
 
 
 @pytest.mark.timeout(180)
@@ -20,10 +20,10 @@ async def test_a_crowd_of_all_plans_is_served_in_order(
 ) -> None:
     seed = random.randrange(1 << 32)
     print("seed", seed)
-    town = make_town(server.url, tmp_path)
-    settings = load_settings(EXAMPLE / "fairlead.toml", town.environment)
+    compose = make_compose(server.url, tmp_path)
+    settings = load_settings(EXAMPLE / "fairlead.toml", compose.environment)
     store = open_store(settings.engine.namespace, settings=settings)
-    figures = await play(town, store, seed, jobs=40, faster=1500)
+    figures = await play(compose, store, seed, jobs=40, faster=1500)
     print(figures)
     assert figures["starts_ahead_of_worse_priorities"] > 0, "nobody competed: this test shows nothing"
 

@@ -12,7 +12,7 @@ import pytest
 from fairlead import Fairlead
 from fairlead.testing import check
 from tests.commands import FAIRLEAD, Shell, ended
-from tests.openers import ROOT, launch, opened
+from tests.engine_processes import ROOT, launch, opened
 from tests.servers import Server
 from tests.waiting import wait_until
 

@@ -15,7 +15,7 @@ from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
 from tests.commands import Shell, ended
 from tests.servers import running
-from tests.store.looking import claim_one
+from tests.store.namespace import claim_one
 from tests.system.test_cli_terminal import ESCAPE
 from tests.waiting import wait_until
 

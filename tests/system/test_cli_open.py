@@ -13,7 +13,7 @@ from fairlead.store.store import Store
 from tests.commands import Shell
 from tests.faults.fleet import HASTE, file_of
 from tests.servers import Server
-from tests.store.looking import key_names, new, raw, wipe
+from tests.store.namespace import key_names, new, raw, wipe
 
 
 @pytest.fixture

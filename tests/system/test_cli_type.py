@@ -5,7 +5,7 @@ import json
 from fairlead.settings import TaskSettings
 from fairlead.store.store import Store
 from tests.commands import Shell
-from tests.store.looking import new
+from tests.store.namespace import new
 
 
 async def listed(shell: Shell) -> dict[str, bool]:

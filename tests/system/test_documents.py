@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 from tests.commands import Ended, ended
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ async def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
 
     *command, app = shlex.split(worker)
     assert command == ["fairlead", "worker"]
-    async with Yard(tmp_path, lambda: ()).workers(app) as running:
+    async with WorkerLauncher(tmp_path, lambda: ()).workers(app) as running:
         said = [await run(line) for line in others]
         assert await running.end() == 0
     assert [one.code for one in said] == [0, 0, 0], [one.err for one in said]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.apps.tour import fl
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 # Leases short enough to wait for the end of one, and long enough for a busy machine.
 SETTINGS = """
@@ -18,8 +18,8 @@ grace_seconds = 0.2
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
+def launcher(tmp_path: Path) -> WorkerLauncher:
     """Starts `fairlead worker`s on the server of the app of the tour, which is connected by then."""
     config = tmp_path / "fairlead.toml"
     config.write_text(SETTINGS)
-    return Yard(tmp_path, lambda: ("--data", str(fl.target.data), "--config", str(config)))
+    return WorkerLauncher(tmp_path, lambda: ("--data", str(fl.target.data), "--config", str(config)))

@@ -10,11 +10,11 @@ from fairlead.model.states import State
 from fairlead.settings import Slots
 from fairlead.testing import private
 from tests.apps.tour import draw, fl
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 
-async def test_a_limit_of_one_holds_over_two_worker_processes(yard: Yard) -> None:
-    async with private(fl), yard.workers("tests.apps.tour:fl", "--processes", "2", ready=2):
+async def test_a_limit_of_one_holds_over_two_worker_processes(launcher: WorkerLauncher) -> None:
+    async with private(fl), launcher.workers("tests.apps.tour:fl", "--processes", "2", ready=2):
         tasks = [await draw.submit(f"picture {n}") for n in range(6)]
         times = sorted([await task.result(timeout=30) for task in tasks])
         for (_, ended), (began, _) in pairwise(times):

@@ -11,7 +11,7 @@ from fairlead.testing import FakeClock, private
 from tests.apps import tour
 from tests.apps.tour import fl, greet, wait_in_loop
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 APP = "tests.apps.tour:fl"
 
@@ -24,28 +24,28 @@ async def runs(task: TaskHandle[Any], after_fence: int = 0) -> int:
     raise AssertionError("it ended before")
 
 
-async def test_a_worker_process_runs_the_tasks_of_an_app(yard: Yard) -> None:
-    async with private(fl), yard.workers(APP) as workers:  # fairlead worker tests.apps.tour:fl
+async def test_a_worker_process_runs_the_tasks_of_an_app(launcher: WorkerLauncher) -> None:
+    async with private(fl), launcher.workers(APP) as workers:  # fairlead worker tests.apps.tour:fl
         task = await greet.submit("Zoë")
         assert await task.result(timeout=30) == "Hi Zoë"
         assert (await task.get()).assigned_worker_id == workers.ids()[0]
 
 
-async def test_a_worker_that_is_told_to_go_gives_back_what_it_cannot_finish(yard: Yard) -> None:
+async def test_a_worker_that_is_told_to_go_gives_back_what_it_cannot_finish(launcher: WorkerLauncher) -> None:
     async with private(fl):
         task = await wait_in_loop.submit()
-        async with yard.workers(APP, "--grace", "0.1") as workers:
+        async with launcher.workers(APP, "--grace", "0.1") as workers:
             await runs(task)
             assert await workers.end(signal.SIGTERM) == 0
         given_back = await task.get()
         assert (given_back.status, given_back.attempt) == (State.QUEUED, 1)  # as if it had never been claimed
 
 
-async def test_a_task_whose_worker_is_killed_runs_elsewhere(yard: Yard) -> None:
-    async with private(fl), yard.workers(APP) as first:
+async def test_a_task_whose_worker_is_killed_runs_elsewhere(launcher: WorkerLauncher) -> None:
+    async with private(fl), launcher.workers(APP) as first:
         task = await wait_in_loop.submit()
         fence = await runs(task)
-        async with yard.workers(APP):
+        async with launcher.workers(APP):
             os.killpg(first.process.pid, signal.SIGKILL)
             assert await runs(task, after_fence=fence) > fence  # whoever had it before can change it no more
             again = await task.get()

@@ -10,7 +10,7 @@ from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.servers import Server
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 # Nothing here waits for the lease of a task to end, so it outlives a busy machine; retries come at once.
 QUICK = """
@@ -45,11 +45,11 @@ def new_app(live_store: Store, server: Server, config: Path) -> Callable[[], Fai
 
 
 @pytest.fixture
-def yard(live_store: Store, server: Server, config: Path, tmp_path: Path) -> Yard:
+def launcher(live_store: Store, server: Server, config: Path, tmp_path: Path) -> WorkerLauncher:
     """Starts worker processes beside `live_store`."""
     namespace = live_store.connection.keys.namespace
     where = ("--engine", server.url, "--namespace", namespace, "--config", str(config))
-    return Yard(tmp_path, lambda: where)
+    return WorkerLauncher(tmp_path, lambda: where)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from fairlead.store.store import Store
 from tests.apps import draining
 from tests.reading import events_of
 from tests.waiting import wait_until
-from tests.workers import Workers, Yard
+from tests.workers import WorkerLauncher, Workers
 
 TARGET = "tests.apps.draining:fl"
 
@@ -62,10 +62,10 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 @pytest.mark.parametrize("by", SIGNALS)
 async def test_what_runs_may_finish_and_nothing_new_is_begun(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, by: signal.Signals
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET, "--capacity", "1") as workers:
+    async with launcher.workers(TARGET, "--capacity", "1") as workers:
         running = await draining.until.submit(str(go))
         await began(running)
         waiting = await draining.pid.submit()
@@ -80,11 +80,11 @@ async def test_what_runs_may_finish_and_nothing_new_is_begun(
 
 @pytest.mark.parametrize("by", SIGNALS)
 async def test_a_signal_to_the_whole_group_stops_none_that_runs(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, by: signal.Signals
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
     """Ctrl-C in a terminal, systemd and `tini -g`: each process hears it, and the supervisor decides."""
     go = tmp_path / "go"
-    async with yard.workers(TARGET, "--processes", "2", ready=2) as workers:
+    async with launcher.workers(TARGET, "--processes", "2", ready=2) as workers:
         tasks = [await draining.until_in_process.submit(str(go)), await draining.until.submit(str(go))]
         for task in tasks:
             await began(task)
@@ -102,9 +102,9 @@ async def drains(store: Store) -> bool:
 
 
 async def test_after_the_grace_the_rest_goes_back_to_its_place_as_if_never_claimed(
-    fl: Fairlead, yard: Yard, live_store: Store
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store
 ) -> None:
-    async with yard.workers(TARGET, "--capacity", "2", "--grace", "0.2") as workers:
+    async with launcher.workers(TARGET, "--capacity", "2", "--grace", "0.2") as workers:
         tasks = [await draining.never.submit() for _ in range(3)]
         for task in tasks[:2]:
             await began(task)
@@ -119,8 +119,10 @@ async def test_after_the_grace_the_rest_goes_back_to_its_place_as_if_never_claim
     ]
 
 
-async def test_the_second_signal_cuts_the_grace_short(fl: Fairlead, yard: Yard, live_store: Store) -> None:
-    async with yard.workers(TARGET, "--grace", "600") as workers:
+async def test_the_second_signal_cuts_the_grace_short(
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store
+) -> None:
+    async with launcher.workers(TARGET, "--grace", "600") as workers:
         task = await draining.never.submit()
         await began(task)
         workers.process.send_signal(signal.SIGTERM)
@@ -142,10 +144,10 @@ async def keep_telling(workers: Workers) -> int:
 
 
 async def test_signals_within_a_second_count_as_one(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET, "--grace", "600") as workers:
+    async with launcher.workers(TARGET, "--grace", "600") as workers:
         task = await draining.until.submit(str(go))
         await began(task)
         for number in (*SIGNALS, *SIGNALS):
@@ -159,9 +161,9 @@ async def test_signals_within_a_second_count_as_one(
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["blocked", "deaf"])
 async def test_a_worker_whose_loop_is_blocked_is_killed_after_the_grace_and_nothing_is_charged(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path, deaf: bool
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path, deaf: bool
 ) -> None:
-    async with yard.workers(TARGET, "--grace", "0.2", "--capacity", "2") as workers:
+    async with launcher.workers(TARGET, "--grace", "0.2", "--capacity", "2") as workers:
         other = await draining.never.submit()
         await began(other)
         task = await draining.blocks.submit(str(tmp_path / "blocked"), deaf)
@@ -175,25 +177,25 @@ async def test_a_worker_whose_loop_is_blocked_is_killed_after_the_grace_and_noth
 
 
 async def test_the_second_signal_kills_a_worker_whose_loop_is_blocked(
-    fl: Fairlead, yard: Yard, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
-    async with yard.workers(TARGET, "--grace", "600") as workers:
+    async with launcher.workers(TARGET, "--grace", "600") as workers:
         task = await draining.blocks.submit(str(tmp_path / "blocked"))
         await wait_until((tmp_path / "blocked").exists)
         assert await keep_telling(workers) == 0
     assert (await task.get()).status is State.QUEUED
 
 
-async def test_an_idle_worker_goes_at_once(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET, "--processes", "2", ready=2) as workers:
+async def test_an_idle_worker_goes_at_once(fl: Fairlead, launcher: WorkerLauncher) -> None:
+    async with launcher.workers(TARGET, "--processes", "2", ready=2) as workers:
         assert await workers.end() == 0
 
 
 async def test_a_worker_drained_by_an_operator_ends(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    async with yard.workers(TARGET) as workers:
+    async with launcher.workers(TARGET) as workers:
         task = await draining.until.submit(str(go))
         await began(task)
         await live_store.workers.drain(workers.ids()[0])
@@ -205,9 +207,9 @@ async def test_a_worker_drained_by_an_operator_ends(
 
 @pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
 async def test_what_does_not_stop_ends_with_its_process_and_is_given_back(
-    fl: Fairlead, yard: Yard, handler: Any
+    fl: Fairlead, launcher: WorkerLauncher, handler: Any
 ) -> None:
-    async with yard.workers(TARGET, "--grace", "0") as workers:
+    async with launcher.workers(TARGET, "--grace", "0") as workers:
         task = await handler.submit()
         await began(task)
         assert await workers.end() == 0

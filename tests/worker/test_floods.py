@@ -9,7 +9,7 @@ import pytest
 from fairlead import Fairlead
 from fairlead.store.store import Store
 from tests.apps import talking
-from tests.workers import Workers, Yard
+from tests.workers import WorkerLauncher, Workers
 
 TARGET = "tests.apps.talking:fl"
 COUNT, SIZE = 8_000, 30_000  # 240 MB
@@ -43,10 +43,10 @@ HANDLERS: dict[str, tuple[Any, bool]] = {
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("place", HANDLERS)
 async def test_output_that_waits_takes_little_memory(
-    fl: Fairlead, yard: Yard, live_store: Store, place: str
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, place: str
 ) -> None:
     handler, waits = HANDLERS[place]
-    async with yard.workers(TARGET) as workers:
+    async with launcher.workers(TARGET) as workers:
         await (await handler.submit(1, 10, waits)).result(timeout=60)
         before = peak_megabytes(workers)
         task = await handler.submit(COUNT, SIZE, waits)

@@ -15,7 +15,7 @@ from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.worker.worker import Worker
 from tests.reading import events_of
-from tests.store.looking import raw, wipe
+from tests.store.namespace import raw, wipe
 from tests.waiting import wait_until
 
 Call = str | Handed | None

@@ -8,7 +8,7 @@ import pytest
 from fairlead import Fairlead
 from fairlead.clock import now_ms
 from fairlead.store.store import Store
-from tests.store.looking import raw
+from tests.store.namespace import raw
 from tests.waiting import wait_until
 
 

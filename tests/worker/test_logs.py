@@ -11,7 +11,7 @@ from fairlead.model.states import State
 from tests.apps import failing
 from tests.logs import event_of, json_records, records
 from tests.waiting import wait_until
-from tests.workers import Workers, Yard
+from tests.workers import WorkerLauncher, Workers
 
 TARGET = "tests.apps.failing:fl"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -26,8 +26,8 @@ async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
     fl.target = place
 
 
-async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, launcher: WorkerLauncher) -> None:
+    async with launcher.workers(TARGET, "--log-format", "json", ready=0) as workers:
         await wait_until(lambda: '"worker_started"' in workers.said(), 40)
         chats = await failing.chats_in_process.submit()
         await chats.result(timeout=40)
@@ -52,8 +52,8 @@ async def test_every_process_logs_json_when_it_is_asked_for(fl: Fairlead, yard: 
     assert (other["level"], other["message"]) == ("warning", "low on blue")
 
 
-async def test_text_begins_each_record_with_its_time(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET) as workers:
+async def test_text_begins_each_record_with_its_time(fl: Fairlead, launcher: WorkerLauncher) -> None:
+    async with launcher.workers(TARGET) as workers:
         await (await failing.chats.submit()).result(timeout=40)
         assert await workers.end() == 0
         said = records(workers.said())
@@ -61,13 +61,15 @@ async def test_text_begins_each_record_with_its_time(fl: Fairlead, yard: Yard) -
     assert not any("a drop of blue" in one or "a detail" in one for one in said)
 
 
-async def test_the_level_counts_in_every_process_and_for_other_libraries(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET, "--log-level", "debug") as workers:
+async def test_the_level_counts_in_every_process_and_for_other_libraries(
+    fl: Fairlead, launcher: WorkerLauncher
+) -> None:
+    async with launcher.workers(TARGET, "--log-level", "debug") as workers:
         await (await failing.chats.submit()).result(timeout=40)
         assert "DEBUG a drop of blue task=" in workers.said()
         assert "DEBUG some.library: a detail" in workers.said()
         assert await workers.end() == 0
-    async with yard.workers(TARGET, "--log-level", "error", ready=0) as quiet:
+    async with launcher.workers(TARGET, "--log-level", "error", ready=0) as quiet:
         chats, dies = await failing.chats.submit(), await failing.kills_its_worker.submit()
         await chats.result(timeout=40)
         await wait_until(lambda: "ERROR worker_died" in quiet.said(), 40)
@@ -76,8 +78,8 @@ async def test_the_level_counts_in_every_process_and_for_other_libraries(fl: Fai
     assert not any(word in quiet.said() for word in ("INFO", "DEBUG", "WARNING"))
 
 
-async def test_a_level_that_is_none_is_refused(yard: Yard) -> None:
-    workers = await yard.start(TARGET, "--log-level", "loud")
+async def test_a_level_that_is_none_is_refused(launcher: WorkerLauncher) -> None:
+    workers = await launcher.start(TARGET, "--log-level", "loud")
     assert await workers.exit_code() == 2
     assert "loud" in workers.said() and "--log-level" in workers.said()
 
@@ -97,9 +99,9 @@ def failures(workers: Workers) -> list[dict[str, Any]]:
     ids=["loop", "thread", "process", "loop of process"],
 )
 async def test_each_failed_attempt_leaves_one_record_with_its_traceback(
-    fl: Fairlead, yard: Yard, handler: Any
+    fl: Fairlead, launcher: WorkerLauncher, handler: Any
 ) -> None:
-    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+    async with launcher.workers(TARGET, "--log-format", "json", ready=0) as workers:
         task = await handler.submit(
             "a-long-prompt", max_retries=1, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"
         )
@@ -124,8 +126,8 @@ async def test_each_failed_attempt_leaves_one_record_with_its_traceback(
     assert "a-long-prompt" not in workers.said()
 
 
-async def test_as_text_the_traceback_follows_its_line(fl: Fairlead, yard: Yard) -> None:
-    async with yard.workers(TARGET) as workers:
+async def test_as_text_the_traceback_follows_its_line(fl: Fairlead, launcher: WorkerLauncher) -> None:
+    async with launcher.workers(TARGET) as workers:
         task = await failing.fails_for_good.submit("a-long-prompt")
         ended = await task.wait(timeout=40)
         assert await workers.end() == 0
@@ -141,9 +143,9 @@ async def test_as_text_the_traceback_follows_its_line(fl: Fairlead, yard: Yard) 
 
 
 async def test_what_ends_otherwise_than_by_an_error_of_the_handler_is_logged_too(
-    fl: Fairlead, yard: Yard
+    fl: Fairlead, launcher: WorkerLauncher
 ) -> None:
-    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+    async with launcher.workers(TARGET, "--log-format", "json", ready=0) as workers:
         late = await failing.takes_too_long.submit(timeout_seconds=0.3, max_retries=0)
         await late.wait(timeout=40)
         killed = await failing.kills_its_process.submit()
@@ -169,9 +171,9 @@ async def test_what_ends_otherwise_than_by_an_error_of_the_handler_is_logged_too
 
 
 async def test_a_handler_that_does_not_stop_is_logged_before_its_process_ends(
-    fl: Fairlead, yard: Yard
+    fl: Fairlead, launcher: WorkerLauncher
 ) -> None:
-    async with yard.workers(TARGET, "--log-format", "json", ready=0) as workers:
+    async with launcher.workers(TARGET, "--log-format", "json", ready=0) as workers:
         task = await failing.stubborn.submit(timeout_seconds=0.3, max_retries=0)
         await task.wait(timeout=60)
         assert await workers.end() == 0
@@ -179,9 +181,11 @@ async def test_a_handler_that_does_not_stop_is_logged_before_its_process_ends(
     assert (one["task"], one["code"], one["attempt"]) == (task.task_id, "timeout", 1)
 
 
-async def test_what_an_error_quotes_of_the_parameters_is_not_logged(fl: Fairlead, yard: Yard) -> None:
+async def test_what_an_error_quotes_of_the_parameters_is_not_logged(
+    fl: Fairlead, launcher: WorkerLauncher
+) -> None:
     prompt = 'a "secret" prompt\nof several lines, and long enough to be cut off where it is quoted'
-    async with yard.workers(TARGET) as workers:
+    async with launcher.workers(TARGET) as workers:
         task = await failing.quotes_its_parameters.submit(prompt, max_retries=0)
         ended = await task.wait(timeout=40)
         assert await workers.end() == 0

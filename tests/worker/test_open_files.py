@@ -3,14 +3,14 @@
 from contextlib import AsyncExitStack
 
 from tests.open_files import WANTED, limit_of, needs_room, soft_limit
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 
 @needs_room
-async def test_every_process_of_a_worker_has_it(yard: Yard) -> None:
+async def test_every_process_of_a_worker_has_it(launcher: WorkerLauncher) -> None:
     async with AsyncExitStack() as stack:
         with soft_limit(1024):
-            workers = await stack.enter_async_context(yard.workers("tests.apps.failing:fl"))
+            workers = await stack.enter_async_context(launcher.workers("tests.apps.failing:fl"))
         assert limit_of(workers.process.pid) == WANTED
         assert [limit_of(pid) for pid in workers.children()] == [WANTED]
         assert workers.said().count(f"INFO open_files_raised limit={WANTED} before=1024") == 1

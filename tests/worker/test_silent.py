@@ -18,7 +18,7 @@ from fairlead.store.store import Store
 from tests.apps import draining
 from tests.reading import events_of
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 TARGET = "tests.apps.draining:fl"
 
@@ -38,10 +38,10 @@ async def idle_workers(store: Store) -> int:
 
 
 async def test_no_task_waits_in_a_worker_whose_loop_is_blocked_while_another_is_idle(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
-    async with yard.workers(TARGET, "--processes", "2", "--capacity", "4", ready=2) as workers:
+    async with launcher.workers(TARGET, "--processes", "2", "--capacity", "4", ready=2) as workers:
         await wait_until(lambda: has_idle(live_store, 2))
         hold = tmp_path / "hold"
         blocked = await draining.blocks_until.submit(str(began), str(go), str(hold))
@@ -75,7 +75,7 @@ async def ended_once(store: Store) -> None:
 
 
 async def test_what_was_claimed_together_with_a_task_that_blocks_starts_elsewhere(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     """One trip brings several tasks, and the first holds up the loop before the others have begun."""
     began, go = tmp_path / "began", tmp_path / "go"
@@ -84,9 +84,9 @@ async def test_what_was_claimed_together_with_a_task_that_blocks_starts_elsewher
     )
     others = [NewTask(task_type="pid") for _ in range(3)]
     await live_store.submit(blocker, *others)
-    async with yard.workers(TARGET, "--capacity", "8"):
+    async with launcher.workers(TARGET, "--capacity", "8"):
         await wait_until(began.exists)
-        async with yard.workers(TARGET, "--capacity", "8"):
+        async with launcher.workers(TARGET, "--capacity", "8"):
             for task in others:
                 await wait_until(partial(has_completed, live_store, task), 30)
             assert (await live_store.get(blocker.task_id)).status is State.EXECUTING
@@ -101,10 +101,10 @@ async def has_completed(store: Store, task: NewTask) -> bool:
 
 
 async def test_a_worker_that_answers_again_is_idle_again_and_runs_nothing_that_was_given_back(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
-    async with yard.workers(TARGET, "--capacity", "4") as workers:
+    async with launcher.workers(TARGET, "--capacity", "4") as workers:
         await wait_until(lambda: has_idle(live_store, 1))
         hold = tmp_path / "hold"
         blocked = await draining.blocks_until.submit(str(began), str(go), str(hold))
@@ -134,10 +134,12 @@ async def is_executing(task: TaskHandle[Any]) -> bool:
     return (await task.get()).status is State.EXECUTING
 
 
-async def test_a_stopped_worker_is_relieved_too(fl: Fairlead, yard: Yard, live_store: Store) -> None:
+async def test_a_stopped_worker_is_relieved_too(
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store
+) -> None:
     async with (
-        yard.workers(TARGET, "--capacity", "4") as first,
-        yard.workers(TARGET, "--capacity", "4") as second,
+        launcher.workers(TARGET, "--capacity", "4") as first,
+        launcher.workers(TARGET, "--capacity", "4") as second,
     ):
         await wait_until(lambda: has_idle(live_store, 2))
         (pid,) = first.children()
@@ -151,10 +153,10 @@ async def test_a_stopped_worker_is_relieved_too(fl: Fairlead, yard: Yard, live_s
 
 
 async def test_a_worker_in_this_process_is_relieved_by_its_thread(
-    fl: Fairlead, yard: Yard, live_store: Store, tmp_path: Path
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
-    async with yard.workers(TARGET, "--capacity", "1") as others:
+    async with launcher.workers(TARGET, "--capacity", "1") as others:
         busy = await draining.until.submit(str(began))
         await wait_until(lambda: is_executing(busy))
         blocked = NewTask(

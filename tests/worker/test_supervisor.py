@@ -13,9 +13,9 @@ from fairlead.model.states import State
 from fairlead.store.store import Store
 from fairlead.testing import check
 from tests.apps import draining
-from tests.openers import launch, opened
+from tests.engine_processes import launch, opened
 from tests.waiting import wait_until
-from tests.workers import Yard
+from tests.workers import WorkerLauncher
 
 TARGET = "tests.apps.draining:fl"
 
@@ -30,9 +30,9 @@ async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
 
 
 async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
-    fl: Fairlead, yard: Yard, live_store: Store
+    fl: Fairlead, launcher: WorkerLauncher, live_store: Store
 ) -> None:
-    async with yard.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
+    async with launcher.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
         task = await draining.never.submit()
         async for event in task.watch():
             if event.act == "output":
@@ -58,9 +58,9 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
 
 @pytest.mark.parametrize("how", ["exit", "native", "gathered"])
 async def test_a_process_that_ends_as_if_all_were_well_has_died_all_the_same(
-    fl: Fairlead, yard: Yard, how: str
+    fl: Fairlead, launcher: WorkerLauncher, how: str
 ) -> None:
-    async with yard.workers(TARGET, "--capacity", "1") as workers:
+    async with launcher.workers(TARGET, "--capacity", "1") as workers:
         task = await draining.leaves.submit(how)
         await workers.ready(2)
         assert (await task.get()).crash_count >= 1
@@ -71,9 +71,9 @@ async def test_a_process_that_ends_as_if_all_were_well_has_died_all_the_same(
 
 @pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
 async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_takes_its_place(
-    fl: Fairlead, yard: Yard, handler: Any
+    fl: Fairlead, launcher: WorkerLauncher, handler: Any
 ) -> None:
-    async with yard.workers(TARGET, "--capacity", "1") as workers:
+    async with launcher.workers(TARGET, "--capacity", "1") as workers:
         task = await handler.submit(timeout_seconds=0.5, max_retries=0)
         following = await draining.pid.submit()
         ended = await task.wait(timeout=40)
@@ -97,30 +97,30 @@ async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_ta
     ],
 )
 async def test_what_cannot_be_loaded_is_said_once_and_not_tried_again(
-    yard: Yard, processes: str, target: str, code: int, complaint: str
+    launcher: WorkerLauncher, processes: str, target: str, code: int, complaint: str
 ) -> None:
-    process = await yard.start(target, "--processes", processes)
+    process = await launcher.start(target, "--processes", processes)
     assert await process.exit_code() == code
     assert process.said().count(complaint) == 1, process.said()
     assert "WARNING" not in process.said(), "nothing was tried again"
 
 
 async def test_a_command_whose_app_ends_the_process_as_if_all_were_well_fails(
-    yard: Yard, tmp_path: Path
+    launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     (tmp_path / "gone.py").write_text("import os\nos._exit(0)\n")
-    process = await yard.start("gone:fl", "--processes", "2")
+    process = await launcher.start("gone:fl", "--processes", "2")
     assert await process.exit_code() == 1
 
 
-async def test_a_bad_option_is_said_and_not_tried_again(yard: Yard) -> None:
-    process = await yard.start(TARGET, "--capacity", "2", "--reserve", "2")
+async def test_a_bad_option_is_said_and_not_tried_again(launcher: WorkerLauncher) -> None:
+    process = await launcher.start(TARGET, "--capacity", "2", "--reserve", "2")
     assert await process.exit_code() == 2
     assert "reserve: is not a whole number from 0 to less than the capacity" in process.said()
 
 
-async def test_a_server_that_is_not_there_is_said(yard: Yard) -> None:
-    process = await Yard(yard.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
+async def test_a_server_that_is_not_there_is_said(launcher: WorkerLauncher) -> None:
+    process = await WorkerLauncher(launcher.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
     assert await process.exit_code() == 3
     assert "The store did not answer" in process.said()
 
@@ -130,8 +130,8 @@ async def test_a_worker_goes_on_when_the_owner_of_its_embedded_server_leaves_bef
 ) -> None:
     data = tmp_path / "data"
     owner = await opened(await launch(data))
-    yard = Yard(tmp_path, lambda: ("--data", str(data)))
-    async with yard.workers("tests.apps.orphaned:fl", ready=0) as workers:
+    launcher = WorkerLauncher(tmp_path, lambda: ("--data", str(data)))
+    async with launcher.workers("tests.apps.orphaned:fl", ready=0) as workers:
         await wait_until((tmp_path / "adopted").exists, 40)
         await owner.close()
         await workers.ready()

@@ -1,4 +1,4 @@
-"""Other processes that open the engine: `python -m tests.openers DATA` says what it got, then waits."""
+"""Processes that open the engine: `python -m tests.engine_processes DATA` prints what it got, then waits."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @dataclass
-class Opener:
+class EngineProcess:
     """A process that has opened the engine of a folder and holds it open."""
 
     process: Process
@@ -38,15 +38,15 @@ class Opener:
 async def launch(data: Path, *flags: str) -> Process:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.openers", str(data), *flags, stdin=PIPE, stdout=PIPE, env=env
+        sys.executable, "-m", "tests.engine_processes", str(data), *flags, stdin=PIPE, stdout=PIPE, env=env
     )
 
 
-async def opened(process: Process) -> Opener:
+async def opened(process: Process) -> EngineProcess:
     assert process.stdout is not None
     line = await process.stdout.readline()
     assert line, "the process ended before it had an engine"
-    return Opener(process, **json.loads(line))
+    return EngineProcess(process, **json.loads(line))
 
 
 def server_pid(url: str) -> int:

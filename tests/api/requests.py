@@ -8,7 +8,7 @@ import httpx
 
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.looking import raw
+from tests.store.namespace import raw
 
 TASKS = "/api/v1/tasks"
 WORKERS = "/internal/workers"

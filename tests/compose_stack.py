@@ -29,7 +29,7 @@ ENDPOINTS = ("prompt_enhancer", "fast_chat_llm", "image_gen", "model_3d_gen")
 
 
 @dataclass(frozen=True)
-class Town:
+class ComposeStack:
     """Where the programs are on this machine: the ports in compose.yaml may be taken."""
 
     ports: dict[str, int]
@@ -73,13 +73,15 @@ class Town:
                 await process.wait()
 
 
-def make_town(engine: str, folder: Path) -> Town:
+def make_compose(engine: str, folder: Path) -> ComposeStack:
     """On this engine, in a namespace of its own."""
     ports = {name: free_port() for name in OURS if "--port" in OURS[name]["command"]}
-    bare = Town(ports, {}, folder)
+    bare = ComposeStack(ports, {}, folder)
     places = {name: bare.here(value) for name, value in OURS["gateway"]["environment"].items()}
     places |= {"REDIS_URL": engine, "DATABASE_URL": ""}
-    return Town(ports, {**places, "FAIRLEAD_ENGINE__NAMESPACE": f"example-{uuid_utils.uuid7()}"}, folder)
+    return ComposeStack(
+        ports, {**places, "FAIRLEAD_ENGINE__NAMESPACE": f"example-{uuid_utils.uuid7()}"}, folder
+    )
 
 
 async def get(url: str) -> httpx.Response | None:
@@ -105,11 +107,11 @@ async def answers(url: str) -> Any:
 
 
 @contextlib.asynccontextmanager
-async def endpoints(town: Town, faster: float = 3000) -> AsyncIterator[None]:
+async def endpoints(compose: ComposeStack, faster: float = 3000) -> AsyncIterator[None]:
     """All of them, so many times faster than in real life."""
     async with contextlib.AsyncExitStack() as stack:
         for name in ENDPOINTS:
-            await stack.enter_async_context(town.running(name, "--faster", str(faster)))
+            await stack.enter_async_context(compose.running(name, "--faster", str(faster)))
         for name in ENDPOINTS:
-            await answers(town.url(name) + "/stats")
+            await answers(compose.url(name) + "/stats")
         yield
