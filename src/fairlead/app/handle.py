@@ -54,14 +54,7 @@ class TaskHandle(Generic[R]):
 
     async def result(self, timeout: float | None = None) -> R:
         """What the handler returned. Raises TaskFailed, TaskCancelled or TimeoutError (it goes on then)."""
-        task = await self.wait(timeout)
-        if task.status is State.COMPLETED:
-            return cast(R, task.result)
-        if task.status is State.CANCELLED:
-            raise TaskCancelled(f"Task {self.task_id} was cancelled.")
-        error = task.error
-        assert error
-        raise TaskFailed(self.task_id, error.code, error.message, error.retriable, error.traceback)
+        return cast(R, result_of(await self.wait(timeout)))
 
     async def watch(self) -> AsyncIterator[Event]:
         """What happens to it, as it happens, until it has ended; first what the store knows already."""
@@ -112,3 +105,14 @@ class TaskHandle(Generic[R]):
                         return
         except TimeoutError:
             return
+
+
+def result_of(task: Task) -> Any:
+    """Of a task that has ended; TaskFailed or TaskCancelled say why there is none."""
+    if task.status is State.COMPLETED:
+        return task.result
+    if task.status is State.CANCELLED:
+        raise TaskCancelled(f"Task {task.task_id} was cancelled.")
+    error = task.error
+    assert error
+    raise TaskFailed(task.task_id, error.code, error.message, error.retriable, error.traceback)

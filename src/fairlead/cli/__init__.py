@@ -13,9 +13,11 @@ from fairlead.errors import (
     FairleadError,
     InvalidInput,
     InvalidSettings,
+    JobFailed,
     NamespaceNotOpen,
     NotAllowed,
     StoreUnavailable,
+    TaskFailed,
     UnsuitableServer,
     WrongNode,
 )
@@ -94,6 +96,10 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         return _complain(str(error), USAGE)
+    except (TaskFailed, JobFailed) as error:
+        from fairlead.cli.output import printable
+
+        return _complain(printable(error.message), FAILED)  # handlers say whatever they like
     except FairleadError as error:
         return _complain(error.message, exit_code(error))
     except KeyboardInterrupt:

@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 from msgspec.structs import asdict
 
 from fairlead.app.function import new_job
-from fairlead.app.job_handle import JobHandle
-from fairlead.cli.job_screen import checked_context, follow_job
+from fairlead.app.job_handle import JobHandle, context_of
+from fairlead.cli.job_updates import follow_job
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_facts, print_json, print_table, say
 from fairlead.cli.submit import Repeated, given_parameters
@@ -106,7 +106,7 @@ async def watch(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
     """Show how a job goes on until it has ended. Exit code 1 when it failed or was cancelled."""
     async with open_backend(options) as backend:
         job = await follow_job(await JobHandle.of(jobs_of(backend), job_id), sys.stdout, options.output)
-    context = checked_context(job)
+    context = context_of(job)
     if options.output == "table":
         print_json(context)
 
@@ -135,7 +135,7 @@ async def cancel(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
 def _print_end(job: Job, output: Output) -> None:
     if output == "json":
         print_json(JobAnswer.from_value(job))
-    context = checked_context(job)
+    context = context_of(job)
     if output == "table":
         print_json(context)
 

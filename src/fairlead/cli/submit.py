@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from fairlead.app.handle import result_of
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_json, say
-from fairlead.cli.watching import check_completed, follow, screen_for
+from fairlead.cli.task_updates import follow_task
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import PriorityName
@@ -90,7 +91,7 @@ async def submit(
         submitted = await backend.submit_one(new)
         if wait:
             say(_sentence(submitted))
-            task = await follow(backend, submitted.task_id, screen_for(sys.stderr))
+            task = await follow_task(backend, submitted.task_id, sys.stderr, "table")
     if wait:
         _print_end(task, options.output)
     else:
@@ -102,9 +103,9 @@ async def submit(
 def _print_end(task: Task, output: Output) -> None:
     if output == "json":
         print_json(TaskAnswer.from_value(task))
-    check_completed(task)
+    result = result_of(task)
     if output == "table":
-        print_json(task.result)
+        print_json(result)
 
 
 def _sentence(submitted: Submitted) -> str:

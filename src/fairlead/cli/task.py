@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
+from fairlead.app.handle import result_of
 from fairlead.backend import Backend
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer, print_facts, print_json, print_list, printable, say
-from fairlead.cli.watching import JsonLines, Screen, check_completed, follow, screen_for
+from fairlead.cli.task_updates import follow_task
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import PriorityName
@@ -114,12 +115,11 @@ async def cancel(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
 @app.command
 async def watch(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
-    screen: Screen = JsonLines(sys.stdout) if options.output == "json" else screen_for(sys.stdout)
     async with open_backend(options) as backend:
-        task = await follow(backend, task_id, screen)
-    check_completed(task)
+        task = await follow_task(backend, task_id, sys.stdout, options.output)
+    result = result_of(task)
     if options.output == "table":
-        print_json(task.result)
+        print_json(result)
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:
