@@ -1,20 +1,20 @@
--- API keys: their records, the list of them by when they end, and a word to whoever remembers them.
+-- API keys: their records, the list of keys by when they end, and a message to processes that cache them.
 
 access.NEVER = 253402300799999 -- the end of the year 9999
-local KEPT = 90 * 86400000 -- ms for which a key that has ended is still shown
+local KEPT = 90 * 86400000 -- ms for which a key that has ended is still listed
 
 function access.record(id)
   return whole(keys.key(id))
 end
 
--- It ends then, or never. Those who remember the key look again: they must not take it for what it was.
+-- It ends then, or never. Processes that cache the key read it again: they must not use an old one.
 function access.key_ends(id, instant)
   add(ordered(keys.keys), id, instant or access.NEVER)
   write({"PUBLISH", keys.prefix .. "changed_keys", id})
 end
 
--- What ended long ago goes only when another key is made: where there was a key once, there is one for ever, and a server
--- that asks for keys never finds that it has none and asks no more.
+-- Keys that ended long ago are deleted only when another key is created: a namespace that had a key once always has one, so a server
+-- that requires keys never finds that there are none and stops requiring them.
 function access.issue(id, fields, now)
   fields.created = now
   fields.expires = fields.lifetime and now + fields.lifetime or nil

@@ -1,9 +1,9 @@
--- Units for acquires that wait (docs/scheduler.md, Waiting acquires): they go to the best of the waiters of a limit and of the tasks
--- that some worker can start now, at the end of each act in which its room has changed.
+-- Units for waiting acquires (docs/scheduler.md, Waiting acquires): they go to the best of the waiters of a limit and of the tasks
+-- that a worker can start now, at the end of each act in which its room has changed.
 
 local MOST_GRANTED = 64 -- of one limit, in one act
 
--- At the end of this act the waiters of this limit are looked at.
+-- The waiters of this limit are considered at the end of this act.
 function acquiring.look_at(name)
   act.room_changed[name] = true
 end
@@ -33,7 +33,7 @@ local function grant(limit, record)
   if record.id ~= act.asker then wake(record.id) end
 end
 
--- By time alone the limit is worth a look then. `record` is the waiter that asks again by itself: nobody else may be there.
+-- The limit is considered again then. `record` is the waiter that asks again by itself: there may be no other caller.
 local function revisit(limit, instant, record)
   add(ordered(keys.revisits), limit.name, instant)
   start_at(instant)
@@ -44,7 +44,7 @@ local function revisit(limit, instant, record)
   if record.id ~= act.asker then wake(record.id) end
 end
 
--- None fits: a rate has room again by time alone, first for the one that needs least.
+-- No waiter fits: a rate refills by time alone, first for the waiter that needs least.
 local function watch_refill(limit)
   if get(limit, "kind") ~= "rate" or get(limit, "paused") then return end
   local least, chosen = number(limit, "burst") + 1, nil
@@ -69,7 +69,7 @@ local function grant_all(limit)
   end
 end
 
--- What time alone does to waiters: limits that have to be looked at again by now. Answers how many.
+-- Limits that are due to be considered again. Returns how many.
 function acquiring.revisit_due(now, count)
   local due = up_to(ordered(keys.revisits), now, count)
   for _, name in ipairs(due) do
@@ -79,7 +79,7 @@ function acquiring.revisit_due(now, count)
   return #due
 end
 
--- Gives units to those waiters whose turn it is, of limits whose room has changed in this act.
+-- Gives units to the waiters that are next, of limits whose room has changed in this act.
 function acquiring.grant_freed()
   local changed = act.room_changed
   if next(changed) == nil then return end
@@ -92,7 +92,7 @@ function acquiring.grant_freed()
   queues.reindex()
 end
 
--- A task of `sub` with this head would start. Is there a waiter that fits and ranks before it? Then that one gets its units now.
+-- A task of `sub` with this head would start. If a waiter fits and ranks before it, the waiter gets its units now.
 function acquiring.goes_first(sub, head)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
@@ -107,14 +107,14 @@ function acquiring.goes_first(sub, head)
   return false
 end
 
--- May an acquire that comes now have its units without standing in line?
+-- May a new acquire get its units without waiting in line?
 function acquiring.may_take(limit, class, units, waits)
   if limits.room(limit, class, false) < units or waits and get(limit, "waiting") then return false end
   local member = get(limit, "waiters") and waiters.first_that_fits(limit)
   return not member or subs.class(names.cut_waiter(member)) > class
 end
 
--- The ms after which a waiter should ask again by itself: the first of a line looks after what time does. nil: when it is woken.
+-- The ms after which a waiter should ask again by itself: the first of a line does so at the next alarm. nil: when it is woken.
 function acquiring.ask_in(record)
   local alarm = number(act.meta, "alarm")
   local head = first(ordered(keys.waiters(get(record, "limit"))))

@@ -1,28 +1,28 @@
--- The beginning and the end of every act: its state, its instant, its policy, its counters, its commit.
+-- The beginning and the end of every act: state, instant, policy, counters, commit.
 
--- All that an act knows. Nothing is carried over from one call to the next, but for tables that stayed empty: an act uses a few of
--- them, and making them all again would take longer than many an act.
+-- The state of an act. Nothing is carried over from one call to the next, except for tables that stayed empty: an act uses a few of
+-- them, and creating them all again would take longer than many an act.
 local TABLES = {
   "writes", "texts", -- commands for the commit; texts of numbers, the same few are written for each task of a batch
   "hash_views", "changed_hashes", "ordered_views", "changed_sets",
   "counters", -- of meta, as this act leaves them
   "limit_views", "touched_limits", "touched_lots", "needs_cache",
   "sub_parts", "sub_names", "route_names", "owners", "kinds",
-  "freed", -- limit -> units that got free in this act: as many idle workers are worth waking
-  "room_changed", -- limits whose waiters are looked at before it ends
+  "freed", -- limit -> units that got free in this act: as many idle workers may be woken
+  "room_changed", -- limits whose waiters are considered before it ends
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it
   "touched_subs", "ages",
   "entered_subs", -- sub-queue -> tasks that entered it in this act
   "idlers", "idlers_read", -- idle line -> workers found in it
   "ledgers", "known_types", "submitted_keys", "new_kinds",
-  "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of what has ended
+  "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of ended tasks and jobs
   "newly_dead_of", -- tenants of such tasks
-  "unlinked", -- keys of what goes: the last that the act does
-  "lost", -- worker -> was it alone with a task, or in company?
+  "unlinked", -- keys to delete, at the very end of the act
+  "lost", -- worker -> whether it held one task (alone) or several (in company)
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "messages", "ended",
-  "lost_runs", -- runs that nobody will report on: their failure is in no worker's log, so the caller hears of it
+  "lost_runs", -- runs whose end no worker reports: their failure is in no worker's log, so the reply contains them
   "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {
@@ -34,7 +34,7 @@ local VALUES = {
   "migrates",
   "asker", -- the acquire that asks
   "asks_again", -- the profile of a claim that was not given all it wanted
-  "finished_totals", -- {count, bytes} of all that have finished, with those of this act
+  "finished_totals", -- {count, bytes} of all that have finished, including this act
   "ended_key", "ended_of_key",
   "is_committed",
   "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
@@ -50,7 +50,7 @@ function acts.new()
   act.meta = hash(keys.meta)
 end
 
--- The instant of this act, or nil when the namespace was never opened, its data is gone, or it is being migrated.
+-- The instant of this act, or nil when the namespace was never opened, its data is gone, or a migration is under way.
 function acts.begin(clock)
   local instant = acts.begin_migration(clock)
   return not get(act.meta, "migrating") and instant or nil
@@ -71,9 +71,9 @@ function acts.begin_migration(clock)
   return act.instant
 end
 
--- What the texts of policies say. A text always says the same, so this alone may outlive an act.
+-- Policies by their packed text. A text never changes its meaning, so this cache may outlive an act.
 local policies, policies_kept = {}, 0
-local MOST_POLICIES = 64 -- of as many namespaces
+local MOST_POLICIES = 64 -- of different namespaces
 
 local function read_policy(text)
   local policy = policies[text]
@@ -85,7 +85,7 @@ local function read_policy(text)
   return policy
 end
 
--- A number of the policy, which no act but configure changes.
+-- A number of the policy, which only configure changes.
 function setting(name)
   local policy = act.policy
   if not policy then
@@ -95,8 +95,7 @@ function setting(name)
   return policy[name]
 end
 
--- Writes the policy of the namespace; without `govern` a number that is there stays. An older version wrote each number as a
--- field of meta.
+-- Writes the policy of the namespace; without `govern` existing numbers stay. An older version wrote each number as a field of meta.
 function acts.set_policy(given, govern)
   local text = get(act.meta, "policy")
   local policy, changes = text and cmsgpack.unpack(text) or {}, false
@@ -125,7 +124,7 @@ function next_fence()
   return act.counters.fence
 end
 
--- Something will change by time alone then: nobody needs to look for it before.
+-- Something will change by time alone then: nothing is due before.
 function alarm_at(instant)
   local alarm = number(act.meta, "alarm")
   if alarm and instant >= alarm then return false end
@@ -133,7 +132,7 @@ function alarm_at(instant)
   return true
 end
 
--- Something can start then: a worker that waits has to know, because nothing wakes it when that time comes.
+-- Something can start then: a waiting worker has to know, because nothing wakes it at that time.
 function start_at(instant)
   if alarm_at(instant) then act.announce_alarm = true end
 end

@@ -1,11 +1,11 @@
--- Admission: so many tasks may wait, in all and of each owner; one more is refused. What was accepted once never is.
+-- Admission: how many tasks may wait, in all and of each owner; more are refused. A task that was accepted is never refused later.
 
--- Queued or delayed, with those of this act.
+-- Queued or delayed, including those of this act.
 local function waiting_in_all()
   return backlog.delayed() + backlog.queued_in_all()
 end
 
--- The ms in which one task ends, by those of the last minute: so soon there may be a place. nil when none ended.
+-- The mean ms between two ends of tasks in the last minute, after which there may be room. nil when none ended.
 local function pace()
   local ended = 0
   for bucket = math.floor(act.instant / 10000) - 5, math.floor(act.instant / 10000) do
@@ -19,7 +19,7 @@ local function full(setting_name, count)
   return {answer = "queue_full", setting = setting_name, waiting = count, pace = pace()}
 end
 
--- A tenant may have tasks of so many kinds waiting: each kind, a type with its capabilities, is a line of its own.
+-- How many kinds of tasks of a tenant may wait: each kind, a type with its capabilities, has its own queue.
 local function check_kinds(spec, tenant)
   local kinds, route = backlog.kinds_of(tenant), subs.route_of(spec.type, spec.capabilities)
   if get(kinds, route) then return nil end

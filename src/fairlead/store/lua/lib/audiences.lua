@@ -1,10 +1,10 @@
--- Who can run what (docs/scheduler.md, Audiences).
+-- Which workers can run which tasks (docs/scheduler.md, Audiences).
 --
 -- A profile is what a worker serves: task types and capabilities. The audience of a route is the set of profiles that serve it;
 -- routes with the same audience share their heads, so a claim looks at as many of them as there are kinds of workers, not types.
 --
--- What is known of profiles and audiences changes rarely. It is kept from call to call under the version that meta names. An act
--- that changes it keeps it under a new version, once everything is written.
+-- Profiles and audiences change rarely. They are cached from call to call under the version in meta. An act that changes them caches
+-- them under a new version, once everything is written.
 
 local MOST_NAMESPACES = 64 -- whose registries are kept
 local KEPT = {registries = {}, count = 0} -- by prefix
@@ -103,7 +103,7 @@ local function audience_named(text)
   return audience
 end
 
--- The audience of a route. One that nobody serves has an audience too, which no worker looks at.
+-- The audience of a route. A route that no worker serves has an audience too, which no worker looks at.
 function audiences.of(route)
   local routes = hash(keys.routes)
   local audience = get(routes, route)
@@ -122,7 +122,7 @@ function audiences.count_workers(profile, by)
   return change_count(hash(keys.profiles), "n:" .. profile, by)
 end
 
--- How many workers are there that serve this route?
+-- How many workers serve this route?
 function audiences.workers_for(route)
   local count, known = 0, hash(keys.profiles)
   for _, id in ipairs(audiences.registry().members[audiences.of(route)]) do count = count + (number(known, "n:" .. id) or 0) end
@@ -159,7 +159,7 @@ local function without(list, one)
   return others
 end
 
--- `route`, which profile `id` serves, is to be found by it too: its new audience, or nil when it is already.
+-- Lets profile `id` find `route`, which it serves: the new audience of the route, or nil when it has the profile already.
 function audiences.move_route(route, id)
   local registry, routes = audiences.registry(), hash(keys.routes)
   local before = get(routes, route)
@@ -170,7 +170,7 @@ function audiences.move_route(route, id)
   return audience
 end
 
--- Profile `id` serves every route of this audience: it joins, and no sub-queue has to move.
+-- Profile `id` serves every route of this audience: it joins, and no sub-queue has to be moved.
 function audiences.extend(audience, id)
   local registry = changing()
   local text, served = insert_profile(registry.members[audience], id), registry.of_profile[id]
@@ -180,7 +180,7 @@ function audiences.extend(audience, id)
   put(hash(keys.audiences), audience, text)
 end
 
--- Nobody has had this profile for long.
+-- No worker has had this profile for a long time.
 function audiences.forget_profile(id)
   local registry, known = changing(), hash(keys.profiles)
   put(known, "i:" .. redis.sha1hex(get(known, "t:" .. id)), nil)
@@ -188,7 +188,7 @@ function audiences.forget_profile(id)
   for _, audience in ipairs(registry.of_profile[id]) do
     put(hash(keys.audiences), audience, table.concat(without(registry.members[audience], id), ","))
   end
-  act.registry = nil -- whoever needs it in the next act reads it again: nothing else of this act asks
+  act.registry = nil -- nothing else in this act needs it, and the next act reads it again
 end
 
 -- No route has this audience.

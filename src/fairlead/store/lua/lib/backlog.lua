@@ -1,8 +1,8 @@
--- Who waits: every task that is queued or delayed is counted for its owner, and the delayed ones are kept here.
+-- Waiting tasks: every queued or delayed task is counted for its owner, and delayed tasks are kept here.
 
 local QUEUED = {["0n"] = "queued_0n", ["0p"] = "queued_0p", ["1n"] = "queued_1n", ["1p"] = "queued_1p", ["2n"] = "queued_2n"}
 
--- Whose task it is, as one text: a user within a tenant, or a tenant that names no users. nil when nobody is named.
+-- The owner of a task as one text: a user within a tenant, or a tenant that names no users. nil without either.
 function backlog.owner_of(tenant, user)
   if not tenant and not user then return nil end
   tenant, user = tenant or "", user or ""
@@ -37,7 +37,7 @@ function backlog.queued()
 end
 
 function backlog.queued_at(place)
-  return backlog.queued()[place] or 0 -- to low nobody is promoted
+  return backlog.queued()[place] or 0 -- no task is promoted to low
 end
 
 -- How many are queued with this effective priority.
@@ -60,7 +60,7 @@ function backlog.next_position(class)
   return position
 end
 
--- One more in a place, or one less, whatever task it is.
+-- One more task in a place, or one less.
 function backlog.count_in(place, by)
   local counts = backlog.queued()
   local count = counts[place] + by
@@ -82,7 +82,7 @@ function backlog.delayed()
   return number(act.meta, "delayed") or 0
 end
 
--- Its number keeps the order of those that are due at the same instant.
+-- The seq keeps the order of tasks that are due at the same instant.
 function backlog.delay_until(t, instant)
   local seq = next_number("seq")
   put(t, "state", "delayed")

@@ -1,4 +1,4 @@
--- Ending a task by request. One that runs is cancelled at once; its units are free when its worker confirms or its lease ends.
+-- Cancelling a task. One that runs is cancelled at once; its units are free when its worker confirms or its lease ends.
 
 -- The worker that must stop, or nil.
 function cancels.cancel(t, now)
@@ -15,7 +15,7 @@ function cancels.cancel(t, now)
   remove(ordered(keys.waits), t.id)
   endings.finish(t, "cancel", "cancelled", now)
   if state == "executing" then
-    -- the record must outlive the lease, which knows by it what to free
+    -- the record must outlive the lease: it says what to free
     t.ttl = math.max(t.ttl, number(t, "lease_until") - now + setting("grace") + 3600000)
     workers.call(stopping, "cancel:" .. t.id)
   end

@@ -1,9 +1,9 @@
--- Who goes next (docs/scheduler.md, Order): the best of the heads this worker can serve.
+-- Which task starts next (docs/scheduler.md, Order): the best of the heads that this worker can serve.
 
 choice.PLACES = {"0n", "0p", "1n", "1p", "2n"}
 local STREAKS = {[0] = "streak_0", "streak_1", "streak_2"}
 
--- The lanes that workers of this profile look at, where anybody waits.
+-- The lanes that workers of this profile look at, in places where a task waits.
 function choice.lanes_of(profile)
   local list = {}
   for _, place in ipairs(choice.PLACES) do
@@ -18,7 +18,7 @@ function choice.lanes_of(profile)
   return list
 end
 
--- In which order native and promoted go within a priority: promoted first once the native ones have had their budget.
+-- The order of native and promoted tasks within a priority: promoted first once the native ones have used their budget.
 function choice.turn_of(class, promoted)
   local budget = setting("budget")
   if budget == 0 then return 0 end
@@ -51,7 +51,7 @@ local function best_head(lanes, open)
   return best
 end
 
--- The sub-queue a head stands for: itself, or, behind a marker, the first of the lot.
+-- The sub-queue that a head represents: its own, or, for a marker, the first of the lot.
 local function sub_behind(head)
   if string.sub(head.what, 1, 1) == "s" then return string.sub(head.what, 2) end
   return names.about(first(ordered(keys.parked(string.sub(head.what, 2)))))
@@ -61,7 +61,7 @@ end
 function choice.best(lanes, open, steps)
   while steps.left > 0 do
     local head = best_head(lanes, open)
-    if not head or head.class > (act.overdue or 2) then return nil end -- a better one is due, but not queued yet
+    if not head or head.class > (act.overdue or 2) then return nil end -- a better task is due, but not queued yet
     steps.left = steps.left - 1
     local sub = sub_behind(head)
     local lacking = limits.blocking(sub)

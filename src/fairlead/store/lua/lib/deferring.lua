@@ -1,10 +1,10 @@
--- A waiter that ranks after a task lets it go first, if a worker can start it now, but only for as long as that worker needs to claim it.
+-- A waiter lets a better task go first if a worker can start it now, but only for as long as that worker needs to claim it.
 
 local MOST_LOOKS = 16 -- at heads, to find a task that goes first
 local DEFERS_FOR = 2000 -- ms in which a worker that was called, or has just reported, claims
 
--- profile -> whether its workers that are ready have open room. Ready are those that wait, and those that ask next, because they
--- have just reported or were not given all they wanted.
+-- profile -> whether its ready workers have open room. Ready workers wait, or will ask next because they have just reported or were
+-- not given all they wanted.
 local function ready_profiles()
   local ready = {}
   local function note(profile, open)
@@ -24,7 +24,7 @@ local function ready_profiles()
   return ready
 end
 
--- What ready workers look at.
+-- The lanes that ready workers look at.
 local function ready_lanes()
   local lanes, seen = {}, {}
   for profile, open in pairs(ready_profiles()) do
@@ -44,7 +44,7 @@ local function head_of(lot, lane)
   return {class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(member), lane = lane.name}
 end
 
--- The head of a task that needs this limit, ranks before the waiter and can start now on a worker that is ready; nil: none.
+-- The head of a task that needs this limit, ranks before the waiter and can start now on a ready worker; nil: none.
 local function better_task(limit, waiter)
   local lanes, by_name = ready_lanes()
   if #lanes == 0 then return nil end
@@ -58,7 +58,7 @@ local function better_task(limit, waiter)
   end
 end
 
--- For which task the waiters of a limit wait, and since when; nil when they do not. It ends when units are taken.
+-- The task for which the waiters of a limit wait, and since when; nil when they do not. It ends when units are taken.
 local function deferral(limit)
   local since, class, turn, tag, seq, lane = string.match(get(limit, "deferred") or "", "^(%d+) (%d) (%d) (%d+) (%d+) (.*)$")
   since = tonumber(since)
@@ -80,7 +80,7 @@ function deferring.until_when(limit, record)
   return since + DEFERS_FOR
 end
 
--- A worker of this profile has claimed: what it left behind, it does not start.
+-- A worker of this profile has claimed: it does not start what it left behind.
 function deferring.claimed_by(profile)
   if not waiters.anybody() then return end
   for _, name in ipairs(up_to(ordered(keys.revisits), math.huge, MOST_LOOKS)) do

@@ -46,13 +46,13 @@ function endings.requeue(t, verb, arrival, now, detail)
   events.add(t, verb, from, "queued", now, detail)
 end
 
--- From `executing` back to the very place it had, with the time it has waited.
+-- From `executing` back to the same place, keeping the time it has waited.
 function endings.put_back(t)
   put(t, "state", "queued")
   queues.enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
 end
 
--- The lease of a run that has not begun, or leaves no trace, ends as if it had never been given.
+-- Ends the lease of a run that has not begun, or leaves no trace, as if it had never existed.
 function endings.give_back(t, now)
   put(t, "reported", get(t, "fence"))
   leases.drop(t)
@@ -60,8 +60,8 @@ function endings.give_back(t, now)
   events.add(t, "release", "executing", "queued", now)
 end
 
--- A failed or dead-lettered task is to be tried again (submits.refusal_of_return says whether it can be): these fields are of its last
--- runs.
+-- Queues a failed or dead-lettered task again (submits.refusal_of_return says whether that is possible); `forgotten` are fields of its
+-- last runs.
 function endings.revive(t, now, forgotten)
   for _, field in ipairs(forgotten) do put(t, field, nil) end
   t.persist = true
@@ -71,7 +71,7 @@ function endings.revive(t, now, forgotten)
   endings.requeue(t, "replay", now, now)
 end
 
--- Seconds before minutes: doubles up to a most, the upper half random.
+-- Doubles up to a maximum; the upper half is random.
 local function back_off(retries, jitter)
   local delay = math.min(setting("retry_max"), setting("retry_base") * 2 ^ math.min(retries - 1, 40))
   return math.floor(delay / 2) + math.floor(delay * jitter / 2000)
@@ -102,7 +102,7 @@ function endings.fail_run(t, verb, problem, now)
   end
 end
 
--- How long the run took, in ms; its account is known by it.
+-- How long the run took, in ms; the pace of its account is updated.
 function endings.learn_run(t, now)
   local ran = now - t.known.started
   fair_share.learn(t.known.facts.fair or "", ran)
@@ -110,10 +110,10 @@ function endings.learn_run(t, now)
 end
 
 endings.LOST = {code = "worker_lost", message = "the worker that ran it was lost"}
-local LOSSES_PER_CRASH = 4 -- nothing may take workers with it for ever
+local LOSSES_PER_CRASH = 4 -- no task may take workers with it for ever
 
--- What ran `t` is gone, which is counted as one of `count`: more than `most` are too many. It uses up no retry, and loses neither its
--- place nor the time it has waited.
+-- What ran `t` is gone, which is counted in the field `count`, up to `most`. It uses up no retry, and keeps its place and the time it has
+-- waited.
 local function end_lost_run(t, verb, now, count, most, problem)
   leases.drop(t)
   put(t, count, (number(t, count) or 0) + 1)
@@ -126,22 +126,22 @@ end
 
 -- It may have killed its worker, or, with a `problem`, the process of its handler.
 function endings.crash_run(t, verb, now, problem)
-  if problem then endings.learn_run(t, now) end -- of a lost worker nobody knows how long it ran
+  if problem then endings.learn_run(t, now) end -- of a lost worker it is not known how long it ran
   end_lost_run(t, verb, now, "crashes", setting("crash_limit"), problem or endings.LOST)
 end
 
--- Its worker is gone, and it was hardly the cause.
+-- Its worker is gone, and the task was probably not the cause.
 function endings.lose_run(t, now)
   end_lost_run(t, "expire", now, "losses", setting("crash_limit") * LOSSES_PER_CRASH, endings.LOST)
 end
 
--- May the caller report the end of the run of `t`? A word, or nil for yes. A repeated report is known by its fence alone: somebody
--- else may hold the task by now.
+-- Why the caller may not report the end of the run of `t`; nil when it may. A repeated report is recognised by its fence alone: another
+-- worker may hold the task by now.
 function endings.refused(t, worker, fence)
   if not t then return "unknown_task" end
   local known = t.known
   if known.stopping and leases.is_named_by(t, worker, fence, known.stopping) then
-    leases.drop(t) -- cancelled while it ran: the report shows that it runs no more
+    leases.drop(t) -- cancelled while it ran: the report shows that the run has ended
     return "fenced"
   end
   if fence and fence == known.reported then return "repeated" end

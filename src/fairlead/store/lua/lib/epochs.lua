@@ -1,17 +1,17 @@
--- Which data an act may work on: what its caller knows, and nothing older.
+-- Which data an act may work on: what its caller knows, never older data.
 --
 -- A namespace has an epoch, written when it is opened for the first time and when an operator accepts what a loss has left. Its beat
 -- rises with every act that writes. A caller names the epoch that it has joined and the highest beat that it has received: when the data
 -- is gone, replaced or older than that, no act writes anything before the operator has decided.
 
-local AHEAD = 60000000 -- microseconds: what the clock of a server that took over may be behind that of the one before
+local AHEAD = 60000000 -- microseconds by which the clock of a server that took over may be behind that of the previous one
 
 function epochs.micros_now()
   local now = call("TIME")
   return now[1] * 1000000 + now[2]
 end
 
--- What the caller needs to judge it by itself.
+-- What the caller needs to judge the loss itself.
 local function lost()
   local meta, reply = act.meta, {answer = "lost", now = math.floor(epochs.micros_now() / 1000)}
   for _, field in ipairs({"schema", "epoch", "opening", "sealed"}) do reply[field] = get(meta, field) end
@@ -19,7 +19,7 @@ local function lost()
   return reply
 end
 
--- The namespace was accepted, but handlers from before may still run: their leases end first.
+-- The namespace was accepted, but earlier handlers may still run: their leases end first.
 local function still_closed()
   local opens_at = number(act.meta, "opens_at")
   if not opens_at then return false end
@@ -28,7 +28,7 @@ local function still_closed()
   return false
 end
 
--- The reply to a call that must not be carried out; else nil.
+-- The reply to a call that must not be carried out; otherwise nil.
 function epochs.refusal(epoch, seen)
   whole(keys.meta)
   if get(act.meta, "sealed") or still_closed() then return lost() end
@@ -36,7 +36,7 @@ function epochs.refusal(epoch, seen)
   if get(act.meta, "epoch") ~= epoch or (number(act.meta, "beat") or 0) < tonumber(seen) then return lost() end
 end
 
--- Every act that writes raises the beat; its reply tells it.
+-- Every act that writes raises the beat; its reply contains it.
 function epochs.beat()
   if #act.writes > 0 or #act.changed_hashes > 0 then put(act.meta, "beat", (number(act.meta, "beat") or 0) + 1) end
 end
@@ -47,7 +47,7 @@ function epochs.mark(reply, epoch)
   return reply
 end
 
--- A new epoch. It begins with a beat above all earlier ones, also those that the store has forgotten.
+-- A new epoch. It begins with a beat above all earlier ones, including those that the store has lost.
 function epochs.begin(opening, token)
   local beat = math.max((number(act.meta, "beat") or 0) + 1, epochs.micros_now())
   put(act.meta, "beat", beat)

@@ -1,6 +1,6 @@
 -- The outbox: every transition, in the order of the act, appended and published with it; and what is only published.
 
-events.MOST_CHUNKS = 1000 -- of the output of a task; the oldest go
+events.MOST_CHUNKS = 1000 -- of the output of a task; the oldest are dropped
 
 -- Numbers the events of a task without a gap. A record without the field has only the event of its submit: most waiting tasks are
 -- like that, and pay nothing for it.
@@ -34,7 +34,7 @@ function events.publish(t, verb, now, detail)
   return seq
 end
 
--- One entry for all events of the act. Its id is the number of the first, and how many they are.
+-- One entry for all events of the act. Its id is the number of the first event and the count of events.
 local function append_events(packed)
   local count, most, last = #act.events, memory.most_events(setting("max_events")), number(act.meta, "events") or 0
   put(act.meta, "events", last + count)
@@ -45,7 +45,7 @@ local function append_events(packed)
   else
     write({"XADD", keys.events, int(last + 1) .. "-" .. int(count), "events", packed})
   end
-  -- Nobody has consumed for long: the oldest go, act by act, and meta.lost says how many. A recorder trims what it has stored.
+  -- There are too many unrecorded events: the oldest are dropped and counted in meta.lost. A recorder trims what it has stored.
   local gone = number(act.meta, "events_gone") or 0
   local over = last + count - gone - most
   if over > 0 then

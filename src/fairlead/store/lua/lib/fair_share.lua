@@ -1,4 +1,4 @@
--- Fair shares: start-time fair queueing tags, counted in starts, one virtual time per place (docs/scheduler.md, Order).
+-- Fair shares: start-time fair queueing tags, counted in starts, with one virtual time per place (docs/scheduler.md, Order).
 --
 -- A tag is given once and a finish tag (`fin`) is never lowered, so the tasks of one account keep the order in which they came.
 
@@ -51,7 +51,7 @@ end
 function fair_share.reserve(place, account, stride, count)
   local ledger = ledger_of(place)
   if ledger.is_empty == nil then
-    -- where nobody waits there is rarely anything in it: then it need not be asked for accounts, nor cleared
+    -- where no task waits it is usually empty: then accounts need not be looked up, nor removed
     ledger.is_empty = backlog.queued_at(place) == 0 and call("EXISTS", ledger.key) == 0
   end
   local tag = math.max(ledger.v, fin_of(ledger, account) or 0)
@@ -61,7 +61,7 @@ function fair_share.reserve(place, account, stride, count)
   return tag
 end
 
--- Of a start that was charged before: never before the virtual time.
+-- The tag of a start that was charged earlier: never before the virtual time.
 function fair_share.reserved_tag(place, tag)
   return math.max(ledger_of(place).v, tag)
 end
@@ -70,8 +70,8 @@ function fair_share.started(place, tag)
   set_virtual(ledger_of(place), tag)
 end
 
--- Nobody waits in the place any more: all accounts start level in the next busy period. Not while there are jobs: their later
--- steps have tags reserved, and would all be due at once.
+-- No task waits in the place any more: all accounts start equal in the next busy period. Not while there are jobs: their later
+-- steps have reserved tags, and would all be due at once.
 function fair_share.run_dry(place)
   if get(act.meta, "jobs_open") then return end
   local ledger = ledger_of(place)
@@ -80,7 +80,7 @@ function fair_share.run_dry(place)
     if fin and fin > greatest then greatest = fin end
   end
   if not ledger.cleared and not ledger.is_empty then
-    -- those already known here may have changed since they were stored; the first unknown one is as stored
+    -- accounts that are known here may have changed since they were stored; the first unknown one is as stored
     local known = 0
     for _ in pairs(ledger.fins) do known = known + 1 end
     local stored = call("ZREVRANGE", ledger.key, 0, known, "WITHSCORES")
@@ -116,7 +116,7 @@ function fair_share.learn(account, ms)
   local paces = hash(keys.pace("new"))
   put(act.meta, "pace", mean and nearer(mean, actual, 64) or actual)
   if not get(paces, account) and call("HLEN", paces.key) >= MOST_ACCOUNTS then
-    write({"RENAME", paces.key, keys.pace("old")}) -- the older generation goes
+    write({"RENAME", paces.key, keys.pace("old")}) -- the older generation is dropped
   end
   put(paces, account, own and nearer(own, actual, 8) or actual)
 end

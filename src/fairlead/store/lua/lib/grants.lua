@@ -1,6 +1,6 @@
 -- Giving tasks to one worker: dequeue, lease, units and fence in one step.
 
--- Of what one act gives, or one task more.
+-- Bounds on what one act gives, exceeded by one task at most.
 local MOST_BYTES = 1048576 -- of parameters
 local MOST_LIMITS = 200 -- named by its tasks
 
@@ -15,13 +15,13 @@ function grants.offer_of(me, lease, looks, now)
   }
 end
 
--- Of what its worker gets.
+-- Bytes that its worker gets.
 local function size_of(t)
   local job = jobs.job_of(t)
   return job and jobs.size_of(job) or records.size_of(t)
 end
 
--- The run of a task that stands in no queue any more.
+-- Starts the run of a task that was taken from its queue.
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
@@ -48,14 +48,14 @@ function grants.begin_run(offer, t, sub)
   offer.limits = offer.limits + #subs.needs(sub)
 end
 
--- The first task of a sub-queue. It does not start when its record is gone, or its type was declared to need more since it came.
+-- Starts the first task of a sub-queue, unless its record is gone or its type was declared to need more since it was submitted.
 local function start(offer, sub)
   local member = first(subs.queue(sub))
   local id = names.about(member)
   local t = records.whole(id) -- its content is part of the answer
   if not t then return queues.drop_missing(sub, member) end
   if types.is_outdated(t) and queues.declare_again(t) then return end
-  if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- nobody else has to be woken for it
+  if act.entered_subs[sub] then act.entered_subs[sub] = act.entered_subs[sub] - 1 end -- no other worker has to be woken for it
   queues.dequeue(t, sub)
   grants.begin_run(offer, t, sub)
   queues.reindex()
@@ -67,7 +67,7 @@ function grants.is_large(offer)
   return offer.bytes >= MOST_BYTES or offer.limits >= MOST_LIMITS
 end
 
--- Up to `want` tasks, best first; which ones is in `offer.ids`, and the sub-queue of the last is answered.
+-- Starts up to `want` tasks, best first, and adds them to `offer.ids`. Returns the sub-queue of the last.
 function grants.give(offer, want)
   local last, lanes_served
   while #offer.ids < want and offer.free > 0 and not grants.is_large(offer) do

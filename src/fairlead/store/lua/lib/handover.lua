@@ -1,9 +1,9 @@
--- A worker that waits is handed a task with the word that wakes it: it need not ask for it first.
+-- A waiting worker is handed a task with the message that wakes it: it need not claim it first.
 --
--- The word may be lost, so with each claim the worker acknowledges what it was handed, and is given the rest again.
+-- The message may be lost, so with each claim the worker acknowledges what it was handed, and is given the rest again.
 
--- The lease under which it takes a task, nil when it should be called instead: time alone has something to do first, which is
--- for a claim. Or it was silent for long: what a dead worker is handed is free again only when its lease ends.
+-- The lease under which it takes a task, nil when it should be woken instead: because something is due by time first, which a claim
+-- does, or because it was silent for long: a task that a dead worker is handed is free again only when its lease ends.
 local function takes_for(me)
   local alarm = number(act.meta, "alarm")
   if alarm and alarm <= act.instant or act.instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
@@ -15,7 +15,7 @@ local function send_task(me, id)
   workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, {id, grants.content_of(id)}}))
 end
 
--- The sub-queue whose task it was handed; nil when it should be called instead, also because a claim would look after holds first.
+-- The sub-queue whose task it was handed; nil when it should be woken instead, also when a claim would make holds first.
 function handover.hand_to(me)
   local lease = takes_for(me)
   if not lease or holds.are_due(act.instant) then return nil end
@@ -25,8 +25,8 @@ function handover.hand_to(me)
   return sub
 end
 
--- For a task that comes to `place` while nobody else waits in any queue: what a worker that waits can be offered, if it takes it.
--- It would be chosen, so it need not be put in line and taken out again.
+-- For a task that comes to `place` while no other task waits: what a waiting worker can be offered, if it takes tasks. The task would
+-- be chosen, so it need not be queued and dequeued.
 function handover.offer_straight(t, place)
   if backlog.queued_in_all() > 0 or waiters.anybody() or not workers.anybody_idle() then return nil end
   local sub = subs.of(place, t)

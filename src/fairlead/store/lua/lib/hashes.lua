@@ -20,7 +20,7 @@ function hash(key)
   return view
 end
 
--- A view that nothing was known of shares an empty table: before it is filled it gets one of its own.
+-- Views without known fields share an empty table: before one is filled it gets its own.
 local function own_table(view)
   view.known = {}
   return view.known
@@ -34,7 +34,7 @@ local function begin_changes(view)
   return changed
 end
 
--- A hash that is made by this act, of these fields; false keeps room for one that comes later.
+-- A hash that this act creates, with these fields; false keeps room for a field that is set later.
 function new_hash(key, fields)
   local view = hash(key)
   view.known, view.whole = fields, true
@@ -103,7 +103,7 @@ function put(view, field, value)
   end
 end
 
--- Several at once, {field, value...}; none is deleted.
+-- Several at once, {field, value...}; deletes none.
 function put_all(view, pairs_of)
   local known, changed = view.known, view.changed or begin_changes(view)
   if known == NONE then known = own_table(view) end
@@ -120,7 +120,7 @@ function unpack_field(view, field)
   if type(packed) == "string" then view.known[field] = cmsgpack.unpack(packed) end
 end
 
--- The same of fields that are stored each by itself.
+-- The same for fields that are stored separately.
 function gather(view, field, names_of)
   local all = {}
   for i = 1, #names_of do all[names_of[i]] = view.known[names_of[i]] or nil end

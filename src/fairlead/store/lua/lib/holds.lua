@@ -1,7 +1,7 @@
--- The hold rule: a task that needs several overlapping limits is not overtaken for ever (docs/scheduler.md, Hold).
+-- Holds: a task that needs several overlapping limits is not overtaken for ever (docs/scheduler.md, Hold).
 --
 -- A sub-queue of several slots limits is watched: in `patience` by the instant at which it may ask for a hold, if its limits
--- overlap; else in `nested` by the number of the last change after which that was known.
+-- overlap; otherwise in `nested` by the number of the last change that was considered.
 
 local ASK_AT_ONCE, CHECK_AT_ONCE = 8, 64
 local MOST_HOLDS = 64
@@ -32,7 +32,7 @@ local function ask_at(sub, instant)
   add(ordered(keys.patience), sub, instant)
 end
 
--- It has a new head: from when may it ask?
+-- The sub-queue has a new head: note from when it may ask.
 function holds.watch(sub, id)
   if #subs.needs(sub) < 2 then return end
   if #hold_set(sub) == 0 then
@@ -56,7 +56,7 @@ local function hold_of(sub)
   return tonumber(since), id
 end
 
--- The task whose hold it is.
+-- The task that the hold was made for.
 function holds.owner(sub)
   local _, id = hold_of(sub)
   return id
@@ -84,7 +84,7 @@ function holds.left_by(sub, id, started)
   if started or owner == id then end_hold(sub) end
 end
 
--- Could it start at all, once others have finished? Then all that it lacks must be in what is held for it.
+-- Could it start once others have finished? Everything that it lacks must be in the set.
 local function may_hold(sub, set)
   local held = {}
   for _, need in ipairs(set) do held[need.name] = true end
@@ -98,7 +98,7 @@ local function may_hold(sub, set)
   return true
 end
 
--- Ends what no longer helps anybody, or has lasted long enough: it may ask again after as long as it lasted.
+-- Ends holds that no longer help, or have lasted long enough: the sub-queue may ask again after as long as the hold lasted.
 function holds.review(now)
   if not get(act.meta, "wide_sub_queues") then return end
   local known = whole(keys.holds)
@@ -118,7 +118,7 @@ local function count_holds()
   return count
 end
 
--- All limits of its set or none: two tasks with a part of each other's holds would wait for ever.
+-- All limits of its set or none: two tasks that each hold a part would wait for each other for ever.
 local function may_take(sub, set)
   if get(hash(keys.holds), sub) or #set == 0 or count_holds() >= MOST_HOLDS then return false end
   for _, need in ipairs(set) do
@@ -129,7 +129,7 @@ end
 
 local function consider(sub, now)
   local set = hold_set(sub)
-  ask_at(sub, now + math.max(setting("hold_after"), 1000)) -- whatever comes of it: nobody else waits behind it
+  ask_at(sub, now + math.max(setting("hold_after"), 1000)) -- whatever the result: the next one is considered
   if not may_take(sub, set) then return end
   put(hash(keys.holds), sub, string.format("%d ", now) .. names.about(first(subs.queue(sub))))
   for _, need in ipairs(set) do
@@ -149,7 +149,7 @@ local function check_nested()
   end
 end
 
--- Is there anything to do for a claim before it chooses?
+-- Does a claim have to make or review holds before it chooses?
 function holds.are_due(now)
   if not get(act.meta, "wide_sub_queues") then return false end
   local _, asks = first(ordered(keys.patience))
@@ -158,7 +158,7 @@ function holds.are_due(now)
 end
 
 function holds.make(now)
-  if not get(act.meta, "wide_sub_queues") then return end -- nobody needs several limits
+  if not get(act.meta, "wide_sub_queues") then return end -- no waiting task needs several limits
   holds.review(now)
   check_nested()
   for _, sub in ipairs(up_to(ordered(keys.patience), now, ASK_AT_ONCE)) do

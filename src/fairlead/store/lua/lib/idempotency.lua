@@ -1,8 +1,8 @@
--- Idempotency keys: what a key was used for, and how that ended, as long as its window lasts.
+-- Idempotency keys: what a key was used for and how that ended, within its window.
 --
 -- Stored as "<digest> <id>", and once it has ended with " <state> <priority> <effective priority>": the key may outlive the record.
 
--- {digest, id, and of what has ended state, priority, effective}; nil when nobody used the key.
+-- {digest, id, and of what has ended state, priority, effective}; nil when the key was not used.
 function idempotency.find(key)
   local known = act.submitted_keys[key] or call("GET", keys.idempotency(key))
   if not known then return nil end
@@ -16,7 +16,7 @@ function idempotency.remember(key, digest, id)
   write({"SET", keys.idempotency(key), act.submitted_keys[key], "PX", setting("idempotency_ttl")})
 end
 
--- After its window it may be another's.
+-- After its window the key may belong to another task.
 local function find_of(key, id)
   local known = key and idempotency.find(key)
   return known and known.id == id and known

@@ -1,5 +1,5 @@
--- Jobs: what happens to a step, which is a task, told to the job it belongs to. A stage is over when all of its steps have ended;
--- only then does the job go on, or end. So nothing of it runs any more when it can be resumed.
+-- Jobs: the effect of a step, which is a task, on its job. A stage is over when all its steps have ended; only then does the job
+-- continue or end. So none of its steps runs when the job can be resumed.
 
 function jobs.record(id)
   local job = whole(keys.job(id))
@@ -17,7 +17,7 @@ function jobs.reserves(job, place)
   return get(job, "reserved_" .. place) or setting("started_first") == 1
 end
 
--- Where the very first step would stand, and how far apart they are. The steps from this one on are charged now.
+-- The tag and seq of the very first step, and the stride between steps. The steps from this one on are charged now.
 local function reserve(job, t, place, stride)
   local step = tonumber(t.known.facts.step)
   local count = number(job, "total") - step
@@ -25,7 +25,7 @@ local function reserve(job, t, place, stride)
   return int(tag - step * stride) .. " " .. int(seq - step) .. " " .. int(stride)
 end
 
--- The tag and the seq of a step that joins `place`. The first of a job to get there reserves those of all that follow: they go
+-- The tag and the seq of a step that joins `place`. The first step of a job there reserves those of all that follow: they go
 -- ahead of later work of their account, also when they are promoted.
 function jobs.position(job, t, place, stride)
   local field, step = "reserved_" .. place, tonumber(t.known.facts.step)
@@ -38,7 +38,7 @@ function jobs.position(job, t, place, stride)
   return fair_share.reserved_tag(place, tag + step * apart), seq + step
 end
 
--- In bytes, without what the server needs besides.
+-- In bytes, without the overhead of the server.
 function jobs.size_of(job)
   local size = 0
   for _, value in pairs(job.known) do
@@ -60,7 +60,7 @@ function jobs.end_job(job, status, now)
   idempotency.note_end(get(job, "key"), job.id, status, number(job, "priority"), number(job, "effective"))
 end
 
--- One that cannot be mended stands over one that can.
+-- A permanent error replaces a retryable one.
 function jobs.set_job_error(job, problem)
   local known = get(job, "error")
   if known and not (cjson.decode(known).retryable and not problem.retryable) then return end
@@ -73,8 +73,8 @@ function jobs.end_step(job, now)
   return number(job, "open") == 0
 end
 
--- It used up its attempts, failed for good, was cancelled, or was not started in time. Only what is no fault of the step leaves
--- the job resumable: that nobody started it, or that its workers died.
+-- It used up its attempts, failed for good, was cancelled, or was not started in time. The job stays resumable only if the
+-- step is not at fault: it was not started, or its workers died.
 function jobs.step_failed(job, t, state, now, crashed)
   local over = jobs.end_step(job, now)
   if state == "cancelled" then
@@ -95,7 +95,7 @@ function jobs.step_started(t, now)
   put(job, "progressed", now)
 end
 
--- What is shown never falls back: a later step starts at the base again, but is as old as its job.
+-- The effective priority of a job never falls: a later step starts at the base again, but is as old as its job.
 function jobs.step_promoted(t, class, now)
   local job = jobs.job_of(t)
   if not job or class >= number(job, "effective") then return end
@@ -103,7 +103,7 @@ function jobs.step_promoted(t, class, now)
   put(job, "promoted", now)
 end
 
--- What the worker of a step gets: the job's input, and the results of all stages before.
+-- What the worker of a step gets: the input of the job and the results of all earlier stages.
 function jobs.step_parameters(job)
   local context = {}
   for _, stage in ipairs(jobs.stages_of(job)) do

@@ -6,7 +6,7 @@ function leases.lease_until(holder, ends)
   alarm_at(freed_at)
 end
 
--- Not beyond its deadline. Until when it is leased now.
+-- Not beyond its deadline. Returns the new end.
 function leases.prolong(t, lease, now)
   local ends = math.min(now, number(t, "deadline")) + lease
   put(t, "lease_until", ends)
@@ -14,38 +14,38 @@ function leases.prolong(t, lease, now)
   return ends
 end
 
--- Of a task that starts on a worker. When the alarm is due the caller says once for all that start together.
+-- Of a task that starts on a worker. The caller sets the alarm once for all that start together.
 function leases.begin_lease(id, freed_at, running, rank)
   insert(ordered(keys.leases), id, freed_at)
   insert(running, id, rank)
 end
 
--- It fails when nobody has started it by then.
+-- It fails when it was not started by then.
 function leases.wait_at_most_until(t, instant)
   put(t, "wait_until", instant)
   add(ordered(keys.waits), t.id, instant)
   alarm_at(instant)
 end
 
--- It has been started: whatever becomes of that run, it never again fails because it waited.
+-- It has been started: however that run ends, it never again fails because it waited.
 function leases.wait_is_over(t)
   put(t, "wait_until", nil)
   remove(ordered(keys.waits), t.id)
 end
 
--- Does the caller name the lease of `t` that was given this fence? A worker and a fence must both be right; either alone will do.
+-- Does the caller name the lease of `t` that was given this fence? A worker and a fence must both be right; either may be left out.
 function leases.is_named_by(t, worker, fence, given)
   local is_holder = worker == t.known.worker
   if not fence then return is_holder end
   return fence == given and (is_holder or worker == "")
 end
 
--- May the caller speak for the run of `t`?
+-- Does the caller hold the run of `t`?
 function leases.is_held_by(t, worker, fence)
   return t.known.state == "executing" and leases.is_named_by(t, worker, fence, t.known.fence)
 end
 
--- Task `t` is in nobody's hands any more: its units and its place in the worker are free.
+-- No worker holds task `t` any more: its units and its slot in the worker are free.
 function leases.drop(t)
   local known = t.known
   local worker, needed = known.worker, known.facts.limits
@@ -64,7 +64,7 @@ function leases.drop(t)
     put(t, "stopping", nil)
     retention.keep_task(t) -- its record was needed until now
   end
-  if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version began
+  if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version started
 end
 
 -- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.
@@ -74,7 +74,7 @@ function leases.running_on(worker, reserve)
   return all, reserve > 0 and call("ZCOUNT", keys.running(worker), 1, 1) - gone.not_high or all
 end
 
--- A lease without a task; nil while it is only waited for.
+-- A lease without a task; nil while it is waiting.
 function leases.bare(id)
   local lease = whole(keys.lease(id))
   return lease and get(lease, "fence") and lease or nil

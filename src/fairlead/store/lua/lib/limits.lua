@@ -5,13 +5,13 @@ local LIMIT_FIELDS = {
   "delayed", "group", "sub_queues", "waiters", "deferred", "shared",
 }
 
--- A paused type is a limit without room; it exists in the list of paused types alone.
+-- A paused type is a limit without room; it exists only in the list of paused types.
 local function type_limit(name)
   local paused = get(hash(keys.paused), string.sub(name, 2)) ~= nil
   return {known = {kind = "type", paused = paused}, whole = true}
 end
 
--- nil when nobody defined it.
+-- nil when it is not defined.
 function limits.of(name)
   local view = act.limit_views[name]
   if view == nil then
@@ -27,12 +27,12 @@ function limits.is_paused_type(sub)
   return get(limits.of(names.type_limit(subs.task_type(sub))), "paused") and true or false
 end
 
--- Units that got free in this act: as many idle workers are worth waking.
+-- Units that got free in this act: as many idle workers may be woken.
 function limits.note_freed(name, units)
   act.freed[name] = (act.freed[name] or 0) + units
 end
 
--- Its room has changed: what waits for it must be looked at before this act ends.
+-- Its room has changed: tasks and acquires that wait for it are considered before this act ends.
 function limits.touch(name)
   act.touched_limits[name] = true
   act.room_changed[name] = true
@@ -71,7 +71,7 @@ function limits.room(limit, class, is_owner)
   return free
 end
 
--- The units it has when nobody uses it. A paused task type has none.
+-- The units it has when none are in use. A paused task type has none.
 function limits.size_of(limit)
   return number(limit, "limit") or number(limit, "burst") or 0
 end
@@ -99,7 +99,7 @@ local function end_group(view)
   remove(ordered(keys.limits), view.name)
 end
 
--- So many tasks that need it wait for their turn, or (`delayed`) for their time.
+-- Counts the tasks that need a limit and wait for their turn, or (`delayed`) for their time.
 function limits.count(text, by, field)
   for _, need in ipairs(limits.needs(text)) do
     local view = limits.of(need.name)
@@ -132,7 +132,7 @@ end
 function limits.free(holder, list)
   for _, need in ipairs(list) do
     local limit = limits.of(need.name)
-    -- asked of the lease itself, not of the kind: the limit may have been a rate when the units were taken
+    -- decided by the lease, not by the kind: the limit may have been a rate when the units were taken
     local held = limit and number(limit, "held:" .. holder)
     if held then
       local used = number(limit, "used") - held
@@ -151,7 +151,7 @@ function limits.define(name, kind, limit, interval, burst)
   local view = act.limit_views[name]
   local was = get(view, "kind")
   if was and was ~= kind then
-    -- leases up to this fence took their units under the other kind: the doctor asks
+    -- leases up to this fence took their units under the other kind: for the doctor
     put(view, "redefined", number(act.meta, "fence") or 0)
     for _, lot in ipairs(members(ordered(keys.lots(name)))) do remove(ordered(keys.refills), lot) end
   end
@@ -161,10 +161,10 @@ function limits.define(name, kind, limit, interval, burst)
   put(view, "interval", kind == "rate" and tonumber(interval) or nil)
   put(view, "burst", kind == "rate" and tonumber(burst) or nil)
   if kind == "slots" then put(view, "tat", nil) end
-  -- more in use than allowed is right for a lowered limit, and only there: the doctor asks
+  -- only a lowered limit may have more in use than it allows: for the doctor
   put(view, "lowered", kind == "slots" and (number(view, "used") or 0) > tonumber(limit) and "1" or nil)
   add(ordered(keys.limits), name, 0)
-  put(view, "group", nil) -- it was made by a submit, and is an operator's now
+  put(view, "group", nil) -- it was made by a submit, and belongs to an operator now
   holds.review(act.instant)
   limits.touch(name)
   queues.reindex()

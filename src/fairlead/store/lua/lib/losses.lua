@@ -1,9 +1,9 @@
 -- Lost workers (docs/scheduler.md): which of the tasks that a worker held may have killed it.
 
-local MOST_ASKED = 16 -- workers, those heard of last: of a fleet that survived, any of them is a witness
+local MOST_ASKED = 16 -- workers, those seen last: of a fleet that survived, any is a witness
 
--- Did the lost worker of `t` hold other tasks too when the first of its leases ended? Its record remembers it, because its leases may
--- end in several acts. To be asked before the lease is dropped.
+-- Did the lost worker of `t` hold other tasks too when the first of its leases ended? Its record keeps the answer, because its leases
+-- may end in several acts. Called before the lease is dropped.
 function losses.in_company(t)
   local worker = get(t, "worker")
   local known = act.lost[worker]
@@ -19,7 +19,7 @@ function losses.in_company(t)
   return known == "in company"
 end
 
--- Was the worker of `t` silent when its lease ended, while another one, which had registered before it fell silent, was heard of?
+-- Was the worker of `t` silent when its lease ended, while another one, registered before it fell silent, was seen?
 function losses.was_outlived(t)
   local record = workers.record(get(t, "worker"))
   local seen_since = number(t, "lease_until") + setting("grace") - math.floor(setting("worker_ttl") / 2)

@@ -1,17 +1,17 @@
--- Where each sub-queue stands: in the heads of its lane, or parked at a limit without room.
+-- The position of each sub-queue: in the heads of its lane, or parked at a limit without room.
 --
 -- A lot gathers the sub-queues of a lane that last lacked the same units of a limit. A full limit hides them all, because the
 -- lot's one marker is then not in the heads; room shows them again with one insertion, however many they are.
 
 local WIDE = 8 -- sub-queues of several limits
 
--- Many sub-queues need it, each besides others of its own.
+-- Many sub-queues need it, each together with other limits.
 local function is_wide(need)
   return (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
 end
 
--- What a sub-queue waits for that lacks `lacking`. Where many need the same few limits, each also one of its own, they wait for
--- those few together: else each would be moved from one to the other whenever one of them has room.
+-- What a sub-queue that lacks `lacking` waits for. Where many need the same few limits, and each another one, they wait for those few
+-- together: otherwise each would be moved from one to the other whenever one of them has room.
 local function waits_for(lacking, sub)
   if not is_wide(lacking) then return names.need(lacking.name, lacking.units) end
   local wide = {}
@@ -38,7 +38,7 @@ local function leave(sub, position)
   end
 end
 
--- Puts a sub-queue with the head (seq, tag) where it belongs: into the heads, or at the limit that it lacks.
+-- Moves a sub-queue with the head (seq, tag) to its position: into the heads, or to the limit that it lacks.
 function lots.place(sub, seq, tag, lacking)
   local position = get(hash(keys.home), sub)
   if position then leave(sub, position) end
@@ -54,13 +54,13 @@ function lots.place(sub, seq, tag, lacking)
   end
 end
 
--- A sub-queue without a head stands nowhere.
+-- A sub-queue without a head has no position.
 function lots.remove(sub)
   leave(sub, get(hash(keys.home), sub))
   put(hash(keys.home), sub, nil)
 end
 
--- Shows a parked sub-queue: it is looked at again by the next claim.
+-- Shows a parked sub-queue: the next claim considers it again.
 function lots.unpark(sub)
   local position = get(hash(keys.home), sub)
   if not position then return end
@@ -71,7 +71,7 @@ function lots.unpark(sub)
   end
 end
 
--- The instant at which time alone gives a lot what it lacks; nil when it waits for somebody, or for what can never be given: a paused
+-- The instant at which time alone gives a lot what it lacks; nil when it waits for a lease to end, or for what is never given: a paused
 -- rate, or more than a burst that was lowered.
 local function refilled_at(lacking)
   local latest
@@ -104,7 +104,7 @@ local function lacking_of(list, class, is_owner)
   return lacking, has_rate
 end
 
--- Puts a lot's marker where it belongs.
+-- Updates the marker of a lot.
 local function reindex_lot(lot, what)
   local needed, own, lane = names.cut_lot(lot)
   local list = limits.needs(needed)

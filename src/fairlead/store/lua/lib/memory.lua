@@ -1,5 +1,5 @@
--- The memory of the server. While it is nearly full, what has ended goes before its time, and nobody's events do not pile up. While
--- the server may evict keys, nothing new is accepted.
+-- The memory of the server. While it is nearly full, finished tasks go early, and few unrecorded events are kept. While the server
+-- may evict keys, no new task is accepted.
 --
 -- meta.pressed is the number of bytes that finished tasks may take meanwhile, meta.evicting the policy that evicts.
 
@@ -10,7 +10,7 @@ local function note(field, value)
   if get(act.meta, field) ~= value then put(act.meta, field, value) end
 end
 
--- {used, most, policy}; nil where this user of the server may not ask.
+-- Returns used, most, policy; nil where this user of the server may not ask.
 local function look()
   local allowed, info = pcall(call, "INFO", "memory")
   if not allowed then return nil end
@@ -19,15 +19,15 @@ local function look()
   return used, tonumber(field("maxmemory")) or 0, field("maxmemory_policy")
 end
 
--- Of what has finished as much has to go as memory is over the level at which the pressure ends. Sizes are estimates: the next look
--- takes more if it was not enough.
+-- Finished tasks have to free as much as memory is over the level at which the pressure ends. Sizes are estimates: the next inspection
+-- frees more if it was not enough.
 local function room_for_finished(used, most)
   if most == 0 or used <= RELIEVED * most then return nil end
   if used <= PRESSED * most then return get(act.meta, "pressed") end
   return int(math.max(0, (number(act.meta, "finished_bytes") or 0) - math.ceil(used - RELIEVED * most)))
 end
 
--- Answers used, most, policy.
+-- Returns used, most, policy.
 function memory.inspect()
   local used, most, policy = look()
   if used then
@@ -42,7 +42,7 @@ function memory.pressed()
   return number(act.meta, "pressed")
 end
 
--- How many events are kept. Those that nobody ever recorded are only there for somebody who may come.
+-- How many events are kept. Events without a recorder are kept only for one that may come.
 function memory.most_events(most)
   local is_recorded = (number(act.meta, "events_gone") or 0) > (number(act.meta, "lost") or 0)
   return memory.pressed() and not is_recorded and math.min(most, FEW_EVENTS) or most

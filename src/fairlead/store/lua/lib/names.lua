@@ -1,13 +1,13 @@
--- Texts with parts, made and cut here alone; fairlead.store.names is their twin in Python.
+-- Texts with parts, only made and cut here; fairlead.store.names is the twin in Python.
 --
---   route      type;capability,capability                    who can run it: types and capabilities as the task asks for them
+--   route      type;capability,capability                    who can run it: type and required capabilities
 --   sub-queue  place:route|limit=units,limit=units           tasks of one place, route and needs
---   lane       place:audience                                where the heads of sub-queues stand that the same profiles serve
+--   lane       place:audience                                the heads of sub-queues that the same profiles serve
 --   lot        limit=units@lane, or limit=units!@lane        sub-queues of a lane that lack these units; "!": of the hold's owner;
 --              limit=units,limit=units@lane                  ... or one of several that many sub-queues need
 --   member     seq (13 digits) and what it is about          of queues, heads and lots: equal scores sort by seq
 --   waiter     seq, its place, units ":" lease id              an acquire that waits, in the line of its limit
---   position   seq, "h" or "p", then the lane or the lot     where a sub-queue stands, and by which head
+--   position   seq, "h" or "p", then the lane or the lot     where a sub-queue is, and by which head
 --   idle line  profile, then "o" (open) or "r" (only its reserve is free)
 
 function names.member(seq, about)
@@ -85,7 +85,7 @@ function names.cut_waiter(member)
   return string.sub(member, 14, 15), tonumber(units), id
 end
 
--- The limit that a pause of a task type is: it has room for everybody, or for nobody.
+-- The limit that represents the pause of a task type: it has room for all tasks, or for none.
 function names.type_limit(task_type)
   return "~" .. task_type
 end

@@ -17,7 +17,7 @@ function remove(set, member)
   local added, removed = set.added, set.removed
   if added[member] then
     added[member] = nil
-    if not removed[member] then return end -- it came in this act: nothing of it was stored
+    if not removed[member] then return end -- it was added by this act: nothing is stored
   end
   if removed == NONE then
     note_change(set)
@@ -27,7 +27,7 @@ function remove(set, member)
   removed[member] = true
 end
 
--- A member that is not stored, or was removed by this act.
+-- Adds a member that is not stored, or was removed by this act.
 function insert(set, member, score)
   if set.added == NONE then
     note_change(set)
@@ -45,7 +45,7 @@ function add(set, member, score)
   insert(set, member, score)
 end
 
--- The window grows: one claim looks at one head, a batch at many. `passed`: nothing of it is needed any more.
+-- The window grows: one claim looks at one head, a batch at many. `passed`: what was read before is no longer needed.
 local function read_on(set, passed)
   local loaded, chunk = set.loaded or 0, set.chunk or 2
   local more = call("ZRANGE", set.key, loaded, loaded + chunk - 1, "WITHSCORES")

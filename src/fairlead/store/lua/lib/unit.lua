@@ -1,4 +1,4 @@
--- One act as a unit of work: it reads as it goes, and writes only in commit().
+-- One act as a unit of work: it reads at any time, and writes only in commit().
 --
 -- Scripts have no rollback. So views collect what changes, an error while deciding leaves nothing behind, and if a write
 -- itself breaks, commit() keeps what was left to write in meta.unfinished for the next act to finish.
@@ -7,8 +7,7 @@ function int(value)
   return string.format("%d", value)
 end
 
--- As the server stores it. Numbers are whole here, nearly all; the server would write them as it writes fractions, which takes
--- three times as long.
+-- As the server stores it. Nearly all numbers are whole; the server would format them like fractions, which takes three times as long.
 function text_of(value)
   local kind = type(value)
   if kind == "table" then return cmsgpack.pack(value) end
@@ -26,7 +25,7 @@ function write(command)
   act.writes[#act.writes + 1] = command
 end
 
--- A variadic command with its arguments, {"COMMAND", key, ...}, in pieces that fit the Lua stack; none, when there are none.
+-- A variadic command with its arguments, {"COMMAND", key, ...}, in pieces that fit the Lua stack; nothing without arguments.
 function write_many(command, step)
   local length, most = #command, 2 + step * 200
   if length <= 2 then return end
