@@ -1,8 +1,8 @@
--- Leases whose record is gone, because somebody deleted it. Nothing else says what they hold, so it is searched for: in all limits, then
--- with all workers, a page in each act. There may be any number of both.
+-- Leases whose record was deleted. Nothing else says what they hold, so it is searched for: in all limits, then in all workers, a page
+-- in each act. There may be any number of both.
 --
 -- One search is for all orphans that were known when it began (score 1); those that come later (score 0) wait for the next one. meta's
--- `search_at` says where it goes on: "l" and the last limit, or "w" and the server's cursor in the workers.
+-- `search_at` says where it continues: "l" and the last limit, or "w" and the server's cursor in the workers.
 
 local AT_ONCE = 128 -- limits or workers
 local MOST_SOUGHT = 64 -- orphans of one search
@@ -11,10 +11,10 @@ local MOST_SOUGHT = 64 -- orphans of one search
 function orphans.add(holder)
   remove(ordered(keys.leases), holder)
   add(ordered(keys.orphans), holder, 0)
-  alarm_at(0) -- whatever act comes next begins
+  alarm_at(0) -- the next act begins the search
 end
 
--- The record of a holder whose id was used again, and leased: what that needs is its own.
+-- The record of a holder whose id was used again and leased: what that lease needs is not an orphan.
 local function leased_again(holder)
   local set = ordered(keys.leases)
   local is_leased = set.added[holder] or not set.removed[holder] and call("ZSCORE", set.key, holder)
@@ -28,7 +28,7 @@ local function needs(record, limit)
   return limits.units_of(limits.needs(facts.limits or ""), limit)
 end
 
--- The last one that was looked at, unless it was the end.
+-- The last limit of the page, or nil at the end.
 local function search_limits(sought, after)
   local fields = {}
   for i, holder in ipairs(sought) do fields[i] = "held:" .. holder end
@@ -45,7 +45,7 @@ end
 
 -- The cursor of the next page, unless it was the last.
 local function search_workers(sought, cursor)
-  local page = call("ZSCAN", keys.workers, cursor, "COUNT", AT_ONCE) -- a rank would move with each sign of a worker
+  local page = call("ZSCAN", keys.workers, cursor, "COUNT", AT_ONCE) -- a rank would change with each heartbeat
   for i = 1, #page[2], 2 do
     local worker = page[2][i]
     local running = keys.running(worker)
@@ -64,7 +64,7 @@ local function begin_search()
   return sought
 end
 
--- Looks at a page, for those who are `sought`. Where to go on, or nil at the end.
+-- Searches a page for `sought`. Returns where to continue, or nil at the end.
 local function search_from(at, sought)
   local where, from = string.sub(at, 1, 1), string.sub(at, 2)
   if where == "l" then
@@ -76,7 +76,7 @@ local function search_from(at, sought)
   return cursor and "w" .. cursor
 end
 
--- One page for those who are sought. A full batch when there is more to do.
+-- Searches one page. Returns a full batch when there is more to do.
 function orphans.search()
   local set = ordered(keys.orphans)
   if not first(set) then return 0 end

@@ -1,4 +1,4 @@
--- Which limits overlap: learnt from the needs seen (docs/scheduler.md, Hold).
+-- Which limits overlap, learned from the needs of tasks (docs/scheduler.md, Hold).
 
 local function contains(list, name)
   return string.find("," .. list .. ",", "," .. name .. ",", 1, true) ~= nil
@@ -27,7 +27,7 @@ function overlap.remember_company(name, list, caps)
   local with = table.concat(kept, ",")
   if with == known then return end
   put(limit, "with", with)
-  next_number("overlap_changes") -- sub-queues that were nested may overlap now: holds looks at them again
+  next_number("overlap_changes") -- sub-queues that were nested may overlap now: holds.lua checks them again
 end
 
 function overlap.remember(sub)

@@ -1,5 +1,5 @@
--- Where the tasks of each tenant are, so that stats can show a tenant its own numbers. Tasks without a tenant are not listed: what is
--- counted for all of them is enough.
+-- Where the tasks of each tenant are, so that stats can show a tenant its own numbers. Tasks without a tenant are not listed: the
+-- total counts are enough.
 
 presence.DELAYED, presence.HELD = "d", "r" -- besides the places of queues
 
@@ -23,7 +23,7 @@ function presence.note_end(t, state)
   if tenant then act.ended_of[state .. ":" .. tenant] = (act.ended_of[state .. ":" .. tenant] or 0) + 1 end
 end
 
--- How many tasks of a tenant are there, and when the oldest of them came. A record that somebody deleted may leave its entry here.
+-- How many tasks of a tenant are there, and when the oldest of them came. A deleted record may leave its entry here.
 function presence.look(tenant, where)
   local key = keys.presence(where .. ":" .. tenant)
   for _, id in ipairs(call("ZRANGE", key, 0, 99)) do

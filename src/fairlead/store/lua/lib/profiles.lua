@@ -1,12 +1,12 @@
--- How a worker's profile becomes known: a new one is served only when it can see every waiting sub-queue that it serves.
+-- How a profile joins: workers of a new profile are given tasks only when it can see every waiting sub-queue that it serves.
 --
--- Until then its claims move sub-queues to an audience that contains it and answer "again". Everybody else stays exact meanwhile,
--- because a moved sub-queue stands in an audience that still contains them.
+-- Until then their claims move sub-queues to an audience that contains the profile and answer "again". Other profiles are not
+-- affected, because they are in the new audience of a moved sub-queue too.
 
 local ROUTES_AT_ONCE = 256 -- looked at
 local SUBS_AT_ONCE = 64 -- moved
 
--- Moves sub-queues of a route, those after `after`, up to `most`: how many, and the last of them unless it was the end.
+-- Moves up to `most` sub-queues of a route, those after `after`. Returns how many, and the last unless it was the end.
 local function move_subs(route, after, most)
   local start = after and "(" .. after or "-"
   local found = call("ZRANGEBYLEX", keys.subs(route), start, "+", "LIMIT", 0, most)
@@ -14,7 +14,7 @@ local function move_subs(route, after, most)
   return #found, #found == most and found[#found] or nil
 end
 
--- The routes of `list` that the profile serves and is not yet found for, split off from those of their audience it does not serve.
+-- Adds to `todo` the routes of `list` that the profile serves and cannot find yet; they get an audience that contains it.
 local function split(id, list, todo)
   local profile = audiences.registry().profiles[id]
   for _, route in ipairs(list) do
@@ -74,7 +74,7 @@ local function step(id, left)
   return left
 end
 
--- Goes on with a profile that is joining. Has it joined?
+-- Continues with a profile that is joining. Has it joined?
 function profiles.has_joined(id)
   local known = hash(keys.profiles)
   local left = get(known, "j:" .. id)
@@ -103,7 +103,7 @@ function profiles.list(worker)
   return id
 end
 
--- Worker `name` has no profile any more. That stays for the next one.
+-- Worker `name` has no profile any more. The profile stays for other workers.
 function profiles.uncount(name)
   local listed = hash(keys.listed)
   local id = get(listed, name)
@@ -112,13 +112,13 @@ function profiles.uncount(name)
   if audiences.count_workers(id, -1) <= 0 then put(hash(keys.profiles), "z:" .. id, act.instant) end
 end
 
--- It is given nothing more: it drains, is dead, or has left.
+-- It is given no more tasks: it drains, is dead, or has left.
 function profiles.unlist(worker)
   put(worker, "profile", nil)
   profiles.uncount(worker.id)
 end
 
--- Forgets a profile that nobody has had since `instant`, one at a time.
+-- Forgets one profile that no worker has had since `instant`.
 function profiles.forget_old(instant)
   local known = whole(keys.profiles)
   for field, since in pairs(known and known.known or NONE) do

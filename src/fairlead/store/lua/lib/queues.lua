@@ -1,4 +1,4 @@
--- Sub-queues: who waits in them, and what follows when a head changes.
+-- Sub-queues: the tasks in them, and what a new head changes.
 
 -- The tasks of a place by arrival.
 function queues.age_of(place)
@@ -58,7 +58,7 @@ local function set_needs(t, needed, capabilities)
   records.change(t, "capabilities", capabilities ~= "" and capabilities or nil)
 end
 
--- What is declared of its type now holds for a task that waits: it moves, with its place in the order. Did anything change?
+-- Applies what is declared of its type now to a waiting task: it moves, and keeps its position in the order. Did anything change?
 function queues.declare_again(t)
   local place, tag, seq = get(t, "place"), number(t, "tag"), number(t, "seq")
   local needed, capabilities = types.needed_now(t)
@@ -70,7 +70,7 @@ function queues.declare_again(t)
   return true
 end
 
--- The record of a queued task is gone: somebody deleted it, or the server lost it. Nobody else has to wait for that.
+-- The record of a queued task is gone: it was deleted, or the server lost it. Other tasks must not wait for it.
 function queues.drop_missing(sub, member)
   local place = names.place_of(sub)
   local _, needed = names.cut_sub_queue(sub)
@@ -92,7 +92,7 @@ function queues.enter(t, place)
   queues.enqueue(t, place, queues.next_position(t, place))
 end
 
--- Of those that need several limits: a limit that many of them need is waited for in common.
+-- Counts sub-queues of several limits: where many need the same limit, they wait for it together (lots.lua).
 local function count_sub_queue(sub, by)
   local list = subs.needs(sub)
   if #list < 2 then return end
@@ -100,11 +100,11 @@ local function count_sub_queue(sub, by)
   change_count(act.meta, "wide_sub_queues", by)
 end
 
--- One that cannot start now is parked at once: a claim need not look at it, and a rate knows when it is worth coming back.
+-- A sub-queue that cannot start now is parked at once: claims need not look at it, and a rate shows it again when it refills.
 local function reindex_sub(sub, how)
   local head, tag = first(subs.queue(sub))
   local position = get(hash(keys.home), sub)
-  if not position then overlap.remember(sub) end -- even if all that came to it have left in this very act
+  if not position then overlap.remember(sub) end -- even if all its tasks have left in this act
   if not head then
     if position then
       lots.remove(sub)

@@ -1,6 +1,6 @@
--- Rates: a limit whose units grow back by time alone. `tat` is when all that was taken has grown back, in microseconds.
+-- Rates: limits whose units refill by time alone. `tat` is when all units that were taken have refilled, in microseconds.
 
--- A rate owes its burst at most: a `tat` beyond that is from before the clock was set back, and is corrected here for good.
+-- A rate owes its burst at most: a `tat` beyond that is from before the clock was set back, and is corrected here.
 local function grown_back_at(limit)
   local tat = number(limit, "tat") or 0
   local latest = act.instant * 1000 + number(limit, "burst") * number(limit, "interval")
@@ -31,7 +31,7 @@ function rates.take(limit, units)
   set_grown_back_at(limit, math.max(grown_back_at(limit), act.instant * 1000) + units * number(limit, "interval"))
 end
 
--- It gets another pace: it owes the units that it owes now, up to its new burst.
+-- The rate changes: it owes the same units as before, up to its new burst.
 function rates.rescale(limit, interval, burst)
   local now_us = act.instant * 1000
   local debt = grown_back_at(limit) - now_us

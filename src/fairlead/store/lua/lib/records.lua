@@ -1,18 +1,18 @@
--- The records of tasks. What was asked for is one packed field, `facts`: it hardly ever changes, and most acts pass it on unread.
--- A record that an older version wrote has each of them as a field of its own.
+-- The records of tasks. What was requested is one packed field, `facts`: it rarely changes, and most acts pass it on unread.
+-- A record that an older version wrote has a separate field for each fact.
 
--- What acts ask of a task at once; of a record these are always `known`. Anything else is read when it is asked for, and its
--- content, which may be large, by those who want it.
+-- The fields that acts read of a task at once; of a record these are always `known`. Other fields are read when needed, and the
+-- content, which may be large, by records.whole.
 local FIELDS = {
   "facts", "state", "worker", "fence", "started", "deadline", "place", "told", "reported", "stopping", "wait_until", "emitted", "retries",
   "crashes", "losses",
 }
-local FACTS = { -- the same of what was asked for, in a record of an older version
+local FACTS = { -- what was requested, in a record of an older version
   "type", "priority", "timeout", "max_retries", "weight", "factor", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id",
   "step", "key", "size",
 }
 
--- The record of a task with all that acts usually ask for; nil when there is none.
+-- The record of a task with these fields; nil when there is none.
 function records.find(id)
   local t = hash(keys.task(id))
   if not t.id then
@@ -45,7 +45,7 @@ function records.make(spec, now)
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
-  -- it keeps the spacing of the moment it came, wherever it goes; a step brings that of its job
+  -- the factor at the time of the submit stays, in every place; a step has that of its job
   if not facts.step then facts.factor = fair_share.factor(spec.fair) end
   local t = new_hash(keys.task(spec.id), {
     parameters = spec.parameters, facts = facts, state = false, arrival = false, place = false, tag = false, seq = false,
@@ -54,7 +54,7 @@ function records.make(spec, now)
   return t
 end
 
--- A fact is another one now.
+-- Changes a fact.
 function records.change(t, fact, value)
   local facts = t.known.facts
   facts[fact] = value

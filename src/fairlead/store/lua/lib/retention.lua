@@ -1,4 +1,4 @@
--- What has ended is kept for a time, and no more of it than the policy allows: the oldest goes first.
+-- Ended tasks and jobs are kept for a time, and no more of them than the policy allows: the oldest go first.
 --
 -- Completed and cancelled tasks and jobs are in `finished` as "<bytes>:<task or job>:<id>", by when they ended. Failed and dead-lettered
 -- tasks are in `dead`, and those of a tenant in its `deadof`, failed jobs in `deadjobs`, by their ids.
@@ -7,7 +7,7 @@ local RECORD = 700 -- bytes of a record besides its content
 local LEAST_TTL = 60000 -- in a namespace that was opened before there was such a setting
 local MORE = 4 -- an act may drop this many more than have ended in it, to catch up after a bound was lowered
 
--- What is in `finished`, in all; counted here, and put down once, at the end of the act.
+-- The totals of `finished`; written once, at the end of the act.
 local function totals()
   local both = act.finished_totals
   if not both then
@@ -30,14 +30,14 @@ local function keep(kind, id, ended, size)
   count(1, RECORD + size)
 end
 
--- Of the chunks that are kept, by the average of all there were.
+-- Of the chunks that are kept, by the mean size of all chunks.
 local function output_size(t)
   local emitted = number(t, "emitted")
   if not emitted then return 0 end
   return math.floor((number(t, "emitted_bytes") or 0) * math.min(1, events.MOST_CHUNKS / emitted))
 end
 
--- A task that has ended and is in nobody's hands.
+-- A task that has ended and that no worker holds.
 function retention.keep_task(t)
   local result = t.known.result
   keep("task", t.id, number(t, "finished"), records.size_of(t) + #(result or "") + output_size(t))
@@ -47,8 +47,8 @@ function retention.keep_job(job)
   keep("job", job.id, number(job, "finished"), jobs.size_of(job))
 end
 
--- A tenant finds its own among any number of others'. When the records of some have run out, nobody knows whose they were: those
--- whose time is over go when others come, and all of them with the last one.
+-- A tenant finds its own failed tasks among any number of others. An expired record no longer says whose it was: entries whose time is
+-- over are removed when others come, and the whole list expires with the last one.
 function retention.list_for_tenant(t)
   local tenant = t.known.facts.tenant
   if not tenant then return end
@@ -79,7 +79,7 @@ function retention.keep_dead_job(job)
   act.newly_dead_jobs[#act.newly_dead_jobs + 1] = job.id
 end
 
--- Its record goes, unless it is of another life: the id may have been used again, or the task replayed.
+-- Deletes its record, unless it has changed: the id may have been used again, or the task replayed.
 local function unlink(kind, id, ended)
   if number(hash(keys[kind](id)), "finished") ~= ended then return end
   act.unlinked[#act.unlinked + 1] = keys[kind](id)
@@ -99,14 +99,14 @@ end
 
 local function bound(name) return setting(name) or math.huge end
 
--- Is what ended then to go? When memory is short, whoever asked for it has had a while to read it.
+-- Must a task that ended then be dropped? When memory is short, the caller has had a while to read its result.
 local function too_many_finished(ended)
   local both, room = totals(), memory.pressed()
   if both.count > bound("max_finished") or both.bytes > bound("max_finished_bytes") then return true end
   return room and both.bytes > room and ended <= act.instant - (setting("least_ttl") or LEAST_TTL)
 end
 
--- Up to `most` of the oldest as long as there are too many: those that were stored, then those of this act. How many.
+-- Drops up to `most` of the oldest while there are too many: stored ones, then those of this act. Returns how many.
 local function drop_oldest(set, own, most, too_many, drop)
   local dropped, stored = 0, too_many(-math.huge) and call("ZRANGE", set.key, 0, most - 1, "WITHSCORES") or NONE
   local function drop_one(member, score)
@@ -132,7 +132,7 @@ local function drop_dead(key, kind, own, most)
   return drop_oldest(set, own, most, function() return left > bound("max_dead") end, drop)
 end
 
--- What there is too much of, at most `most` of each kind. The most of one kind.
+-- Drops what exceeds the bounds, at most `most` of each kind. Returns the largest count of a kind.
 function retention.drop(most)
   return math.max(
     drop_oldest(ordered(keys.finished), NONE, most, too_many_finished, drop_finished),
@@ -152,7 +152,7 @@ function retention.make_room()
   end
 end
 
--- What has run out by time leaves the lists, up to `most` of each kind. The most of one kind.
+-- Removes expired entries from the lists, up to `most` of each kind. Returns the largest count of a kind.
 function retention.pass(now, most)
   local finished = up_to(ordered(keys.finished), now - setting("finished_ttl"), most)
   for _, entry in ipairs(finished) do leave_index(entry) end
@@ -165,7 +165,7 @@ function retention.pass(now, most)
   return passed
 end
 
--- At the very end of the act, which may have changed what goes.
+-- At the very end of the act, which may have changed these keys.
 function retention.write()
   for tenant in pairs(act.newly_dead_of) do write({"PEXPIRE", keys.deadof(tenant), setting("dead_ttl")}) end
   local gone = act.unlinked

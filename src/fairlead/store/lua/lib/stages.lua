@@ -1,8 +1,8 @@
--- How a job goes on: the result of a step joins its context, and after the last of a stage the next stage is queued.
+-- How a job continues: the result of a step joins its context, and after the last step of a stage the next stage is queued.
 
 local MOST_CONTEXT = 1048576 -- bytes, of all results of a job
 
--- The steps of a stage that have no result yet, or the first problem with one: nothing is changed.
+-- The steps of a stage that have no result yet, and the first problem with one. Nothing is changed.
 function stages.missing_steps(job, stage)
   local missing = {}
   for _, spec in ipairs(stage) do
@@ -22,14 +22,14 @@ function stages.queue_steps(job, specs, now)
   put(job, "open", #specs)
 end
 
--- The steps to queue next; none when that cannot be, and the job has failed.
+-- The steps to queue next; nil when they cannot be queued, and the job has failed.
 function stages.next_steps(job, index, now)
   local stage = jobs.stages_of(job)[index]
   put(job, "stage", index)
   put(job, "step", tonumber(stage[1].facts.step))
   local missing, problem = stages.missing_steps(job, stage)
   if not problem then return missing end
-  -- a limit is gone, say: what was reached stays, and somebody can mend it and resume
+  -- for example, a limit is gone: the results stay, and the job can be resumed once that is fixed
   local code, message = problem.code or problem.answer, problem.message or "its step cannot be queued"
   jobs.set_job_error(job, {code = code, message = message, retryable = true, step = number(job, "step")})
   put(job, "open", 0)
@@ -47,7 +47,7 @@ function stages.check_context(job, result)
   end
 end
 
--- A service answers with data and metrics itself.
+-- A service returns data and metrics itself.
 local function as_context(t, result, now)
   local by_service = string.sub(t.known.facts.type, 1, 8) == "service:" and string.sub(result, 1, 8) == '{"data":'
   if by_service then return '{"status":"SUCCESS",' .. string.sub(result, 2) end
@@ -55,7 +55,7 @@ local function as_context(t, result, now)
   return '{"status":"SUCCESS","data":' .. result .. ',"metrics":{"execution_time_ms":' .. ran .. "}}"
 end
 
--- Returns the steps to queue once the end of this one has been told.
+-- Returns the steps to queue after the event of this one.
 function stages.step_completed(job, t, result, now)
   put(job, "result:" .. t.known.facts.step, as_context(t, result, now))
   if not jobs.end_step(job, now) then return nil end

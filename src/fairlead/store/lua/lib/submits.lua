@@ -1,6 +1,6 @@
 -- Accepting new tasks: everything is checked first, then the record is made and queued.
 
--- Submit-side definition of a slots limit; one that is there stands as it is.
+-- Defines a slots limit with a submit; an existing limit stays as it is.
 local function define_group(spec)
   if spec.group and not limits.of(spec.group) then
     local limit = act.limit_views[spec.group]
@@ -34,8 +34,8 @@ local function check_limits(spec, groups)
   end
 end
 
--- Of a task that was accepted before: those of its limits that have ended since, as the wish of a new task. A group among them that the
--- task defined itself can be defined again.
+-- The limits of a task that have ended since it was accepted, as the spec of a new task. A group among them that the task itself defined
+-- can be defined again.
 local function ended_limits(t)
   local facts, ended, spec = t.known.facts, {}, {}
   spec.group_limit = tonumber(facts.concurrency_limit or t.is_gathered and get(t, "concurrency_limit"))
@@ -64,7 +64,8 @@ local function given_before(spec)
   local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
   if t then
     local same = t.known.facts.type == spec.type and get(t, "parameters") == spec.parameters
-    if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {answer = "conflict"} end -- also of another tenant: say nothing
+    -- the same answer for another tenant, which must not learn of the task
+    if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {answer = "conflict"} end
     return {answer = "exists", id = spec.id, state = get(t, "state")}
   end
   local known = spec.key and idempotency.find(spec.key)
@@ -78,7 +79,7 @@ local function given_before(spec)
   }
 end
 
--- Will all of them be accepted, one after the other? The first refusal, or nil. Nothing is changed.
+-- The first refusal if these are submitted in this order, or nil. Nothing is changed.
 function submits.refusal_of_all(specs)
   local groups, digests = {}, {}
   for _, spec in ipairs(specs) do
@@ -106,8 +107,8 @@ local function without_room(spec)
   return lacking
 end
 
--- Queues it, or delays it. Returns the answer. One that `follows` from a result comes in even when the queue is full: the work
--- it goes on with was accepted before.
+-- Queues or delays a task. Returns the answer. A step that `follows` a result is accepted even when the queue is full: its job was
+-- accepted before.
 function submits.submit(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
@@ -122,7 +123,7 @@ function submits.submit(spec, now, follows)
   local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
   local position, blocked_by, taker
   if state == "delayed" then
-    if spec.max_wait then put(t, "wait_until", eligible + spec.max_wait) end -- it begins to wait when it is queued
+    if spec.max_wait then put(t, "wait_until", eligible + spec.max_wait) end -- its wait begins when it is queued
     backlog.delay_until(t, eligible)
   else
     if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end

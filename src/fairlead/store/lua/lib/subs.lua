@@ -1,4 +1,4 @@
--- Sub-queues by name: what the name says, taken apart once per act.
+-- Sub-queues by name: its parts, cut once per act.
 
 local CLASSES = {["0"] = 0, ["1"] = 1, ["2"] = 2}
 
@@ -12,7 +12,7 @@ local function parts_of(sub)
   return parts
 end
 
--- Names are needed several times for every task of a batch, and making one takes longer than finding it.
+-- Names are needed several times for every task of a batch, and making one takes longer than looking it up.
 local function within(tables, key)
   local found = tables[key]
   if not found then
@@ -50,7 +50,7 @@ function subs.route(sub) return parts_of(sub).route end
 function subs.needs(sub) return parts_of(sub).needs end
 function subs.queue(sub) return parts_of(sub).queue end
 
--- Where its head stands when it can start: by the audience its route has now.
+-- The lane of its head when it can start, by the current audience of its route.
 function subs.lane(sub)
   return names.lane(names.place_of(sub), audiences.of(parts_of(sub).route))
 end

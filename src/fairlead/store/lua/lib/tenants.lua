@@ -1,10 +1,10 @@
 -- What a tenant means by the name of a limit: one that its task type needs anyway, one of its own, or one that the operator shares
--- with all tenants. Others are not there for it. `scope` is what the names of a tenant begin with (fairlead.model.tenants makes it); "" is
--- the operator, who means what is written.
+-- with all tenants. It cannot name others. `scope` is the prefix of the names of a tenant (fairlead.model.tenants makes it); "" is
+-- the operator, who uses stored names.
 
 tenants.MOST_LIMITS = 1000 -- that a tenant may define; those that a submit makes end by themselves
 
--- The stored name. One that nobody has defined would be the tenant's own.
+-- The stored name. A limit that is not defined would be the tenant's own.
 function tenants.limit_meant(scope, name)
   if scope == "" then return name end
   local shared = not limits.of(scope .. name) and limits.of(name)
@@ -16,7 +16,7 @@ function tenants.plain_name(stored)
   return string.match(stored, "/(.*)$") or stored
 end
 
--- Is the limit of a lease, by its stored name, what its holder calls `name`? Also when another one has that name by now.
+-- Does the holder of a lease mean its limit, by its stored name, with `name`? Also when another limit has that name by now.
 function tenants.is_called(stored, scope, name)
   return stored == name or scope and stored == scope .. name
 end

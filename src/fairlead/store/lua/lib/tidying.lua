@@ -1,7 +1,7 @@
--- Forgets routes on which nobody waits, audiences of no route, and profiles that nobody has had for an hour.
+-- Forgets routes without waiting tasks, audiences without a route, and profiles that no worker has had for an hour.
 --
--- There may be any number of routes: each act looks at a page of them, then at a page of audiences. What the routes use is noted on the
--- way, also by whoever makes a route meanwhile; what was not noted at the end is used by none. meta's `tidying` says where it goes on:
+-- There may be any number of routes: each act looks at a page of them, then at a page of audiences. Audiences in use are noted on the
+-- way, also by acts that make a route meanwhile; those not noted at the end are not used. meta's `tidying` says where it continues:
 -- "r" or "a" and the server's cursor in the routes or the audiences.
 
 local EVERY, HOUR = 600000, 3600000
@@ -33,7 +33,7 @@ local function look_at_audience(audience)
   if not get(hash(keys.used), audience) then audiences.forget(audience) end
 end
 
--- Where to go on, or nil at the end.
+-- Where to continue, or nil at the end.
 local function go_on(at)
   local what, cursor = string.sub(at, 1, 1), string.sub(at, 2)
   if what == "r" then

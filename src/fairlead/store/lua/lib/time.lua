@@ -1,5 +1,5 @@
--- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once, and fewer when these name many
--- limits: each limit costs about as much as a task.
+-- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once, and fewer when the tasks name
+-- many limits, each of which costs about as much as a task.
 
 time.AT_ONCE, time.MOST_LIMITS = 128, 200
 local OVERDUE = {
@@ -12,8 +12,8 @@ function time.count_limits(t)
   return t and #limits.needs(t.known.facts.limits or "") or 0
 end
 
--- Moves what is due in `set`: at most `most`, and none after those that have named MOST_LIMITS limits. `move` answers the task that it
--- has moved. How many, and whether there may be more.
+-- Moves what is due in `set`: at most `most`, and none after those that have named MOST_LIMITS limits. `move` returns the task that it
+-- has moved. Returns how many, and whether there may be more.
 local function move_due(set, instant, most, move)
   local moved, named = 0, 0
   for _, member in ipairs(most > 0 and up_to(set, instant, most) or NONE) do
@@ -24,7 +24,7 @@ local function move_due(set, instant, most, move)
   return moved, moved == most
 end
 
--- For the log of whoever called this act; its `status` is what becomes of it.
+-- For the log of the caller; `status` is the new state of the task.
 local function note_lost_run(t, code)
   local facts = t.known.facts
   local run = {
@@ -35,8 +35,8 @@ local function note_lost_run(t, code)
   return run
 end
 
--- Nobody will report on task `id` any more: past its deadline it is a timeout, else its worker was lost. `seen_dead`: somebody saw
--- that worker die.
+-- Ends the run of task `id`, on which no report will come: past its deadline it is a timeout, otherwise its worker was lost.
+-- `seen_dead`: that worker was seen to die.
 function time.end_run(id, now, seen_dead)
   local t = records.find(id)
   if not t then
@@ -67,7 +67,7 @@ local function end_bare(id, holder)
   if lease then leases.drop_bare(id, lease) else orphans.add(holder) end
 end
 
--- How many, and whether there may be more.
+-- Returns how many, and whether there may be more.
 function time.end_leases(now)
   return move_due(ordered(keys.leases), now, time.AT_ONCE, function(holder)
     local bare = string.match(holder, "^lease:(.*)$")
@@ -172,7 +172,7 @@ local function next_alarm()
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
--- Answers the most of one kind, AT_ONCE where there may be more of it, and how many there were of all kinds.
+-- Returns the largest count of a kind, AT_ONCE where there may be more, and the count of all kinds.
 function time.promote_due(now)
   local most, all = 0, 0
   local function count(moved, is_full)
@@ -187,7 +187,7 @@ function time.promote_due(now)
   return most, all
 end
 
--- Everything due by now; when a kind had more than fits, the alarm stays at that, so that the next act goes on. Answers how much.
+-- Does everything that is due; when a kind had more than fits, the alarm stays due, so that the next act continues. Returns how many.
 function time.advance(now)
   rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")

@@ -1,4 +1,4 @@
--- Declared task types: what every task of a type gets besides what it asks for itself.
+-- Declared task types: what every task of a type gets in addition to what it requests.
 
 local MOST_LIMITS, MOST_CAPABILITIES = 8, 16
 
@@ -6,7 +6,7 @@ function types.invalid(field, code, message)
   return {answer = "invalid", field = field, code = code, message = message}
 end
 
--- What the code and what the file say of a type; read once per act.
+-- What the code and the file declare of a type; read once per act.
 function types.declared(task_type)
   local both = act.known_types[task_type]
   if not both then
@@ -19,7 +19,7 @@ function types.declared(task_type)
   return both.code, both.file
 end
 
--- Not by `<`, which asks the locale of the server: the same set is always the same text.
+-- Not by `<`, which depends on the locale of the server: the same set is always the same text.
 local function by_bytes(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
@@ -53,7 +53,7 @@ function types.limits_of(task_type)
   return found
 end
 
--- A task may ask for more units than its type, not for fewer.
+-- A task may request more units than its type, not fewer.
 local function add_limits(spec, code, file)
   local units = {}
   for _, need in ipairs(limits.needs(code.limits or "")) do units[need.name] = need.units end
@@ -95,14 +95,14 @@ function types.bounds_of(spec)
     spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
 end
 
--- Was anything declared since this task came? Then its type may need more now.
+-- Was anything declared since this task was queued? Then its type may need more now.
 function types.is_outdated(t)
   local seq = number(t, "seq")
   return seq and seq <= (number(act.meta, "declared_seq") or 0)
 end
 
--- The limits and capabilities of a waiting task with what is declared of its type now, as texts; nil when they are what it has. It
--- keeps what it has: a declaration only adds. One that cannot be met leaves the task as it is.
+-- The limits and capabilities of a waiting task with what is declared of its type now, as texts; nil when they are the same. A
+-- declaration only adds. One that cannot be met leaves the task as it is.
 function types.needed_now(t)
   local facts = t.known.facts
   local code, file = types.declared(facts.type)

@@ -1,4 +1,4 @@
--- Waiters: acquires that wait, in the line of their limit (docs/scheduler.md, Waiting acquires).
+-- Waiters: acquires that wait in the line of their limit (docs/scheduler.md, Waiting acquires).
 --
 -- A waiter is the record of a lease that has no fence yet. It has a place, a tag and a number, as a task has.
 
@@ -23,7 +23,7 @@ local function count(limit, place, by)
   return change_count(limit, "waiters", by)
 end
 
--- Puts a record with its limit, units and holder in line. It gives up unless it is heard of again.
+-- Puts a record with its limit, units and holder in line. It is withdrawn unless its caller asks again.
 function waiters.enter(record, place, account, weight, lease)
   local limit = limits.of(get(record, "limit"))
   local tag = fair_share.reserve(place, account, fair_share.stride(weight, fair_share.factor(account)), 1)
@@ -55,7 +55,7 @@ function waiters.leave(limit, record)
   remove(ordered(keys.waits), "lease:" .. record.id)
 end
 
--- Its time is over, or it does not want the units any more.
+-- Its time is over, or its caller no longer wants the units.
 function waiters.withdraw(record)
   waiters.leave(limits.of(get(record, "limit")), record)
   for field in pairs(record.known) do put(record, field, nil) end
@@ -76,7 +76,7 @@ function waiters.first_that_fits(limit)
   end
 end
 
--- nil when somebody deleted it: then nobody waits behind it.
+-- nil when it was deleted: then it leaves the line.
 function waiters.of(limit, member)
   local place, _, id = names.cut_waiter(member)
   local record = waiters.record(id)

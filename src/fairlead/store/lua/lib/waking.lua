@@ -1,10 +1,10 @@
--- Waking idle workers for new work: for as many tasks as came or got room in this act. A worker that is called and leaves
--- something startable behind calls the next one (the baton), so none is forgotten when a call meets a worker that does something else.
+-- Waking idle workers for new work: for as many tasks as came or got room in this act. A worker that is woken and leaves a task behind
+-- that could start wakes the next one (the baton), so no task is forgotten when the woken worker does something else.
 
 local MOST_LOOKS = 16 -- at heads, to find one for the baton
 local MOST_COUNTED = 8 -- sub-queues of a lot
 local MOST_LINES = 16 -- of idle workers
-local NET = 5000 -- ms within which an idle worker claims by itself, and learns of an alarm
+local NET = 5000 -- ms after which an idle worker claims by itself, and learns of an alarm
 
 -- May a worker of this line run something of this lane?
 local function line_serves(line, lane)
@@ -12,7 +12,7 @@ local function line_serves(line, lane)
   return (open or names.place_of(lane) == "0n") and audiences.registry().has[names.audience_of(lane)][profile]
 end
 
--- A worker that waits and serves this lane; without a lane, any.
+-- A waiting worker that serves this lane; without a lane, any.
 function waking.idler_for(lane)
   for line, count in pairs(hash(keys.idle).known) do
     if count and tonumber(count) > 0 and (not lane or line_serves(line, lane)) then
@@ -22,7 +22,7 @@ function waking.idler_for(lane)
   end
 end
 
--- Also answers the sub-queue whose task it was handed, in acts that hand over.
+-- Returns whether there was one, and the sub-queue whose task it was handed, in acts that hand over.
 local function wake_one(lane)
   local worker = waking.idler_for(lane)
   if not worker then return false end
@@ -35,7 +35,7 @@ local function wake_one(lane)
   return true, handed
 end
 
--- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room that no other was woken for.
+-- Wakes idle workers for up to `count` tasks of a sub-queue, as far as its limits have room for which no other was woken.
 local function wake_for(sub, count, promised)
   if limits.blocking(sub) then return end
   while count > 0 do
@@ -46,14 +46,14 @@ local function wake_for(sub, count, promised)
     end
     local somebody, handed = wake_one(subs.lane(sub))
     if not somebody then return end
-    if not handed then -- what is handed over has its units already
+    if not handed then -- a task that is handed over has its units already
       for _, need in ipairs(subs.needs(sub)) do promised[need.name] = (promised[need.name] or 0) + need.units end
     end
     if not handed or handed == sub then count = count - 1 end -- else it was a better one
   end
 end
 
--- How many tasks wait in a lot, as far as it matters.
+-- How many tasks wait in a lot; infinity for a large one.
 local function waiting_in(lot)
   local count, found = 0, call("ZRANGE", keys.parked(lot), 0, MOST_COUNTED)
   if #found > MOST_COUNTED then return math.huge end
@@ -61,8 +61,8 @@ local function waiting_in(lot)
   return count
 end
 
--- A limit has more room: for each of its lots that is shown as many workers as tasks fit into the units that got free, but one at
--- least: what lay free before may be enough only together with them.
+-- A limit has more room: wakes, for each of its lots that is shown, as many workers as tasks fit into the units that got free, but at
+-- least one: units that were free before may be enough only together with them.
 local function wake_for_freed(name, units, promised)
   for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
     local needed, own, lane = names.cut_lot(lot)
@@ -77,8 +77,8 @@ local function wake_for_freed(name, units, promised)
   end
 end
 
--- For what entered its sub-queue in this act and can start now, and for units that got free. And the one that watches the alarm, or
--- another one instead, learns from its claim when to look again.
+-- Wakes workers for tasks that were queued in this act and can start now, and for units that got free. The worker that watches the
+-- alarm, or another one instead, is woken too when it has changed.
 function waking.wake()
   acquiring.grant_freed()
   if next(act.entered_subs) == nil and next(act.freed) == nil and not act.announce_alarm or not workers.anybody_idle() then return end
@@ -91,7 +91,7 @@ function waking.wake()
   if watcher then workers.call(watcher, "alarm") else wake_one() end
 end
 
--- The lanes that those who wait can serve; of many lines some.
+-- The lanes that waiting workers can serve; of many lines only some.
 local function lanes_of_idlers()
   local lanes, seen, lines = {}, {}, 0
   for line, count in pairs(hash(keys.idle).known) do
@@ -108,8 +108,8 @@ local function lanes_of_idlers()
   return lanes
 end
 
--- A called worker may leave behind what it was called for, or something else that can start by now: the best of it is announced to
--- one of those who wait for it.
+-- A woken worker may leave behind the task it was woken for, or another one that can start by now: a waiting worker is woken for the
+-- best of them.
 function waking.pass_on()
   if not workers.anybody_idle() then return end
   local lanes, steps = lanes_of_idlers(), {left = MOST_LOOKS}
@@ -117,11 +117,11 @@ function waking.pass_on()
   if sub then
     wake_one(head.lane)
   elseif steps.left == 0 then
-    wake_one(lanes[1].name) -- it looks on
+    wake_one(lanes[1].name) -- it continues to look
   end
 end
 
--- A worker that was full, or waits for high alone, looks again when a place of it is free: what waits was announced before, to others.
+-- A worker that was full, or waits for high only, looks again when it has a free slot: others were woken for the waiting tasks before.
 local function wake_the_freed()
   for id, freed in pairs(act.dropped) do
     local worker = load_fields(hash(keys.worker(id)), {"idle", "full"})

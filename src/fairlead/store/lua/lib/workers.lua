@@ -1,7 +1,7 @@
--- Workers: their records, and the lines of those that wait for work.
+-- Workers: their records, and the lines of idle workers.
 --
--- An idle worker stands in the line of its profile, by the instant of its last sign. Each gives one within seconds, so those that
--- died in the line are simply too old to be found.
+-- An idle worker is in the line of its profile, by the instant of its last sign. Each gives one within seconds, so workers that died
+-- in the line are too old to be found.
 
 local HOUR = 3600000
 local LOOKED_UP = 16 -- idle workers of a line
@@ -14,7 +14,7 @@ function workers.record(id)
   end
 end
 
--- It was heard of. Its record outlives it for an hour, to be asked about.
+-- It was seen. Its record outlives it for an hour, for whoever looks it up.
 function workers.mark_seen(worker, now)
   put(worker, "seen", now)
   if get(worker, "lost") then put(worker, "lost", nil) end -- it was not dead
@@ -24,7 +24,7 @@ function workers.mark_seen(worker, now)
   if line then add(ordered(keys.idlers(line)), worker.id, now) end
 end
 
--- It waits no more. If it watched the alarm, another one has to.
+-- It no longer waits. If it watched the alarm, another one has to.
 function workers.not_idle(worker)
   local line = get(worker, "idle")
   if not line then return end
@@ -45,7 +45,7 @@ function workers.forget(worker)
   remove(ordered(keys.workers), worker.id)
 end
 
--- Its record has run out while nobody looked: it waits in no line, is counted nowhere, and was named for the last time.
+-- Its record has expired: removes it from every line, count and list.
 function workers.forget_lost(id)
   local idle = whole(keys.idle)
   for line in pairs(idle and idle.known or NONE) do
@@ -59,7 +59,7 @@ function workers.forget_lost(id)
   remove(ordered(keys.workers), id)
 end
 
--- `takes`: the lease (ms) under which it takes what it is handed; nil: it wants to be called, and claims by itself.
+-- `takes`: the lease (ms) under which it takes a task that it is handed; nil: it is woken, and claims by itself.
 function workers.set_idle(worker, open, takes, now)
   local line = names.idle_line(get(worker, "profile"), open)
   add(ordered(keys.idlers(line)), worker.id, now)
@@ -69,12 +69,12 @@ function workers.set_idle(worker, open, takes, now)
   put(worker, "takes", takes or nil)
 end
 
--- Does anybody wait? Then the lines are known.
+-- Is any worker idle? Then the lines are loaded.
 function workers.anybody_idle()
   return get(act.meta, "idle_workers") and whole(keys.idle) ~= nil
 end
 
--- One idle worker of all learns when to look again. Is it this one?
+-- A single idle worker watches the alarm. Is it this one?
 function workers.watches(worker, now)
   local watcher = get(act.meta, "watcher")
   if watcher and watcher ~= worker.id then
@@ -104,13 +104,13 @@ function workers.next_idler(line)
   end
 end
 
--- A word for a worker that waits, or will wait: a lane in which there is something to do, or what to stop.
+-- A message for a worker that waits, or will wait: a lane in which there is something to do, or what to stop.
 function workers.call(id, word)
   write({"RPUSH", keys.wake(id), word})
   write({"PEXPIRE", keys.wake(id), 30000})
 end
 
--- It drains: it is given nothing more, and there is nothing to wait for.
+-- It drains: it is given no more tasks, and has nothing to wait for.
 function workers.drain(worker)
   if get(worker, "idle") then workers.call(worker.id, "drain") end
   workers.not_idle(worker)
