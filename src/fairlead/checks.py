@@ -52,7 +52,7 @@ def _flaw(value: object, depth: int) -> Flaw | None:
         if not value and depth:
             return None
     elif isinstance(value, str):
-        return None if value.isascii() or _is_text(value) else ("", LONE_SURROGATE)
+        return None if value.isascii() or is_text(value) else ("", LONE_SURROGATE)
     elif isinstance(value, float):
         return None if math.isfinite(value) else ("", f"{value} is not JSON: use null or a finite number")
     elif value is None or isinstance(value, int):
@@ -75,14 +75,14 @@ def _flaw_of_table(table: Any, depth: int) -> Flaw | None:
     for key, inner in table.items():
         if not isinstance(key, str):
             return "", f"the key {key!r} is not a string"
-        if not key.isascii() and not _is_text(key):
+        if not key.isascii() and not is_text(key):
             return "", LONE_SURROGATE
         if type(inner) is not int and (flaw := _flaw(inner, depth - 1)):
             return f".{key}{flaw[0]}", flaw[1]
     return None
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -91,7 +91,7 @@ def _is_text(value: str) -> bool:
 
 
 def check_text(field_name: str, value: str) -> None:
-    if not _is_text(value):
+    if not is_text(value):
         raise InvalidInput(field_name, LONE_SURROGATE)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from fairlead.store.doctor.snapshot import Snapshot
+from fairlead.store.doctor.snapshot import Snapshot, join
 
 #: (key, member) -> score
-Standing = dict[tuple[str, str], float]
+Members = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Breach:
     invariant: str
     sentence: str
     # Identifies the breach: unlike the sentence, it does not change with the numbers.
-    about: str = field(default="", repr=False)
+    about: str = field(repr=False)
 
     def printable(self) -> "Breach":
         """Bytes of a key that are no text are shown by their numbers."""
@@ -25,21 +25,17 @@ class Breach:
         return replace(self, sentence=self.sentence.encode(errors="backslashreplace").decode())
 
     def same_as(self, other: "Breach") -> bool:
-        return (self.invariant, self.about or self.sentence) == (
-            other.invariant,
-            other.about or other.sentence,
-        )
+        return (self.invariant, self.about) == (other.invariant, other.about)
 
 
-def standing(snapshot: Snapshot, *names: str) -> Standing:
-    """All that the sorted sets of these names hold."""
-    found: Standing = {}
-    for name in names:
-        for of, members in snapshot.sets.get(name, {}).items():
-            key = f"{name}:{of}" if of else name
-            for member, score in members.items():
-                found[key, member] = score
-    return found
+def members_of(snapshot: Snapshot, *names: str) -> Members:
+    """The members of all sorted sets of these names."""
+    return {
+        (join(name, of), member): score
+        for name in names
+        for of, members in snapshot.sets.get(name, {}).items()
+        for member, score in members.items()
+    }
 
 
 def differences(

@@ -117,11 +117,11 @@ def of_tenants(s: Snapshot) -> Iterator[Breach]:
             right.add((f"{where}:{record['tenant']}", task))
     listed = {(where, task) for where, tasks in s.sets.get("presence", {}).items() for task in tasks}
     for where, task in right - listed:
-        yield Breach("C1", f"{s.status_of(task)}, but presence:{where} does not have it", f"{where} {task}")
+        yield Breach("C1", f"{s.describe(task)}, but presence:{where} does not have it", f"{where} {task}")
     # what somebody deleted was counted when it was missed, and may stay in the list
     for where, task in listed - right:
         if task in s.tasks or not (_slack(s) or s.torn):
-            yield Breach("C1", f"presence:{where} has {task}, but {s.status_of(task)}", f"{where} {task}")
+            yield Breach("C1", f"presence:{where} has {task}, but {s.describe(task)}", f"{where} {task}")
 
 
 def _where(s: Snapshot, task: str, record: Fields) -> str | None:

@@ -90,7 +90,6 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     tasks.one_place,
     tasks.none_lost,
     tasks.dead_are_listed,
-    tasks.dead_are_listed_by_tenant,
     tasks.one_lease,
     limits.use_is_held,
     limits.all_units_or_none,

@@ -19,7 +19,7 @@ def jobs_go_on(s: Snapshot) -> Iterator[Breach]:
             continue
         live[record.get("job_id", "")] += 1
         if record.get("job_id") not in s.jobs:
-            yield Breach("J1", f"{s.status_of(task)}, but its job {record.get('job_id')} is not there", task)
+            yield Breach("J1", f"{s.describe(task)}, but its job {record.get('job_id')} is not there", task)
     going_on = sum(record.get("status") not in ENDED for record in s.jobs.values())
     if number(s.meta, "jobs_open") != going_on:
         counted_open = s.meta.get("jobs_open", 0)

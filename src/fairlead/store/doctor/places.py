@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach, Standing, differences, standing
+from fairlead.store.doctor.breach import Breach, Members, differences, members_of
 from fairlead.store.doctor.limits import refilled_at, room
 from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
 from fairlead.store.names import Lot, needs_of
@@ -76,7 +76,7 @@ def _wrong_lot(s: Snapshot, sub: str, position: names.Position) -> str | None:
 
 def stands(s: Snapshot) -> Iterator[Breach]:
     """S3, S4, S10: sub-queues and markers stand where they should, by the tag of their first, and once."""
-    expected: Standing = {}
+    expected: Members = {}
     for sub, members in s.queues.items():
         expected[f"subs:{names.route_of(sub)}", sub] = 0
         position, (_, _, tag) = names.cut_position(s.hash("home").get(sub, "")), _first(members)
@@ -89,7 +89,7 @@ def stands(s: Snapshot) -> Iterator[Breach]:
             expected[f"lots:{name}", lot] = 0
         if marker := s.hash("markers").get(lot):
             expected[f"heads:{lot.partition('@')[2]}", f"{marker}m{lot}"] = _first(parked)[2]
-    for key, member, right, have in differences(expected, standing(s, "heads", "parked", "lots", "subs")):
+    for key, member, right, have in differences(expected, members_of(s, "heads", "parked", "lots", "subs")):
         if have is None:
             yield Breach(
                 "S4", f"{member} is hidden: it belongs into {key}, but is not there", f"{key} {member}"
@@ -200,7 +200,7 @@ def holds(s: Snapshot) -> Iterator[Breach]:
 def alarm(s: Snapshot) -> Iterator[Breach]:
     """S4: the alarm is not later than what time does next."""
     due: list[tuple[float, str]] = []
-    for (key, member), instant in standing(
+    for (key, member), instant in members_of(
         s, "leases", "delayed", "waits", "refills", "revisits", "orphans"
     ).items():
         due.append((instant, f"{member} of {key}"))

@@ -6,7 +6,8 @@ the keys are listed first, the indexes read in one step and the records in piece
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,40 +39,6 @@ SINGLE = frozenset(key.name for key in ALL if not key.of)
 TIMED = frozenset(
     {"task", "job", "output", "worker", "wake", "granted", "idempotency", "ticket", "recent", "recentof"}
 )
-
-READ = """#!lua flags=no-writes
-local prefix, most, fields, keys, call = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), {}, redis.call
-if #ARGV > 3 then
-  for i = 4, #ARGV do keys[i - 3] = prefix .. ARGV[i] end
-elseif call("DBSIZE") > most then
-  return false
-else
-  local cursor = "0"
-  repeat
-    local page = call("SCAN", cursor, "MATCH", prefix .. "*", "COUNT", 1000)
-    cursor = page[1]
-    for _, key in ipairs(page[2]) do keys[#keys + 1] = key end
-  until cursor == "0"
-end
-local reads = {
-  hash = function(key) return call("HGETALL", key) end,
-  zset = function(key) return call("ZRANGE", key, 0, -1, "WITHSCORES") end,
-  stream = function(key) return call("XRANGE", key, "-", "+") end,
-  string = function(key) return call("GET", key) end,
-}
-local rows = {}
-for i, key in ipairs(keys) do
-  local name, kind = string.sub(key, #prefix + 1), call("TYPE", key).ok
-  local content
-  if kind == "hash" and string.sub(name, 1, 5) == "task:" then
-    content = call("HMGET", key, unpack(fields))
-  else
-    content = reads[kind] and reads[kind](key)
-  end
-  rows[i] = {name, kind, content or "", call("PTTL", key)}
-end
-return {call("TIME"), rows}
-"""
 
 
 class Event(NamedTuple):
@@ -151,8 +118,8 @@ class Snapshot:
             lives[-1].append(event)
         return stories
 
-    def status_of(self, task: str) -> str:
-        """In words."""
+    def describe(self, task: str) -> str:
+        """Its state, as a part of a sentence."""
         if task not in self.tasks:
             return f"there is no task {task}"
         record = self.tasks[task]
@@ -161,9 +128,13 @@ class Snapshot:
 
 
 def number(fields: Mapping[str, str], name: str) -> int:
-    """A field as a whole number; 0 when it is not there or none."""
+    """A field as a whole number; 0 if it is missing or not one."""
+    return whole(fields.get(name, "0"))
+
+
+def whole(value: str) -> int:
     try:
-        return int(fields.get(name, 0))
+        return int(value)
     except ValueError:
         return 0
 
@@ -172,6 +143,10 @@ def split(key: str) -> tuple[str, str]:
     """`task:a` -> what kind of key it is, and what it is about."""
     name, _, of = key.partition(":")
     return name, of
+
+
+def join(name: str, of: str) -> str:
+    return f"{name}:{of}" if of else name
 
 
 async def take(
@@ -203,7 +178,14 @@ async def _read(connection: Connection, keys: Iterable[str] = ()) -> Any:
     names = [_bytes(key) for key in keys]
     fields = msgspec.json.encode(TASK_FIELDS)
     client: Any = connection.client
-    return await client.eval(READ, 1, connection.keys.meta, connection.keys.prefix, SMALL, fields, *names)
+    return await client.eval(
+        _script(), 1, connection.keys.meta, connection.keys.prefix, SMALL, fields, *names
+    )
+
+
+@cache
+def _script() -> str:
+    return (files("fairlead.store.doctor") / "read.lua").read_text()
 
 
 async def _read_in_pieces(connection: Connection, before: Snapshot | None) -> Any:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from fairlead.model.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
-from fairlead.store.doctor.breach import Breach, Standing, differences, standing
-from fairlead.store.doctor.snapshot import Event, Fields, Snapshot, number
+from fairlead.store import names
+from fairlead.store.doctor.breach import Breach, Members, differences, members_of
+from fairlead.store.doctor.snapshot import Event, Fields, Snapshot, join, number
 
 ALLOWED = {(before or "", act, to) for (before, act), ends in TRANSITIONS.items() for to in ends}
 REMEMBERED = re.compile(r"\S+ \S+( \w+ [0-2] [0-2])?")  # digest, task id, how that ended
@@ -14,40 +15,36 @@ REMEMBERED = re.compile(r"\S+ \S+( \w+ [0-2] [0-2])?")  # digest, task id, how t
 
 def sub_of(record: Fields) -> str:
     """The sub-queue a queued task belongs to."""
-    kind, capabilities = record.get("type", ""), record.get("capabilities", "")
-    return f"{record.get('place', '')}:{kind};{capabilities}|{record.get('limits', '')}"
-
-
-def ticket_of(task: str, record: Fields) -> str:
-    return f"{number(record, 'seq'):013d}{task}"
+    route = names.route(record.get("type", ""), record.get("capabilities", ""))
+    return f"{record.get('place', '')}:{route}|{record.get('limits', '')}"
 
 
 def one_place(s: Snapshot) -> Iterator[Breach]:
     """I1: a waiting task stands in the indexes of its state and in no other, and no index has a stranger."""
-    expected: Standing = {}
+    expected: Members = {}
     for task, record in s.tasks.items():
         state = record.get("state")
         if state not in set(State):
             yield Breach("I1", f"task {task} has the state {state!r}, which is none", task)
         elif "stopping" in record and state != State.CANCELLED:
             yield Breach("I1", f"task {task} is {state}, but its worker is asked to stop it", task)
+        member = names.member(number(record, "seq"), task)
         if state == State.QUEUED:
-            expected[f"queue:{sub_of(record)}", ticket_of(task, record)] = number(record, "tag")
-            expected[f"age:{record.get('place', '')}", ticket_of(task, record)] = number(record, "arrival")
+            expected[f"queue:{sub_of(record)}", member] = number(record, "tag")
+            expected[f"age:{record.get('place', '')}", member] = number(record, "arrival")
+            if "wait_until" in record:
+                expected["waits", task] = number(record, "wait_until")
         elif state == State.DELAYED:
-            delayed = f"delayed:{record.get('priority', '')}"
-            expected[delayed, ticket_of(task, record)] = number(record, "run_at")
-        if state == State.QUEUED and "wait_until" in record:
-            expected["waits", task] = number(record, "wait_until")
+            expected[f"delayed:{record.get('priority', '')}", member] = number(record, "run_at")
     for lease, record in s.waiters.items():
         expected["waits", f"lease:{lease}"] = number(record, "wait_until")
-    yield from _misplaced(s, "I1", expected, standing(s, "queue", "age", "delayed", "waits"))
+    yield from _misplaced(s, "I1", expected, members_of(s, "queue", "age", "delayed", "waits"))
 
 
-def _misplaced(s: Snapshot, invariant: str, expected: Standing, found: Standing) -> Iterator[Breach]:
+def _misplaced(s: Snapshot, invariant: str, expected: Members, found: Members) -> Iterator[Breach]:
     for key, member, score, have in differences(expected, found):
-        task = member[13:] if key.startswith(("queue:", "age:", "delayed:")) else member
-        status = _lease_status(s, task) if task.startswith("lease:") else s.status_of(task)
+        task = names.cut_member(member)[1] if key.startswith(("queue:", "age:", "delayed:")) else member
+        status = _lease_status(s, task) if task.startswith("lease:") else s.describe(task)
         if have is None:
             sentence = f"{status}, but {key} does not have {member} (expected with score {score:.0f})"
         elif score is None:
@@ -70,42 +67,29 @@ def none_lost(s: Snapshot) -> Iterator[Breach]:
 
 
 def dead_are_listed(s: Snapshot) -> Iterator[Breach]:
-    """I1: what can be replayed is in `dead`, and nothing else that has a record."""
-    dead = s.zset("dead")
-    for task, record in s.tasks.items():
-        ended, listed = number(record, "finished"), dead.get(task)
-        if record.get("state") in REPLAYABLE:
-            forgotten = listed is None and ended <= s.now - number(s.meta, "dead_ttl")
-            if listed != ended and not forgotten:
-                at = "does not have it" if listed is None else f"has it with score {listed:.0f}"
-                yield Breach("I1", f"{s.status_of(task)} since {ended}, but dead {at}", f"dead {task}")
-        elif listed is not None:
-            yield Breach("I1", f"dead has {task}, but {s.status_of(task)}", f"dead {task}")
-
-
-def dead_are_listed_by_tenant(s: Snapshot) -> Iterator[Breach]:
-    """I1: what can be replayed is in its tenant's list, and nothing else that has a record."""
-    found = {place: at for place, at in standing(s, "deadof").items() if place[1] in s.tasks}
+    """I1: what can be replayed is in `dead` and in its tenant's list, and nothing else that has a record."""
+    found = {place: at for place, at in members_of(s, "dead", "deadof").items() if place[1] in s.tasks}
     forgotten = s.now - number(s.meta, "dead_ttl")
-    expected: Standing = {}
+    expected: Members = {}
     for task, record in s.tasks.items():
-        if record.get("state") in REPLAYABLE and "tenant" in record:
-            place, ended = (f"deadof:{record['tenant']}", task), number(record, "finished")
-            if ended > forgotten or place in found:
-                expected[place] = ended
+        if record.get("state") in REPLAYABLE:
+            ended = number(record, "finished")
+            for key in ["dead", *([f"deadof:{record['tenant']}"] if "tenant" in record else [])]:
+                if ended > forgotten or (key, task) in found:
+                    expected[key, task] = ended
     yield from _misplaced(s, "I1", expected, found)
 
 
 def one_lease(s: Snapshot) -> Iterator[Breach]:
     """I2: a lease for each running task, in the hands of its worker alone, and no other."""
     grace = number(s.meta, "grace")
-    expected: Standing = {}
+    expected: Members = {}
     for task, record in s.leased.items():
         expected["leases", task] = number(record, "lease_until") + grace
         expected[f"running:{record.get('worker', '')}", task] = 0 if record.get("priority") == "0" else 1
     for lease, fields in s.bare_leases.items():
         expected["leases", f"lease:{lease}"] = number(fields, "until") + grace
-    yield from _misplaced(s, "I2", expected, standing(s, "leases", "running"))
+    yield from _misplaced(s, "I2", expected, members_of(s, "leases", "running"))
 
 
 def fences_rise(s: Snapshot) -> Iterator[Breach]:
@@ -209,14 +193,13 @@ def records_run_out(s: Snapshot) -> Iterator[Breach]:
         if name == "task":
             ended = s.tasks[of].get("state") in TERMINAL
             if ended and ttl == -1:
-                yield Breach("K2", f"{s.status_of(of)}, but its record never runs out", of)
+                yield Breach("K2", f"{s.describe(of)}, but its record never runs out", of)
             elif not ended and ttl != -1:
-                yield Breach("K2", f"{s.status_of(of)}, but its record runs out in {ttl} ms", of)
+                yield Breach("K2", f"{s.describe(of)}, but its record runs out in {ttl} ms", of)
         elif name == "output":
             goes = s.tasks.get(of, {}).get("state") in {*TERMINAL, None}
             if goes != (ttl != -1):
                 what = "never runs out" if goes else f"runs out in {ttl} ms"
-                yield Breach("K2", f"{s.status_of(of)}, but its output {what}", f"output {of}")
+                yield Breach("K2", f"{s.describe(of)}, but its output {what}", f"output {of}")
         elif name in ("worker", "wake", "idempotency", "recent", "caretaker") and ttl == -1:
-            key = f"{name}:{of}" if of else name
-            yield Breach("K2", f"{key} never runs out", key)
+            yield Breach("K2", f"{join(name, of)} never runs out", join(name, of))

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator
 
+from fairlead.checks import is_text
 from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Snapshot
+from fairlead.store.doctor.snapshot import Snapshot, join
 from fairlead.store.membership import unreadable
 
 #: Fields that acts read as numbers, by key; one that ends with `*` is the beginning of several.
@@ -45,7 +46,7 @@ def readable(s: Snapshot) -> Iterator[Breach]:
     for key, problem in s.unreadable.items():
         yield Breach("K6", f"key {key}: {problem}: {REMEDY}", f"value {key}")
     for key in s.present:
-        if not _is_text(key):
+        if not is_text(key):
             yield Breach("K6", f"key {key}: its name is not UTF-8: delete it", f"name {key}")
     for field, value in unreadable(s.meta).items():
         sentence = f"key meta: field {field} is {value!r}, which is not a whole number: {ACCEPT}"
@@ -56,11 +57,11 @@ def readable(s: Snapshot) -> Iterator[Breach]:
 
 def _fields(s: Snapshot) -> Iterator[Breach]:
     for name, of, fields in ((name, of, f) for name, keys in s.hashes.items() for of, f in keys.items()):
-        key, numbers, not_text = _key(name, of), NUMBERS.get(name, ()), NOT_TEXT.get(name, ())
+        key, numbers, not_text = join(name, of), NUMBERS.get(name, ()), NOT_TEXT.get(name, ())
         for field, value in fields.items():
             if _matches(field, numbers) and not _is_number(value):
                 sentence = f"key {key}: field {field} is {value!r}, which is not a number: {REMEDY}"
-            elif not _is_text(field) or not (_is_text(value) or _matches(field, not_text)):
+            elif not is_text(field) or not (is_text(value) or _matches(field, not_text)):
                 sentence = f"key {key}: field {field} is {value!r}, which is not UTF-8: {REMEDY}"
             else:
                 continue
@@ -72,18 +73,14 @@ def _members(s: Snapshot) -> Iterator[Breach]:
     for name, sets in s.sets.items():
         for of, members in sets.items():
             for member in members:
-                if not _is_text(member):
-                    sentence = f"key {_key(name, of)}: member {member!r} is not UTF-8: {REMEDY}"
-                    yield Breach("K6", sentence, f"value {_key(name, of)} {member}")
+                if not is_text(member):
+                    sentence = f"key {join(name, of)}: member {member!r} is not UTF-8: {REMEDY}"
+                    yield Breach("K6", sentence, f"value {join(name, of)} {member}")
     for name, strings in s.strings.items():
         for of, value in strings.items():
-            if not _is_text(value):
-                sentence = f"key {_key(name, of)}: its value {value!r} is not UTF-8: {REMEDY}"
-                yield Breach("K6", sentence, f"value {_key(name, of)}")
-
-
-def _key(name: str, of: str) -> str:
-    return f"{name}:{of}" if of else name
+            if not is_text(value):
+                sentence = f"key {join(name, of)}: its value {value!r} is not UTF-8: {REMEDY}"
+                yield Breach("K6", sentence, f"value {join(name, of)}")
 
 
 def _matches(field: str, patterns: tuple[str, ...]) -> bool:
@@ -97,14 +94,3 @@ def _is_number(value: str) -> bool:
         return math.isfinite(float(value))
     except ValueError:
         return False
-
-
-def _is_text(value: str) -> bool:
-    """Bytes that are none are read as surrogates."""
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach, Standing, differences, standing
-from fairlead.store.doctor.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.breach import Breach, Members, differences, members_of
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number, whole
 from fairlead.store.doctor.workers import CALL_MS, room_for
 
 OF_CLASS = 2**50  # greater than every tag
@@ -19,11 +19,11 @@ def _waiter(lease: str, record: Fields) -> str:
 
 def lines(s: Snapshot) -> Iterator[Breach]:
     """I1: an acquire that waits stands in the line of its limit by its rank, and nobody else does."""
-    expected: Standing = {}
+    expected: Members = {}
     for lease, record in s.waiters.items():
         rank = "012".find(record.get("place", "")[:1]) * OF_CLASS + number(record, "tag")
         expected[f"waiters:{record.get('limit', '')}", _waiter(lease, record)] = rank
-    for key, member, score, have in differences(expected, standing(s, "waiters")):
+    for key, member, score, have in differences(expected, members_of(s, "waiters")):
         wrong = "is not there" if have is None else "does not wait" if score is None else "has the wrong rank"
         yield Breach("I1", f"{member} of {key} {wrong}", f"{key} {member}")
 
@@ -52,7 +52,7 @@ def turns(s: Snapshot) -> Iterator[Breach]:
     for name, line in s.sets.get("waiters", {}).items():
         limit = s.limits.get(name, {})
         since = limit.get("deferred", "").partition(" ")[0]
-        if since and s.now - number({"since": since}, "since") <= CALL_MS:
+        if since and s.now - whole(since) <= CALL_MS:
             continue
         for member in islice(line, MOST_SEARCHED):
             if not (parts := names.cut_waiter(member)):  # `lines` reports it

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fairlead.store import names
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.limits import room
-from fairlead.store.doctor.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.snapshot import Fields, Snapshot, number, whole
 
 CALL_MS = 5_000  # a called worker has answered by then; an idle one has claimed by itself
 
@@ -95,7 +95,7 @@ def _can_start(s: Snapshot, sub: str) -> bool:
 def room_for(s: Snapshot, limit: Fields, sub: str) -> int:
     """What a limit has now for a sub-queue, or for an acquire of a place."""
     if limit.get("kind") != "rate":
-        return room(limit, number({"class": sub[0]}, "class"), limit.get("hold") == sub)
+        return room(limit, whole(sub[0]), limit.get("hold") == sub)
     if limit.get("paused"):
         return 0
     burst, interval = number(limit, "burst"), number(limit, "interval") or 1
