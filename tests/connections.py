@@ -10,6 +10,13 @@ class PatientConnection(Connection):
     answer_within = PATIENCE
 
 
+def with_call(connection: Connection, call: str) -> Connection:
+    """The same connection, but scripts call the server by another name."""
+    other = Connection(connection.client, connection.keys, call)
+    other.line, other.membership = connection.line, connection.membership
+    return other
+
+
 def connected(url: str, namespace: str) -> PatientConnection:
     client = make_client(url)
     client.connection_pool.connection_kwargs["socket_connect_timeout"] = PATIENCE

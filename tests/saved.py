@@ -4,6 +4,7 @@ from copy import copy
 from typing import Any
 
 from fairlead.store.connection import Connection
+from tests.connections import with_call
 
 
 class Saved:
@@ -31,7 +32,7 @@ class Saved:
         for key, (ttl, value) in self.values.items():
             writes.restore(key, ttl, value)
         await writes.execute()
-        connection = self.connection.with_call("redis.call")
+        connection = with_call(self.connection, "redis.call")
         connection.membership = copy(self.membership)
         connection.answer_within = self.connection.answer_within
         return connection

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.settings import EngineSettings
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.opening import opened_store
+from fairlead.store.opening import gateway_store
 from tests.faults.fleet import HASTE, LEASE, Fleet
 from tests.faults.history import History
 from tests.faults.load import Load
@@ -51,7 +51,7 @@ async def test_when_the_owner_of_the_embedded_server_is_killed_the_others_take_o
         await fleet.man()
         await fleet.start(1)
         await fleet.man()
-        async with opened_store(settings) as store, History(store).following() as history:
+        async with gateway_store(settings) as store, History(store).following() as history:
             load = Load(store, history, random.Random(seed))
             await load.feed(lambda fed: fed >= 60)
             owner.signal(signal.SIGKILL)

@@ -7,6 +7,7 @@ from fairlead.model.states import State
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.connections import with_call
 from tests.store.namespace import claim_one, key_names, new, raw, woken
 
 
@@ -69,7 +70,7 @@ async def test_a_report_with_a_claim_may_ask_to_be_woken(store: Store, idle: boo
 
 
 async def test_a_report_that_was_passed_over_by_its_claim_says_to_ask_again(store: Store) -> None:
-    store.connection = store.connection.with_call("(redis.call)")  # scripts: each is loaded by itself
+    store.connection = with_call(store.connection, "(redis.call)")  # scripts: each is loaded by itself
     await store.workers.register("w")
     await store.submit(new(), new())
     task = await claim_one(store)

@@ -9,6 +9,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.connections import with_call
 from tests.store.namespace import claim_one, new
 
 #: Calls the server, unless it would read what a client, a handler or an error brought.
@@ -60,7 +61,7 @@ async def running(store: Store, clock: Clock) -> Task:
 
 @pytest.fixture
 def blind(store: Store, running: Task) -> Store:
-    connection = store.connection.with_call(BLIND)
+    connection = with_call(store.connection, BLIND)
     return Store(connection, store.settings, store.clock)
 
 

@@ -15,6 +15,7 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.connections import with_call
 from tests.store.namespace import new, raw
 
 pytestmark = pytest.mark.long
@@ -56,7 +57,7 @@ class State:
 
     def __init__(self, store: Store, task: Callable[[int], NewTask]) -> None:
         self.store, self.task = store, task
-        self.metered = Store(store.connection.with_call(COUNTING), store.settings, store.clock)
+        self.metered = Store(with_call(store.connection, COUNTING), store.settings, store.clock)
         self.running: list[Task] = []
         self.submitted: list[NewTask] = []
 

@@ -13,7 +13,7 @@ from fairlead.model.states import TERMINAL, State
 from fairlead.model.task import Task
 from fairlead.settings import EngineSettings, RetrySettings, Settings, Slots
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.opening import opened_store
+from fairlead.store.opening import gateway_store
 from fairlead.store.store import Store
 from tests.store.schema2 import FIXTURES
 from tests.waiting import wait_until
@@ -53,7 +53,7 @@ async def run_what_waits(store: Store) -> bool:
 
 
 async def test_a_data_folder_is_opened_with_all_that_is_in_it(settings: Settings) -> None:
-    async with opened_store(settings) as store:
+    async with gateway_store(settings) as store:
         assert {task.task_id for task in (await store.list_tasks(limit=1000)).tasks} == set(TASKS)
         for task_id, expected in TASKS.items():
             task = await store.get(task_id)
@@ -70,9 +70,9 @@ async def test_a_data_folder_is_opened_with_all_that_is_in_it(settings: Settings
 
 
 async def test_its_tasks_run_also_those_of_a_worker_that_is_gone(settings: Settings) -> None:
-    async with opened_store(settings) as store:
+    async with gateway_store(settings) as store:
         await wait_until(lambda: run_what_waits(store))
-    async with opened_store(settings) as store:
+    async with gateway_store(settings) as store:
         for task_id in TASKS.keys() - {IN_2100}:
             assert (await store.get(task_id)).status is State.COMPLETED
         assert (await store.jobs.get(EXPECTED["job_id"])).status is JobStatus.COMPLETED

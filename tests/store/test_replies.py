@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.store.connection import Argument, Connection, pack
+from tests.connections import with_call
 from tests.headers import names_in_header
 from tests.store.busy import LEASE, NOW, task
 
@@ -71,6 +72,6 @@ async def test_nothing_is_an_empty_list_also_where_a_map_would_be(fresh: Connect
 
 @pytest.mark.every_server
 async def test_an_act_that_is_sent_as_a_script_replies_the_same(busy: Connection) -> None:
-    other = busy.with_call("(redis.call)")
+    other = with_call(busy, "(redis.call)")
     for name in ("stats", "explain", "show_limits", "show_keys", "show_workers"):
         assert await other.run(name, *CALLS[name]) == await busy.run(name, *CALLS[name]), name

@@ -9,6 +9,7 @@ from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from fairlead.upkeep.duties import BATCH, DUTIES
 from tests.conftest import Clock
+from tests.connections import with_call
 
 #: How a script calls the server: the first sweep of a namespace fails in its second act.
 FAILS_ONCE_SOME_ARE_NAMED = (
@@ -127,7 +128,7 @@ async def test_workers_named_before_the_store_went_away_are_logged(
         await store.workers.register(f"w{n}")
     clock.pass_ms(store.settings.worker_ttl_ms + 1)
     healthy = store.connection
-    store.connection = healthy.with_call(FAILS_ONCE_SOME_ARE_NAMED)
+    store.connection = with_call(healthy, FAILS_ONCE_SOME_ARE_NAMED)
     with pytest.raises(errors.StoreFault):
         await DUTIES["dead_workers"](store)
     store.connection = healthy

@@ -105,21 +105,12 @@ class Connection:
     def _keeps_functions(self) -> bool:
         return monotonic() >= self.functions_refused_until
 
-    def with_call(self, call: str) -> "Connection":
-        """The same, but scripts call the server by another name: tests make it fail."""
-        other = Connection(self.client, self.keys, call)
-        other.line, other.membership = self.line, self.membership
-        return other
-
     async def run(self, act: str, *arguments: Argument) -> Answer:
-        if act in LOOKS:
-            patience = self._patience()
-            return self._learn(
-                await self._within(
-                    patience, self._in_turn(self._turns, self._evaluate(act, arguments, patience))
-                )
-            )
-        return self._learn(await self.guard(self._evaluate(act, arguments)))
+        if act not in LOOKS:
+            return self._learn(await self.guard(self._evaluate(act, arguments)))
+        patience = self._patience()
+        reply = self._in_turn(self._turns, self._evaluate(act, arguments, patience))
+        return self._learn(await self._within(patience, reply))
 
     async def read(self, *commands: Command) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused."""

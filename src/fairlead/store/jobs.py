@@ -1,11 +1,12 @@
 """Jobs in the store: submitting a pipeline's run, looking at it, ending it, going on with it."""
 
 import hashlib
+from itertools import count
 from typing import Any
 
 from fairlead import errors
 from fairlead.checks import check_name, check_short, to_json
-from fairlead.model.job import Job, JobStatus, NewJob, SubmittedJob, check_job_id, check_stages
+from fairlead.model.job import Job, JobStatus, NewJob, NewStep, SubmittedJob, check_job_id, check_stages
 from fairlead.model.priority import Priority, priority_named
 from fairlead.model.task import NewTask, write_key
 from fairlead.settings import Settings
@@ -68,28 +69,26 @@ def _request(job: NewJob, settings: Settings) -> dict[str, Any]:
 
 
 def _plan(job: NewJob, settings: Settings) -> list[list[dict[str, Any]]]:
-    plan: list[list[dict[str, Any]]] = []
-    index = 0
-    for stage in job.stages:
-        plan.append([])
-        for step in stage:
-            check_name("step", step.name)
-            task = NewTask(
-                task_type=step.task_type,
-                priority=job.priority,
-                user_id=job.user_id,
-                tenant=job.tenant,
-                weight=job.weight,
-                max_wait_seconds=job.max_wait_seconds,
-                trace_id=job.trace_id,
-                job_id=job.job_id,
-            )
-            spec = spec_of(task, settings)
-            spec["step_name"] = step.name
-            spec["facts"]["step"] = str(index)
-            plan[-1].append(spec)
-            index += 1
-    return plan
+    index = count()
+    return [[_step(job, step, next(index), settings) for step in stage] for stage in job.stages]
+
+
+def _step(job: NewJob, step: NewStep, index: int, settings: Settings) -> dict[str, Any]:
+    check_name("step", step.name)
+    task = NewTask(
+        task_type=step.task_type,
+        priority=job.priority,
+        user_id=job.user_id,
+        tenant=job.tenant,
+        weight=job.weight,
+        max_wait_seconds=job.max_wait_seconds,
+        trace_id=job.trace_id,
+        job_id=job.job_id,
+    )
+    spec = spec_of(task, settings)
+    spec["step_name"] = step.name
+    spec["facts"]["step"] = str(index)
+    return spec
 
 
 def _digest(job: NewJob, fields: dict[str, Any]) -> str:

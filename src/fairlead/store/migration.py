@@ -9,6 +9,7 @@ from typing import Any
 
 from fairlead.model.job import ENDED
 from fairlead.store.connection import Connection, pack, text
+from fairlead.store.pieces import read_in_pieces, scan_keys
 
 #: Indexes of schema 2 that are built again, or are gone.
 SINGLE = ("lanes", "signatures", "markers", "patience", "holds", "refills", "idle", "durations", "waiting")
@@ -28,7 +29,8 @@ async def migrate(
 
     found = await _keys(connection)
     drop = [*SINGLE, *(f"{family}:{of}" for family in FAMILIES for of in found[family])]
-    jobs_open = await _count_open_jobs(connection, found["job"])
+    commands = [("HGET", connection.keys.key("job", job), "status") for job in found["job"]]
+    jobs_open = sum(text(status) not in ENDED for status in await read_in_pieces(connection, commands))
     await step("begin", {"drop": drop, "jobs_open": jobs_open, "policy": policy})
     if schema != 3:  # which has all indexes but those of tenants
         while await step("tasks"):
@@ -46,19 +48,8 @@ async def migrate(
 
 async def _keys(connection: Connection) -> dict[str, list[str]]:
     """What there is, by the name of its key: `task:a` is `a` of `task`."""
-    prefix = connection.keys.prefix
     found: dict[str, list[str]] = defaultdict(list)
-    async for key in connection.client.scan_iter(match=prefix + "*", count=1000):
-        name, _, of = key.decode(errors="surrogateescape").removeprefix(prefix).partition(":")
+    for key in await scan_keys(connection):
+        name, _, of = key.partition(":")
         found[name].append(of)
     return found
-
-
-async def _count_open_jobs(connection: Connection, jobs: list[str]) -> int:
-    count = 0
-    for first in range(0, len(jobs), 500):
-        pipeline = connection.client.pipeline(transaction=False)
-        for job in jobs[first : first + 500]:
-            pipeline.hget(connection.keys.key("job", job), "status")
-        count += sum(text(status) not in ENDED for status in await connection.guard(pipeline.execute()))
-    return count

@@ -74,10 +74,6 @@ def place_of(text: str) -> str:
     return text[:2]
 
 
-def lane(place: str, audience: str) -> str:
-    return f"{place}:{audience}"
-
-
 def audience_of(lane: str) -> str:
     return lane[3:]
 

@@ -46,14 +46,6 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, *, govern: bool = True) -> AsyncIterator[Store]:
-    async with connected_store(settings) as store:
-        await first_act(store, lambda: store.open(govern=govern))
-        store.remember()
-        yield store
-
-
-@asynccontextmanager
 async def gateway_store(settings: Settings) -> AsyncIterator[Store]:
     """For a gateway. It is not opened when it has lost data: a gateway serves all the same, and says so."""
     async with connected_store(settings) as store:

@@ -23,6 +23,13 @@ async def read_in_pieces(connection: Connection, commands: Sequence[Command]) ->
     return answers
 
 
+async def scan_keys(connection: Connection) -> list[str]:
+    """The keys of the namespace, without their prefix; bytes that are not UTF-8 become surrogates."""
+    prefix = connection.keys.prefix
+    found = {key async for key in connection.client.scan_iter(match=prefix + "*", count=1000)}
+    return [key.decode(errors="surrogateescape").removeprefix(prefix) for key in found]
+
+
 def next_count(count: int, size: int) -> int:
     """How many commands to send next, after this number had answers of this size; it grows step by step."""
     return max(1, min(MOST, 4 * count, count * GOOD_BYTES // max(1, size)))

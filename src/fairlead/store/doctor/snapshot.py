@@ -17,6 +17,7 @@ from fairlead.store.connection import Connection
 from fairlead.store.keys import ALL
 from fairlead.store.names import cut_position, route_of
 from fairlead.store.outbox import rows_of
+from fairlead.store.pieces import scan_keys
 from fairlead.store.records import read_facts
 from fairlead.store.server_errors import translated
 
@@ -189,9 +190,7 @@ def _script() -> str:
 
 
 async def _read_in_pieces(connection: Connection, before: Snapshot | None) -> Any:
-    prefix = connection.keys.prefix
-    found = {key async for key in connection.client.scan_iter(match=prefix + "*", count=1000)}
-    keys = {_text(key)[len(prefix) :] for key in found} | SINGLE | _places(before)
+    keys = {*await scan_keys(connection)} | SINGLE | _places(before)
     records = sorted(key for key in keys if split(key)[0] in TIMED)
     time, rows = await _read(connection, sorted(keys.difference(records)))
     for start in range(0, len(records), PIECE):
