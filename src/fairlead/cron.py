@@ -13,6 +13,7 @@ from cronsim import CronSim, CronSimError
 from fairlead.checks import check_name, check_short, to_json
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, check
+from fairlead.times import time_text
 
 Missed = Literal["skip", "last", "all"]
 MOST_MISSED = 1000
@@ -49,15 +50,8 @@ class Cron:
         task = NewTask(task_type=self.task_type, **self.wishes)
         if self.tick_parameter is None:
             return task
-        return msgspec.structs.replace(
-            task, parameters={**task.parameters, self.tick_parameter: written(tick_ms)}
-        )
-
-
-def written(tick_ms: int) -> str:
-    """The tick as people and handlers read it: RFC 3339 in UTC."""
-    moment = datetime.fromtimestamp(tick_ms // 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        parameters = {**task.parameters, self.tick_parameter: time_text(tick_ms)}
+        return msgspec.structs.replace(task, parameters=parameters)
 
 
 def next_tick(cron: Cron, after_ms: int) -> int:

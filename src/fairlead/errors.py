@@ -49,6 +49,7 @@ class FairleadError(Exception):
 
     code = "error"
     facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the operator's log
+    names_the_store = False  # its message may: its address, its script, what it answered
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip())
@@ -59,8 +60,8 @@ class FairleadError(Exception):
 
     @property
     def public_message(self) -> str:
-        """What may be said to those who do not operate the server."""
-        return self.message
+        """For clients, which do not operate the server."""
+        return (type(self).__doc__ or "").strip() if self.names_the_store else self.message
 
 
 class InvalidInput(FairleadError):
@@ -270,11 +271,7 @@ class StoreUnavailable(FairleadError):
     """The store did not answer: repeat the call with the same ids, it happens at most once."""
 
     code = "store_unavailable"
-
-    @property
-    def public_message(self) -> str:
-        """Without the address of the store and what it answered."""
-        return (type(self).__doc__ or "").strip()
+    names_the_store = True
 
 
 class StoreFull(StoreUnavailable):
@@ -309,11 +306,7 @@ class StoreFault(FairleadError):
     """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
 
     code = "store_fault"
-
-    @property
-    def public_message(self) -> str:
-        """Without the script and what the store answered."""
-        return (type(self).__doc__ or "").strip()
+    names_the_store = True
 
 
 class NamespaceNotOpen(StoreFault):

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.cron import MINUTE, Cron, due, written
+from fairlead.cron import MINUTE, Cron, due
 from fairlead.model.states import State
 from fairlead.model.task import Submitted
 from fairlead.settings import Slots
 from fairlead.store.store import Store
+from fairlead.times import time_text
 from tests.conftest import Clock
 from tests.store.namespace import events, everything, key_names, new, raw, wipe
 
@@ -135,7 +136,7 @@ async def test_of_twenty_tickers_one_submits_each_tick(
     wins = await asyncio.gather(*[catch_up(ticker) for ticker in tickers])
     assert sum(wins) == 25
     told = [(await store.get(event["task"])).parameters["at"] for event in await submitted(store)]
-    assert told == [written(tick) for tick in ticks]
+    assert told == [time_text(tick) for tick in ticks]
     for ticker in tickers:
         await ticker.close()
 

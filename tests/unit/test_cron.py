@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.cron import MINUTE, MOST_MISSED, Cron, Missed, due, next_tick, written
+from fairlead.cron import MINUTE, MOST_MISSED, Cron, Missed, due, next_tick
 from fairlead.errors import InvalidInput
+from fairlead.times import time_text
 
 BERLIN = "Europe/Berlin"
 ZONES = ["UTC", BERLIN, "America/New_York", "America/Havana", "Asia/Kolkata", "Africa/Cairo"]
@@ -36,7 +37,7 @@ def ticks(made: Cron, after: int, count: int) -> list[str]:
     found = []
     for _ in range(count):
         after = next_tick(made, after)
-        found.append(written(after)[:16].replace("T", " "))
+        found.append(time_text(after)[:16].replace("T", " "))
     return found
 
 
@@ -120,7 +121,7 @@ def test_with_a_star_the_ticks_of_a_chosen_hour_are_left_out_or_doubled_with_it(
     spring, autumn = ms("2026-03-29", BERLIN), ms("2026-10-25", BERLIN)
 
     def five_hours(made: Cron, day: int) -> list[str]:
-        return [written(tick)[11:16] for tick in due(made, day, day + 5 * 60 * MINUTE)]
+        return [time_text(tick)[11:16] for tick in due(made, day, day + 5 * 60 * MINUTE)]
 
     assert five_hours(half_hours, spring) == []
     assert five_hours(half_hours, autumn) == ["00:00", "00:30", "01:00", "01:30"]

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cron import MINUTE, Cron, Missed, next_tick, written
+from fairlead.cron import MINUTE, Cron, Missed, next_tick
 from fairlead.settings import Slots
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 from fairlead.store.store import Store
+from fairlead.times import time_text
 from fairlead.worker.ticker import Ticker
 from tests.conftest import Clock
 from tests.faults.wire import wire
@@ -68,7 +69,7 @@ def submitted(store: Store, count: int) -> Callable[[], Awaitable[bool]]:
 async def assert_each_tick_once(store: Store, began: int) -> None:
     last, _ = await store.crons.last(CRON.name)
     ticks = range(next_tick(CRON, began), last + 1, MINUTE)
-    assert await told(store) == [written(tick) for tick in ticks]
+    assert await told(store) == [time_text(tick) for tick in ticks]
 
 
 # Several
@@ -134,7 +135,7 @@ async def test_a_ticker_sleeps_until_the_next_tick(store: Store, clock: Clock) -
         await wait_until(lambda: store.connection.client.exists(store.connection.keys.key("crons")))
         clock.pass_ms(20)
         await wait_until(submitted(store, 1))
-    assert await told(store) == [written(clock.now)]
+    assert await told(store) == [time_text(clock.now)]
 
 
 async def test_a_ticker_looks_at_the_stores_clock_again_before_a_far_tick(store: Store, clock: Clock) -> None:
@@ -143,7 +144,7 @@ async def test_a_ticker_looks_at_the_stores_clock_again_before_a_far_tick(store:
         await wait_until(lambda: store.connection.client.exists(store.connection.keys.key("crons")))
         clock.now = next_tick(daily, clock.now)
         await wait_until(submitted(store, 1))
-    assert await told(store) == [written(clock.now)]
+    assert await told(store) == [time_text(clock.now)]
 
 
 @pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("last", 1), ("all", 7)])
@@ -159,7 +160,7 @@ async def test_after_downtime_the_policy_says_what_is_made_up_for(
         await wait_until(submitted(store, count))
         clock.now = days[7]
         await wait_until(submitted(store, count + 1))
-    assert await told(store) == [written(day) for day in days[7 - count :]]
+    assert await told(store) == [time_text(day) for day in days[7 - count :]]
 
 
 async def test_a_refused_task_is_told_tried_again_and_in_nobodys_way(

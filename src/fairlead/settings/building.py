@@ -16,9 +16,7 @@ from msgspec import Meta
 
 from fairlead.checks import check_name
 from fairlead.errors import InvalidInput, InvalidSettings
-from fairlead.settings.pipelines import Stages, name_problem, read_stages
-from fairlead.settings.rates import A_RATE, RateText
-from fairlead.settings.sections import (
+from fairlead.settings import (
     LimitSettings,
     Positive,
     Rate,
@@ -28,6 +26,8 @@ from fairlead.settings.sections import (
     Slots,
     TaskSettings,
 )
+from fairlead.settings.pipelines import Stages, name_problem, read_stages
+from fairlead.settings.rates import A_RATE, RateText
 from fairlead.settings.sources import Key, Sources
 
 S = TypeVar("S", bound=Section)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InvalidSettings
+from fairlead.settings import Settings
 from fairlead.settings.building import build_settings
-from fairlead.settings.sections import Settings
 from fairlead.settings.sources import Key, Sources
 
 DEFAULT_FILE = "fairlead.toml"

@@ -7,9 +7,10 @@ from functools import partial
 
 from fairlead.backend import Backend
 from fairlead.background import keep_running
-from fairlead.cron import Cron, due, next_tick, written
+from fairlead.cron import Cron, due, next_tick
 from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
 from fairlead.log.events import EventLog
+from fairlead.times import time_text
 
 LONGEST_SLEEP = 30.0  # seconds; this machine's idea of a second may drift from the store's
 PAUSE = 1.0  # seconds, after the store did not answer
@@ -54,10 +55,10 @@ class Ticker:
                 submitted = await self._backend.crons.tick(cron.name, last, tick, cron.new_task(tick))
             except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
-                log.error("tick_refused", cron=cron.name, tick=written(tick), problem=str(refusal))
+                log.error("tick_refused", cron=cron.name, tick=time_text(tick), problem=str(refusal))
                 return (next_tick(cron, now) - now) / 1000
             if submitted is None:
                 break  # another process was first: see how far it has come
-            log.info("tick_submitted", cron=cron.name, tick=written(tick), task=submitted.task_id)
+            log.info("tick_submitted", cron=cron.name, tick=time_text(tick), task=submitted.task_id)
             last = tick
         return 0 if ticks else (next_tick(cron, now) - now) / 1000
