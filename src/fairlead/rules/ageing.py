@@ -1,8 +1,8 @@
-"""Ageing: when a waiting task moves up, and where to."""
+"""Ageing: when a waiting task is promoted, and to which place."""
 
 from fairlead.rules.values import Place, Policy, Task
 
-#: From where to where, in the order in which the moves are made: a task may make two at once.
+#: Promotions from place to place, in the order in which they are made: a task may make two at once.
 STEPS = {
     Place.LOW: Place.MEDIUM_BY_AGE,
     Place.MEDIUM: Place.HIGH_BY_AGE,
@@ -11,7 +11,7 @@ STEPS = {
 
 
 def promotion(task: Task, policy: Policy) -> int | None:
-    """The instant of its next move, whether due or not."""
+    """The instant of its next promotion, whether due or not."""
     after = {
         Place.LOW: policy.low_to_medium,
         Place.MEDIUM: policy.medium_to_high,

@@ -1,4 +1,4 @@
-"""The board: where every task, lease and worker is, and the few moves of which all acts are made."""
+"""The board: all tasks, leases and workers, and the few moves of which all acts are made."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Board:
         self.turns = Turns(policy.budget)
         self.paused_types: set[str] = set()
         self.workers: dict[str, Worker] = {}
-        self.leases: dict[str, Lease] = {}  #: those without a task
-        self.tasks: dict[str, Task] = {}  #: all, and by what they do:
+        self.leases: dict[str, Lease] = {}  #: leases without a task
+        self.tasks: dict[str, Task] = {}  #: all tasks, and by state:
         self.queued: dict[str, Task] = {}
         self.delayed: dict[str, Task] = {}
-        self.running: dict[str, Task] = {}  #: those with a lease, cancelled ones too
+        self.running: dict[str, Task] = {}  #: tasks with a lease, cancelled ones too
         self.touched: set[str] = set()  #: sub-queues whose head may have changed
-        self.jobs: dict[str, Job] = {}  #: those that have not ended
+        self.jobs: dict[str, Job] = {}  #: jobs that have not ended
         self.last_seq = 0
         self.last_fence = 0
 
@@ -38,7 +38,7 @@ class Board:
         return [task for task in self.running.values() if task.worker == worker.id]
 
     def enter(self, task: Task, place: Place) -> None:
-        """Join a place at the end of the own fair share, or where the job of a step has reserved it."""
+        """Queue a task in a place, at the end of its fair share or where the job of a step has reserved."""
         self.ledger.companions.see(task.limits, task.capabilities)
         task.place = place
         job = self.jobs.get(task.job or "")
@@ -50,7 +50,7 @@ class Board:
         return self.shares.ledger(task.place).reserve(task.fair, stride), self.next_seq()
 
     def _step_position(self, task: Task, job: Job) -> tuple[int, int]:
-        """The first step of a job that gets to a place reserves the positions of all that follow."""
+        """The first step of a job in a place reserves the positions of all that follow."""
         ledger = self.shares.ledger(task.place)
         if task.place not in job.reserved:
             stride, count = stride_of(task.weight, task.factor), job.steps - task.step
@@ -78,7 +78,7 @@ class Board:
             self.touched.clear()
 
     def is_served(self, task: Task) -> bool:
-        """Is there a worker that may start it, once it can start?"""
+        """Is there a worker that may start it when it can start?"""
         may = task.type not in self.paused_types
         return may and any(worker.listed and can_serve(worker, task) for worker in self.workers.values())
 
@@ -124,17 +124,17 @@ class Board:
         self.decide(task, after_failure(task, code, retriable, jitter, retry_after, self.policy), code, now)
 
     def crash_run(self, task: Task, code: str, now: int, ran: int | None = None) -> None:
-        """What ran an executing task is gone, after a time that is only known if somebody is left to tell."""
+        """What ran an executing task is gone; `ran` is for how long it ran, if that is known."""
         if ran is not None:
             self.shares.learn(task.fair, ran)
         self._put_back(task, after_crash(task, self.policy), code)
 
     def lose_run(self, task: Task) -> None:
-        """The worker of an executing task is gone, and the task was hardly the cause."""
+        """The worker of an executing task is gone, and the task was probably not the cause."""
         self._put_back(task, after_loss(task, self.policy), "worker_lost")
 
     def _put_back(self, task: Task, decision: RetryDecision, code: str) -> None:
-        """To its place, unless that was once too often."""
+        """Queue it in its place again, unless the decision is final."""
         self.free(task)
         self.note(task, decision, code)
         if decision.state is State.QUEUED:

@@ -41,7 +41,7 @@ def can_serve(worker: Worker, task: Task) -> bool:
 
 
 def has_slot(worker: Worker, running: Collection[Task], task: Task) -> bool:
-    """The reserve is for those who asked for high, not for those who grew into it."""
+    """The reserve is for tasks submitted with high priority, not for promoted ones."""
     if len(running) >= worker.capacity:
         return False
     others = sum(other.base != Priority.HIGH for other in running)
@@ -50,9 +50,9 @@ def has_slot(worker: Worker, running: Collection[Task], task: Task) -> bool:
 
 @dataclass
 class Turns:
-    """Whose turn it is within a priority: after `budget` native starts in a row a promoted task goes first.
+    """The order within a priority: after `budget` native starts in a row a promoted task goes first.
 
-    Without that, under overload everything grows old and the priorities mean nothing.
+    Without a budget, under overload all tasks are promoted and the priorities mean nothing.
     """
 
     budget: int

@@ -14,9 +14,9 @@ USUAL, LEAST_FACTOR, MOST_FACTOR = 1000, 125, 8000  #: thousandths
 
 @dataclass
 class Ledger:
-    """Of one place: its virtual time, and per account the tag that its next task gets (`fin`), if later.
+    """The virtual time of one place, and per account the tag that its next task gets (`fin`), if later.
 
-    A `fin` is never lowered: the tasks of an account keep the order in which they came.
+    A `fin` is never lowered: the tasks of an account keep their order.
     """
 
     v: int = 0
@@ -33,7 +33,7 @@ class Ledger:
         self.fin = {account: fin for account, fin in self.fin.items() if fin > self.v}
 
     def run_dry(self) -> None:
-        """The last queued task left: whoever comes next begins a new busy period, even with all others."""
+        """The last queued task left: the next one begins a new busy period, with all accounts equal."""
         self.v = max([self.v, *self.fin.values()])
         self.fin.clear()
 
@@ -44,7 +44,7 @@ def stride_of(weight: float, factor: int) -> int:
 
 
 class Reserved(NamedTuple):
-    """Of a job in one place: where its very first step would stand, and how far apart its steps are."""
+    """The position of the very first step of a job in one place, and the stride between its steps."""
 
     tag: int
     seq: int
@@ -56,7 +56,7 @@ class Reserved(NamedTuple):
 
 @dataclass
 class Job:
-    """One that has not ended."""
+    """A job that has not ended."""
 
     steps: int
     factor: int  #: of its account when it was submitted
@@ -74,7 +74,7 @@ class Shares:
         self.mean: int | None = None  #: of all runs
 
     def name(self, place: Place) -> Place:
-        """With no budget promoted tasks stand in one line with the native ones, so they share a ledger."""
+        """Without a budget promoted and native tasks are in one order, so they share a ledger."""
         return place if self._policy.budget else Place.native(place.priority)
 
     def ledger(self, place: Place) -> Ledger:
@@ -87,7 +87,7 @@ class Shares:
         return max(LEAST_FACTOR, min(MOST_FACTOR, self.pace[account] * 1000 // self.mean))
 
     def learn(self, account: str, ms: int) -> None:
-        """A run took so long; it changes the spacing of later submits only."""
+        """A run took `ms`; this only changes the stride of later submits."""
         actual = max(1, ms) * 1000
         self.mean = actual if self.mean is None else self.mean + (actual - self.mean) // 64
         own = self.pace.get(account)

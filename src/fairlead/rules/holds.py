@@ -1,4 +1,4 @@
-"""Holds: units kept back for a sub-queue that needs several overlapping limits and would starve otherwise."""
+"""Holds: units kept back for a sub-queue that needs several overlapping limits and would otherwise starve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Hold:
     units: Mapping[str, int]  #: kept back, by limit
 
     def keeps_from(self, sub_queue: str | None, priority: Priority) -> bool:
-        """Everybody but itself and better priorities; a lease without a task is in no sub-queue."""
+        """All but its own sub-queue and better priorities; a lease without a task is in no sub-queue."""
         return sub_queue != self.sub_queue and priority >= self.priority
 
 
@@ -48,7 +48,7 @@ class Patience:
             self.asks_at[sub_queue] = head.arrival + (0 if head.place.promoted else policy.hold_after)
 
     def postpone(self, sub_queue: str, now: int, policy: Policy, lasted: int = 0) -> None:
-        """It was looked at, or had a hold that brought nothing for so long."""
+        """It was considered, or had a hold for `lasted` ms without a start."""
         self.asks_at[sub_queue] = now + max(policy.hold_after, lasted, LEAST_PAUSE)
 
     def due(self, candidates: Iterable[Task], policy: Policy, now: int) -> list[Task]:

@@ -1,4 +1,4 @@
-"""Which answers of an HTTP server are worth another try, and when."""
+"""Which responses of an HTTP server can be retried, and when."""
 
 import math
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ RETRIABLE_STATUS = frozenset({408, 425, 429, 502, 503, 504})
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float:
-    """What `Retry-After` asks for: seconds, or a date by the clock of who answered. 0: nothing sensible."""
-    told = {name.lower(): value for name, value in headers.items()}
-    asked = told.get("retry-after", "")
+    """The delay in `Retry-After`: seconds, or a date by the clock of the server. 0 if missing or invalid."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    asked = lowered.get("retry-after", "")
     try:
         seconds = float(asked)
     except ValueError:
         try:
-            until, since = (parsedate_to_datetime(date) for date in (asked, told.get("date", "")))
+            until, since = (parsedate_to_datetime(date) for date in (asked, lowered.get("date", "")))
             seconds = (until - since).total_seconds()
         except (TypeError, ValueError):  # no date, or one of them without a time zone
             return 0.0

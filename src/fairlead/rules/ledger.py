@@ -1,4 +1,4 @@
-"""The ledger: every limit, who has taken what of it, and what is kept back for whom."""
+"""The ledger: every limit, the units that are taken, and those kept back by holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ledger:
         self.patience = Patience()
 
     def check(self, limits: Mapping[str, int]) -> None:
-        """Refuse what could never start."""
+        """Raise if a task with these limits could never start."""
         for name, units in limits.items():
             if name not in self.limits:
                 raise InvalidInput("limits", f"there is no limit {name}")
@@ -65,7 +65,7 @@ class Ledger:
     # Changes by the operator
 
     def define(self, name: str, limit: Limit, now: int) -> None:
-        """A limit that is there keeps its pause and, as a rate, the units that it owes."""
+        """An existing limit keeps its pause and, as a rate, the units that it owes."""
         old = self.limits.get(name)
         if old:
             limit.paused = old.paused
@@ -76,7 +76,7 @@ class Ledger:
     # Holds
 
     def make_holds(self, queued: Iterable[Task], served: Served, policy: Policy, now: int) -> None:
-        """`served`: whether a worker is there that may start a task."""
+        """`served`: whether there is a worker that may start a task."""
         first = heads(queued)
         self.review_holds(first, served, policy, now)
         candidates = [head for head in first.values() if self._to_hold(head)]
@@ -88,7 +88,7 @@ class Ledger:
                 self.holds[head.sub_queue] = Hold(head.sub_queue, head.place.priority, head.id, now, units)
 
     def review_holds(self, first: Mapping[str, Task], served: Served, policy: Policy, now: int) -> None:
-        """Those that no longer help anybody, or have lasted long enough, end."""
+        """End the holds that no longer help, or have lasted long enough."""
         for name in sorted(self.holds):
             hold, head = self.holds[name], first[name]
             lasted = now - hold.since
@@ -110,7 +110,7 @@ class Ledger:
         return free and head.sub_queue not in self.holds
 
     def _helps(self, head: Task, units: Mapping[str, int], served: Served, now: int) -> bool:
-        """Somebody serves it, it can start once others have finished, and all that it lacks is held."""
+        """A worker serves it, it can start once others have finished, and all that it lacks is held."""
         sub_queue, priority = head.sub_queue, head.place.priority
         lacking = {n for n, want in head.limits.items() if self.room(n, now, sub_queue, priority) < want}
         hopeful = all(self._could_have(name, want) for name, want in head.limits.items())
@@ -120,7 +120,7 @@ class Ledger:
         return not self.limits[name].paused and self.limits[name].fits(units)
 
     def end_hold(self, task: Task, started: bool) -> None:
-        """A task leaves its sub-queue: any start, or the loss of the one it was made for, ends the hold."""
+        """A task leaves: the hold ends with any start, or when it was made for this task."""
         hold = self.holds.get(task.sub_queue)
         if hold and (started or hold.head == task.id):
             del self.holds[task.sub_queue]

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 @dataclass
 class Slots:
-    """So many units at a time."""
+    """Up to `limit` units at a time."""
 
     limit: int
     paused: bool = False
 
     def fits(self, units: int) -> bool:
-        """Whether so many units could ever be had."""
+        """Whether this many units can ever be free."""
         return units <= self.limit
 
     def accepts(self, units: int) -> bool:
-        """Whether a task may ask for so many; a limit of 0 is closed for now, not too small."""
+        """Whether a task may need this many; a limit of 0 is closed for now, not too small."""
         return self.limit == 0 or self.fits(units)
 
     def room(self, used: int, held_back: int) -> int:
@@ -28,9 +28,9 @@ class Slots:
 
 @dataclass
 class Rate:
-    """So many units per period, up to `burst` of them at once; nothing is given back.
+    """`count` units per period, up to `burst` of them at once; units are not given back.
 
-    `tat` (theoretical arrival time, microseconds) is when all of the burst would be there again.
+    `tat` (theoretical arrival time, microseconds) is when the whole burst is available again.
     """
 
     count: int
@@ -41,7 +41,7 @@ class Rate:
 
     @property
     def interval(self) -> int:
-        """Microseconds in which one unit grows back."""
+        """Microseconds in which one unit refills."""
         return max(1, self.period_ms * 1000 // self.count)
 
     def fits(self, units: int) -> bool:
@@ -59,13 +59,13 @@ class Rate:
         self.tat = max(self._grown_back_at(now), now * 1000) + units * self.interval
 
     def refilled_at(self, units: int, now: int) -> int:
-        """The first millisecond at which `units` are there again."""
+        """The first millisecond at which `units` are available again."""
         return -(((self.burst - units) * self.interval - self._grown_back_at(now)) // 1000)
 
     def take_over(self, old: Rate, now: int) -> None:
-        """It owes the units that the rate before it owes now, up to its own burst.
+        """It owes the units that the previous rate owes now, up to its own burst.
 
-        By way of floats, rounded down to whole microseconds: as the store calculates.
+        Calculated with floats and rounded down to whole microseconds, as in the store.
         """
         debt = max(old._grown_back_at(now) - now * 1000, 0)
         self.tat = now * 1000 + min(
@@ -73,7 +73,7 @@ class Rate:
         )
 
     def _grown_back_at(self, now: int) -> int:
-        """It owes its burst at most: what lies beyond that is from before the clock was set back."""
+        """It owes its burst at most: anything beyond is from before the clock was set back."""
         self.tat = min(self.tat, now * 1000 + self.burst * self.interval)
         return self.tat
 
@@ -82,10 +82,10 @@ Limit = Slots | Rate
 
 
 class Companions:
-    """What always came together. Two limits overlap when neither always comes with the other.
+    """Limits that were always needed together. Two limits overlap when neither always comes with the other.
 
-    Nested limits never overlap: whoever takes the inner one takes the outer one too. Tasks of different
-    capabilities, of several units, or a lease without a task break that: the limit then has no companions.
+    Nested limits never overlap: a task that takes the inner one takes the outer one too. Tasks of different
+    capabilities or of several units, and leases without a task, end that: the limit then has no companions.
     """
 
     def __init__(self) -> None:

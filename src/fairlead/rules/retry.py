@@ -1,4 +1,4 @@
-"""Another try, or not: what becomes of a task that failed or lost its worker."""
+"""Retry or not: the next state of a task that failed or lost its worker."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class RetryDecision:
 def after_failure(
     task: Task, code: str, retriable: bool, jitter: int, retry_after: int, policy: Policy
 ) -> RetryDecision:
-    """`jitter` is in thousandths: 0 waits half of the back-off, 1000 all of it."""
+    """`jitter` is in thousandths: 0 waits half of the back-off, 1000 the whole."""
     if not retriable:
         return RetryDecision(State.FAILED, task.retries, task.crashes, task.losses, task.timeout)
     if task.retries >= task.max_retries:
@@ -41,7 +41,7 @@ def after_crash(task: Task, policy: Policy) -> RetryDecision:
 
 
 def after_loss(task: Task, policy: Policy) -> RetryDecision:
-    """Its worker was lost, hardly by its doing; but nothing may take workers with it for ever."""
+    """Its worker was lost, probably not because of it; but no task may take workers with it for ever."""
     losses = task.losses + 1
     state = State.DEAD_LETTER if losses >= policy.crash_limit * LOSSES_PER_CRASH else State.QUEUED
     return RetryDecision(state, task.retries, task.crashes, losses, task.timeout)

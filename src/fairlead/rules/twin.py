@@ -1,6 +1,6 @@
 """The twin of the store: the whole scheduler in memory, one method per act.
 
-An act that raises has changed nothing, but for one: a report on a cancelled task frees its lease.
+An act that raises has changed nothing, with one exception: a report on a cancelled task frees its lease.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Twin(TimedBoard):
         self.workers[worker_id].draining, self.workers[worker_id].listed = True, False
 
     def bury(self, now: int) -> None:
-        """Workers that have fallen silent serve nothing any more."""
+        """Unlist workers that have fallen silent."""
         for worker in self.workers.values():
             worker.listed = worker.listed and now - worker.seen <= self.policy.worker_ttl
 
@@ -194,7 +194,7 @@ class Twin(TimedBoard):
         return task.state
 
     def release(self, task_id: str, fence: int, now: int, worker: str = "") -> State:
-        """Give it back as if it had never been started."""
+        """Put it back as if it had never been started."""
         task = self._reporting(task_id, fence, worker)
         if task.reported != fence:
             self._executing(task_id, fence, worker)
@@ -204,7 +204,7 @@ class Twin(TimedBoard):
         return task.state
 
     def stall(self, worker_id: str, begun: set[int], now: int) -> set[tuple[str, int]]:
-        """The worker does not answer: what it has not begun is released; the tasks and their fences."""
+        """Release what an unresponsive worker has not begun. Returns the tasks and their fences."""
         if worker_id not in self.workers:
             raise UnknownWorker
         held = {(task.id, task.lease_fence) for task in self.running_on(self.workers[worker_id])}
@@ -249,7 +249,7 @@ class Twin(TimedBoard):
         return task
 
     def _reporting(self, task_id: str, fence: int, worker: str) -> Task:
-        """A worker whose task was cancelled meanwhile has now stopped: only here its units become free."""
+        """A worker whose task was cancelled has stopped now: only here its units become free."""
         task = self._known(task_id)
         if task.stopping == fence and worker in ("", task.worker):
             self.free(task)
@@ -259,7 +259,7 @@ class Twin(TimedBoard):
     # Leases without a task
 
     def acquire(self, limit: str, lease_id: str, units: int, lease_ms: int, now: int) -> int:
-        """The same id again, while it lasts, gives the same fence."""
+        """The same id returns the same fence while the lease lasts."""
         if limit not in self.ledger.limits:
             raise UnknownLimit
         if lease_id in self.leases:

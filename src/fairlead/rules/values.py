@@ -1,4 +1,4 @@
-"""What the rules speak of: priorities, places, tasks, workers, leases, and the numbers that may be set."""
+"""The values of the rules: priorities, places, tasks, workers, leases, and the policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead.model.states import State
 
 
 class Place(StrEnum):
-    """Where a queued task stands: its effective priority, native or promoted."""
+    """The place of a queued task: its effective priority, native or promoted."""
 
     HIGH = "0n"
     HIGH_BY_AGE = "0p"
@@ -37,20 +37,20 @@ class Place(StrEnum):
 class Policy:
     """Times in milliseconds. A promotion threshold of 0 means never."""
 
-    budget: int = 5  #: native starts in a row before a promoted one goes first; 0: one line
+    budget: int = 5  #: native starts in a row before a promoted one goes first; 0: one order
     low_to_medium: int = 600_000
     low_to_high: int = 1_800_000
     medium_to_high: int = 1_200_000
     hold_after: int = 30_000
-    hold_for: int = 300_000  #: a hold that brought no start ends then
+    hold_for: int = 300_000  #: a hold without a start ends then
     grace: int = 1_000  #: a lease ends this long after it ran out
     retry_base: int = 1_000
     retry_max: int = 300_000
     crash_limit: int = 3
     worker_ttl: int = 30_000
-    batch: int = 128  #: most moves of one kind that time makes at once
+    batch: int = 128  #: most moves of one kind by time at once
     witnesses: int = 16  #: most workers asked whether they outlived a lost one
-    hold_looks: int = 8  #: most sub-queues looked at for a hold at once
+    hold_looks: int = 8  #: most sub-queues considered for a hold at once
     most_holds: int = 64
 
 
@@ -94,14 +94,14 @@ class Task:
     seq: int = 0
     job: str | None = None
     step: int = 0
-    fence: int = 0  #: of the newest lease; nobody else may report
+    fence: int = 0  #: of the newest lease, which alone may report
     worker: str | None = None
     started: int = 0
     deadline: int = 0
     lease_until: int = 0
     retries: int = 0
     crashes: int = 0
-    losses: int = 0  #: workers that were lost with it, hardly by its doing
+    losses: int = 0  #: workers that were lost with it, probably not because of it
     stopping: int | None = None  #: fence of a lease whose task was cancelled, until the worker confirms
     reported: int | None = None  #: fence of the last report that was accepted
     error_code: str | None = None  #: of the last failure
@@ -141,7 +141,7 @@ class Task:
 
     @property
     def lease_fence(self) -> int:
-        """The fence its lease was given; a cancelled task has a newer one itself."""
+        """The fence of its lease; a cancelled task itself has a newer one."""
         return self.fence if self.stopping is None else self.stopping
 
 
@@ -153,10 +153,10 @@ class Worker:
     capacity: int = 1
     reserve: int = 0  #: of the capacity, for tasks whose base is high
     draining: bool = False
-    listed: bool = True  #: it may be given something; not when it drains or was found dead
+    listed: bool = True  #: it may be given tasks; not when it drains or was found dead
     registered: int = 0
     seen: int = 0
-    lost_in_company: bool | None = None  #: None: none of its leases was lost since it was last heard of
+    lost_in_company: bool | None = None  #: None: none of its leases was lost since it was last seen
 
     def mark_seen(self, now: int) -> None:
         self.seen, self.lost_in_company = now, None
