@@ -267,7 +267,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a route of another audience": (
         [("HSET", "routes", "echo;tpu", 2)],
         {"S10"},
-        ["route echo;tpu is seen by profiles ['1']", f"{TPU} stands in lane {NOBODYS}"],
+        ["route echo;tpu is seen by profiles ['1']", f"{TPU} is in lane {NOBODYS}"],
     ),
     "a place that counts too many": ([("HINCRBY", "meta", "queued_1n", 1)], {"C1"}, ["11 tasks in 1n"]),
     "a task without order": ([("ZREM", "order:1n", "{second}second")], {"C1"}, ["order:1n"]),
@@ -324,7 +324,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
             ("ZADD", "heads:0n:1", "{first_tag}", "{first}s" + TPU),
         ],
         {"S10"},
-        [f"{TPU} stands in lane 0n:1"],
+        [f"{TPU} is in lane 0n:1"],
     ),
     "a sub-queue that its route forgot": ([("ZREM", "subs:echo;tpu", TPU)], {"S4"}, ["subs:echo;tpu", TPU]),
     "a sub-queue of nobody": ([("ZADD", "subs:echo;", 0, "0n:echo;|")], {"S10"}, ["subs:echo;", "0n:echo;|"]),

@@ -75,7 +75,7 @@ async def test_the_list_goes_on_where_it_ended(live_store: Store, shell: Shell) 
     [
         (("--status", "lost"), "--status"),
         (("--limit", "0"), "limit: is not a whole number from 1"),
-        (("--cursor", "x"), "cursor: is none that a page gave"),
+        (("--cursor", "x"), "cursor: not returned by a previous page"),
         (("--task-type", "a b"), "task_type: use 1 to 200 of"),
     ],
 )

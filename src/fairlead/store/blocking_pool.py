@@ -1,7 +1,7 @@
 """Blocking pops of many callers over a few connections: each connection waits for several lists at once.
 
-While there are few callers each has a connection of its own, as a blocking command needs one. When there are
-more of them than connections, a caller joins others: the command under way is ended by the server
+A few callers get a connection each, because a blocking command needs one. When there are more callers than
+connections, a caller joins others: the command under way is ended by the server
 (`CLIENT UNBLOCK`) and sent again with all lists.
 """
 
@@ -73,7 +73,7 @@ class BlockingPool:
 
 
 class Popper:
-    """One connection, and those who wait on it, by the list they wait for."""
+    """One connection, and the callers that wait on it, by the list they wait for."""
 
     def __init__(self, pops: BlockingPool) -> None:
         self.waiters: dict[str, deque[Waiter]] = {}
@@ -123,14 +123,14 @@ class Popper:
                     waiter.word.set_exception(problem)
 
     async def _is_wanted(self) -> bool:
-        """Waits for somebody as long as the connection is worth keeping."""
+        """Waits for a caller as long as the connection is worth keeping."""
         if not self.waiters:
             self._wanted.clear()
             try:
                 async with asyncio.timeout(IDLE_SECONDS):
                     await self._wanted.wait()
             except TimeoutError:
-                return bool(self.waiters)  # who came in this very moment is not left alone
+                return bool(self.waiters)  # somebody may have come at this very moment
         return True
 
     async def _pop(self, channel: Channel) -> None:
@@ -154,7 +154,7 @@ class Popper:
             self._answer(waiter, None)
 
     def _deliver(self, answer: Any) -> None:
-        """To the one that has waited longest. If nobody is left it is lost, as with a lost connection."""
+        """To the caller that has waited longest. If none is left the word is lost."""
         if not isinstance(answer, list):  # the time is over, or the command was refused
             return
         for waiter in tuple(self.waiters.get(answer[0].decode(), ())):
@@ -178,7 +178,7 @@ class Popper:
             unblocking.add_done_callback(self._unblocking.discard)
 
     async def _unblock(self, asked: list[str]) -> None:
-        """The server hears of it on another connection: maybe before the command that it is about."""
+        """Sent on another connection, so it may reach the server before the command that it is to end."""
         while self._channel and self._asked is asked:
             ended = await self._pops.unblock(self._channel.client_id)
             if ended:

@@ -49,8 +49,8 @@ unpack_handed = msgspec.msgpack.Decoder(tuple[int, tuple[str, dict[str, Any]]]).
 def make_client(url: str, *, answer_within: float | None = None) -> Redis:
     """A client that never sends anything twice: a script whose reply was lost may have run.
 
-    It does not watch the time unless asked to: with a timeout of its own it may swallow a cancellation (by
-    `wait_for` of Python 3.11). `Connection.guard` watches it.
+    It has no timeout unless asked for one, because its timeout may swallow a cancellation (by `wait_for` of
+    Python 3.11). `Connection.guard` limits the time instead.
     """
     if problem := engine_url_problem(url):
         raise InvalidSettings(problem)
@@ -149,9 +149,9 @@ class Connection:
             reply.close()  # if its turn never came
 
     async def run_together(self, *calls: Sequence[Argument]) -> tuple[list[Answer], bool]:
-        """Several acts in one round trip, in order; each is atomic, the row of them is not.
+        """Several acts in one round trip, in order; each is atomic, all of them together are not.
 
-        Also says whether one was passed over at first and ran after those behind it.
+        Also returns whether one was passed over at first and ran after those behind it.
         """
         answers, passed_over = await self.run_each(*calls)
         for answer in answers:
@@ -200,7 +200,7 @@ class Connection:
             return problem
 
     async def forget_old_functions(self) -> None:
-        """Those of other versions. Where one is still in use it is sent again: this must not happen often."""
+        """Those of other versions. A version still in use sends its own again, so this must be rare."""
         (kept,) = await self.guard(self.line.call(("FUNCTION", "LIST", "LIBRARYNAME", LIBRARIES + "*")))
         if isinstance(kept, RedisError):  # it may not be allowed; then none are kept
             return
@@ -228,7 +228,7 @@ class Connection:
         return translated(problem)
 
     async def _unblock(self, client_id: int) -> bool | None:
-        """Ends the blocking command of a connection; False: it has none. None: not allowed to this user."""
+        """Ends the blocking command of a connection; False: there is none. None: this user may not do it."""
         try:
             (ended,) = await self.guard(self.line.call(("CLIENT", "UNBLOCK", client_id)))
         except FairleadError:  # the command ends by itself, soon

@@ -17,7 +17,7 @@ REFUSALS = {
 
 
 def new_token() -> str:
-    """What tells an epoch from any other."""
+    """Makes an epoch unique."""
     return secrets.token_hex(8)
 
 

@@ -1,4 +1,4 @@
-"""Every key of a namespace: made here, for Python and for Lua, each with its type, its end and a sentence.
+"""Every key of a namespace, for Python and for Lua, with its type, its end and what it holds.
 
 A namespace `default` owns the keys that begin with `{fl:default}:`. The braces are the hash tag: all of them
 live on one shard, so one script may touch them all. The Lua acts get this table as functions: `keys.meta`,
@@ -72,8 +72,8 @@ LIVE = (
     Key("heads", "zset", "runnable sub-queues and markers by their first tag, of one lane", of="lane"),
     Key("parked", "zset", "sub-queues that lack the same units of one limit, in one lane", of="lot"),
     Key("lots", "zset", "lots with something parked, of one limit", of="limit"),
-    Key("markers", "hash", "lot -> seq under which its marker stands in the heads"),
-    Key("home", "hash", "sub-queue -> seq of its head, and the lane or the lot where it stands"),
+    Key("markers", "hash", "lot -> seq of its marker in the heads"),
+    Key("home", "hash", "sub-queue -> seq of its head, and the lane or the lot that it is in"),
     Key("subs", "zset", "the sub-queues of one route", of="route"),
     Key(
         "presence",
@@ -86,7 +86,7 @@ LIVE = (
     Key("nested", "zset", "sub-queues of several limits that do not overlap, by when that was known"),
     Key("holds", "hash", "sub-queue -> since when, and the head its hold was made for"),
     Key("migrating", "zset", "waiting tasks of an older schema that are not queued again yet", of="place"),
-    Key("waiting", "hash", "owner (tenant and user) -> how many tasks of his wait, queued or delayed"),
+    Key("waiting", "hash", "owner (tenant and user) -> how many of its tasks wait, queued or delayed"),
     Key(
         "delayed",
         "zset",
@@ -115,7 +115,7 @@ PASSING = (
     Key(
         "job",
         "hash",
-        "a job: its plan, its results, how it stands",
+        "a job: its plan, its results, its status",
         of="id",
         ends="its retention after it ended",
     ),
@@ -136,7 +136,13 @@ PASSING = (
         ends="with its last member",
     ),
     Key("used", "hash", "audiences that some route was seen to have", ends="when all routes were looked at"),
-    Key("lease", "hash", "a lease without a task, or who waits for it", of="id", ends="released or expired"),
+    Key(
+        "lease",
+        "hash",
+        "a lease without a task, or an acquire that waits for one",
+        of="id",
+        ends="released or expired",
+    ),
     Key("granted", "list", "wake-up calls for one acquire that waits", of="id", ends="30 s"),
     Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),
     Key(

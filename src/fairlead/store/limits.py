@@ -110,10 +110,10 @@ class Limits:
     ) -> Lease:
         """Units without a task; raises LimitFull when there are none within `wait_seconds`.
 
-        Who waits stands in line with the tasks that need the limit: by priority, then by fair share.
-        Lost the answer? Repeat with the same `lease_id`. With `keep_place` whoever repeats it within some
-        seconds after LimitFull has kept its place. `by_tenant`: the tenant asks by itself, so that name and
-        lease are its own.
+        It waits in line with the tasks that need the limit, by priority, then by fair share. If the answer
+        is lost, repeat with the same `lease_id`. With `keep_place`, a caller that repeats it within a few
+        seconds after LimitFull keeps its place. `by_tenant`: the tenant itself asks, so name and lease are
+        in its scope.
         """
         check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         check_name("name", name)
@@ -126,7 +126,7 @@ class Limits:
         try:
             answer = await self._wait_in_line(wish, line, wait_seconds, keep_place)
         except asyncio.CancelledError:
-            # it may stand in line, or have its units already: nobody would give them back
+            # it may be in line, or have its units already: nobody would give them back
             await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id, owner)))
             raise
         return Lease(lease_id, name, answer["fence"], answer["ends"], owner)

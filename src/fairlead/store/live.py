@@ -1,4 +1,4 @@
-"""What happens, as it happens: the events of every act, to whoever watches."""
+"""Live events: those of every act, for everybody who watches."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class Watcher:
 
     def tell(self, event: Event | None, size: int = 0) -> None:
         if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
-            self._waiting.clear()  # it is too slow: one look at the state is worth all of these
+            self._waiting.clear()  # it is too slow: one look at the state replaces all of these
             self._bytes = 0
             event, size = None, 0
         self._waiting.append((event, size))
@@ -102,7 +102,7 @@ class Live:
                 event = _event(row) if interested else None
                 for watcher in interested:
                     watcher.tell(event, len(row[6]))
-        except ValueError:  # of a newer Fairlead, say: what it tells is in the state too
+        except ValueError:  # of a newer Fairlead, say: the state has the news too
             self._gap()
 
     def _gap(self) -> None:

@@ -1,4 +1,4 @@
-"""Looks, as long as a process runs, whether the store still has the data that the process knows."""
+"""Watches, while a process runs, whether the store still has the data that the process knows."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Monitor:
             yield
 
     async def joined(self) -> None:
-        """Until this process has joined the namespace; raises what else is wrong."""
+        """Waits until this process has joined the namespace; raises any other problem."""
         while True:
             try:
                 await self._store.rejoin()

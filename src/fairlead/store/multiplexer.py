@@ -68,7 +68,7 @@ class Channel(asyncio.Protocol):
                 channel.abort()
                 raise
         refused = next((answer for answer in answers if isinstance(answer, RedisError)), None)
-        if refused:  # a wrong password, say: callers learn why there is no connection
+        if refused:  # a wrong password, say: callers learn why they have no connection
             channel.abort()
             raise RedisConnectionError(str(refused))
         channel.client_id = answers[0][b"id"]
@@ -134,7 +134,7 @@ class Channel(asyncio.Protocol):
             self.abort()
 
     def abort(self) -> None:
-        """Whatever is under way is answered with an error, for nobody knows what became of it."""
+        """Calls under way end with an error, because nobody knows whether they were carried out."""
         self._transport.abort()
         self.connection_lost(None)
 
@@ -152,7 +152,7 @@ class Channel(asyncio.Protocol):
                     seen(reply)
                 if not future.done():  # its caller may have gone
                     future.set_result(reply)
-        except (hiredis.ProtocolError, IndexError):  # what follows cannot be told apart any more
+        except (hiredis.ProtocolError, IndexError):  # the replies that follow cannot be told apart
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -167,7 +167,7 @@ class Channel(asyncio.Protocol):
 
 
 class SharedConnection:
-    """The way to a server: a channel, made when it is needed and made anew when it was lost."""
+    """The way to a server: a channel, opened when it is needed and again after it was lost."""
 
     def __init__(self, client: Redis) -> None:
         self.client = client  # for everything but scripts
@@ -181,7 +181,7 @@ class SharedConnection:
         return self._channel.heard_at() if self._channel else -math.inf
 
     async def call(self, *commands: Command, patience: LenientTimeout | None = None) -> list[Any]:
-        """With `patience` it is waited for as long as the connection it was sent on is heard."""
+        """With `patience` it waits as long as the server sends something on the same connection."""
         channel = self._channel
         if channel is None or not channel.is_open:
             async with self._connecting:  # one for all who ask at the same time

@@ -4,9 +4,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-#: Of a job: its id, the number of what it is told, the step, how it stands, its priority by age.
+#: Of a job: its id, the number of its event, the step, its status, its priority by age.
 JobRow: TypeAlias = tuple[str, int, int, str, int]
-#: Task, act, from ("" for a new one), to, ms, fence, detail (facts, or JSON), number of what it is told, job.
+#: Task, act, from ("" for a new one), to, ms, fence, detail (facts, or JSON), number of its event, job.
 Row: TypeAlias = tuple[str, str, str, str, int, int, dict[str, Any] | str, int, JobRow | bool]
 
 rows_of = msgspec.msgpack.Decoder(list[Row]).decode

@@ -1,9 +1,9 @@
-"""The numbers the scripts decide by, as they stand in the namespace: one truth for all processes."""
+"""The numbers that acts decide by, stored in the namespace so that they are the same for all processes."""
 
 from fairlead.settings import Settings
 
 SCHEMA = 4
-CRASH_LIMIT = 3  # a task that lost so many workers is quarantined
+CRASH_LIMIT = 3  # a task that lost this many workers is quarantined
 
 
 def stored_policy(settings: Settings) -> dict[str, int]:

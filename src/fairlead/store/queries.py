@@ -215,5 +215,5 @@ def _fits(packed: bytes | None, *stored: bytes | None, wanted: tuple[str | None,
 def _read_cursor(cursor: str) -> tuple[int, str]:
     match = CURSOR.fullmatch(cursor or "0")
     if not match or int(match[1]) >= 1 << 64:
-        raise InvalidInput("cursor", "is none that a page gave: begin without one")
+        raise InvalidInput("cursor", "not returned by a previous page; omit it to start over")
     return int(match[1]), match[2] or ""

@@ -59,14 +59,14 @@ class Remembered:
         return cls(folder / f"{name}.json", where.rstrip("?"), membership)
 
     def recall(self) -> None:
-        """The process knows from now on what was seen before it began."""
+        """Reads what was seen before this process began."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             seen = msgspec.json.decode(self._path.read_bytes(), type=Seen)
             self._membership.epoch, self._membership.beat = seen.epoch, seen.beat
             self._written = seen.epoch, seen.beat
 
     def keep(self) -> None:
-        """Writes what is known, if it is more than what was written; to be called as often as one likes.
+        """Writes what is known if it is more than what was written; may be called at any rate.
 
         The beat is that of a while ago: with `durability = "everysec"` a crash of the machine may take the
         last second with it, as promised, which is no loss that anybody has to accept.

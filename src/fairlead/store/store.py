@@ -1,7 +1,7 @@
-"""The live truth: what can be done with tasks, one method per act, each one script.
+"""The store of a namespace: what can be done with tasks, one method per act, each one script.
 
-A refusal that a caller must handle is an error of `fairlead.errors`; in a batch it stands in the place of the
-answer, so that one bad item does not spoil the others.
+A refusal that a caller must handle is an error of `fairlead.errors`; in a batch the error is in the place of
+the answer, so that one bad item does not fail the others.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -83,7 +83,7 @@ class Store(Queries):
 
         Safe to repeat. Raises StoreLost when the data is not what this process knows (`membership.py`).
 
-        With `govern=False` this process only joins: what is set in the namespace stands.
+        With `govern=False` this process only joins, and changes no settings of the namespace.
         """
         await check(self.connection)
         await self.epochs.join()
@@ -104,7 +104,7 @@ class Store(Queries):
             await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
 
     async def check_open(self) -> None:
-        """Raises StoreLost, or NamespaceNotOpen where nobody ever opened it; for those who only look."""
+        """Raises StoreLost, or NamespaceNotOpen if nobody ever opened it; for callers that only read."""
         if not (await self.epochs.check()).is_open:
             raise errors.NamespaceNotOpen()
 
@@ -119,11 +119,12 @@ class Store(Queries):
         limits: Mapping[str, LimitSettings],
         pipelines: Mapping[str, Stages] | None = None,
     ) -> None:
-        """What tasks of these types get, whoever submits them, the limits they need, and pipelines of them.
+        """Declares types, with the defaults of their tasks, the limits they need, and pipelines of them.
 
-        A file is declared as a whole, code type by type. A limit is set when it is not as its origin declared
-        it last: what was set by hand since is kept. More than a few types and limits of code are declared in
-        parts, limits first, so that no act takes long: those before a part that is refused are declared.
+        A file is declared as a whole, code type by type. A limit is set only if its declaration differs from
+        the previous one of the same origin, so that changes by hand since then are kept. Many types and
+        limits of code are declared in parts, limits first, so that no act takes long: if a part is refused,
+        those before it are declared.
         """
         plans = [
             {"name": name, "text": to_json(name, stages)}
@@ -176,10 +177,11 @@ class Store(Queries):
         capabilities: Iterable[str] | None = None,
         content: Content = msgspec.json.decode,
     ) -> Claimed:
-        """Up to `want` tasks that can start now. Same `request`: same answer.
+        """Up to `want` tasks that can start now. The same `request` gets the same answer.
 
-        `idle`: when there were fewer, wake me as soon as there is more. `heard`: then I may be handed a task
-        at once; these are the fences of those I heard of. `capabilities`: from now on these.
+        `idle`: if there are fewer, the worker is woken as soon as there is more. `heard`: it may then be
+        handed a task at once; these are the fences of those that have reached it. `capabilities`: what the
+        worker offers from now on.
         """
         call = self._claim_call(worker, want, lease_ms, idle, request, heard, capabilities)
         return self._claimed(await self.connection.run(*call), content)
@@ -251,13 +253,13 @@ class Store(Queries):
         return [refusal(row) or row["ends"] for row in rows]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
-        """Gives a running task `ms` from now, unless it has more; its deadline."""
+        """Gives a running task `ms` from now, unless it has more; returns its deadline."""
         check_ms("ms", ms)
         holder = pack(grant.packed())
         return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))["deadline"])
 
     async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
-        """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
+        """Stores the progress and the output of runs; Fenced where one is no longer the caller's."""
         batch = Batch.of(reports, Progress.packed)
         pieces = [in_pieces(report) for report in batch.accepted]
         every = [piece for some in pieces for piece in some]
@@ -272,7 +274,7 @@ class Store(Queries):
         return [state_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
-        """Ends the task; the worker that runs it, if one does."""
+        """Ends the task; returns the worker that runs it, if there is one."""
         return (await self.run("cancel", check_task_id(task_id))).get("worker")
 
     async def replay(self, task_id: str) -> None:
@@ -284,7 +286,7 @@ class Store(Queries):
         await self.run("purge", check_task_id(task_id))
 
     async def expire(self, worker: str = "") -> int:
-        """Ends the leases that ran out, or all of a worker that is known to be dead; how many."""
+        """Ends the leases that ran out, or all of a worker that is known to be dead; returns how many."""
         if worker:
             check_name("worker_id", worker)
         ended, more = 0, True
@@ -317,4 +319,4 @@ class Store(Queries):
 
 
 async def _nothing_to_do() -> None:
-    """A server that is not ours comes back by itself, and the next call connects again."""
+    """A server that we did not start comes back by itself, and the next call connects again."""

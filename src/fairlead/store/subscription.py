@@ -1,4 +1,4 @@
-"""The one subscription of a process: it comes back by itself, and listeners learn when it was away."""
+"""The one subscription of a process: it reconnects by itself, and listeners learn when it was away."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from fairlead.errors import FairleadError
 from fairlead.store.multiplexer import Channel, Pushed
 
 PAUSE = 0.25  # seconds between two attempts to subscribe
-PING_EVERY = 5.0  # seconds; a connection that was cut without a word is found out by it
+PING_EVERY = 5.0  # seconds; finds a connection that was cut without notice
 QUIET = PING_EVERY + 2.0
 
 
@@ -80,7 +80,7 @@ class Subscriber:
             await self._stop()
 
     async def _stop(self) -> None:
-        # taken before the wait: whoever comes during it starts a subscription of its own
+        # taken before the wait: a listener that comes during it starts another subscription
         running, self._running = self._running, None
         if running:
             running.cancel()

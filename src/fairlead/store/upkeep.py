@@ -1,4 +1,4 @@
-"""What only the caretaker does: be elected, name lost workers, forget what is over."""
+"""What only the caretaker does: be elected, name lost workers, forget what has ended."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ from fairlead.store.connection import Answer, pack, text
 from fairlead.store.replies import expect_ok, handed_by
 from fairlead.store.session import Session
 
-TAKE = b"take:"  # so begins a call that brings a task
+TAKE = b"take:"  # how a call that brings a task begins
 PLACE = re.compile(r"[0-9]{1,20}")
 PAGE_BYTES = 256 * 1024  # of the records of workers that are read together
 MOST_HOLDERS = 256  # that one heartbeat names
@@ -63,7 +63,7 @@ class Workers:
         draining: bool = False,
         lease_ms: int = 30_000,
     ) -> Beat:
-        """Prolongs the leases of `grants`; without a list, of everything the worker holds."""
+        """Renews the leases of `grants`; without a list, of everything the worker holds."""
         check_ms("lease_ms", lease_ms)
         status = "draining" if draining else "active"
         parts = [None] if grants is None else list(_parts(grants))
@@ -85,10 +85,10 @@ class Workers:
         return answers
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
-        """The worker lives but does not answer: until it claims again it is given nothing.
+        """The worker is alive but does not respond: until it claims again it is given nothing.
 
-        What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
-        request again, because its answer was lost, is answered like the first.
+        What it holds returns to the queue unrun, except for the fences in `begun`; returns what that was. A
+        request that is repeated because its answer was lost gets the same answer.
         """
         check_name("request", request)
         packed, cursor = pack([str(fence) for fence in begun]), "0"
@@ -101,7 +101,7 @@ class Workers:
         """Some of those of the last hour, in no order; `brief`: without what they offer."""
         place, _, last = (cursor or "0").partition(".")
         if not PLACE.fullmatch(place) or int(place) >= 1 << 64:
-            raise errors.InvalidInput("cursor", "is none that a page gave: begin without one")
+            raise errors.InvalidInput("cursor", "not returned by a previous page; omit it to start over")
         answer = await self._session.run("show_workers", place, last, count, PAGE_BYTES, int(brief))
         place, last = answer["place"], answer["last"]
         following = "" if (place, last) == ("0", "") else f"{place}.{last}"
@@ -128,7 +128,7 @@ class Workers:
     async def wait(self, worker: str, seconds: float) -> str | Handed | None:
         """Until somebody calls this worker, or the time is over: `cancel:<task>`, or what there is to claim.
 
-        A hint: claim in any case. Who said so with its last claim may be handed a task instead.
+        A hint: claim in any case. A worker that allowed it with its last claim may be handed a task instead.
         """
         word = await self._session.next_word("wake", worker, seconds)
         if word is None:

@@ -94,7 +94,7 @@ class ApiKeys:
         await self._session.run("revoke_key", _known_form(key_id))
 
     async def all(self) -> list[ApiKey]:
-        """Those that end first come first; one that has ended is shown for 90 days, or longer."""
+        """Sorted by when they end; a key that has ended is listed for at least 90 days."""
         found: dict[str, tuple[float, ApiKey]] = {}  # a key may be on two pages
         cursor = ""
         while cursor != "0":
@@ -111,7 +111,7 @@ class ApiKeys:
         return _api_key(key_id, answer["keys"][0]["fields"], answer["now"])
 
     async def any(self) -> bool:
-        """Whether there was ever a key: once there was, one is asked for, even when all have ended."""
+        """Whether there was ever a key: from then on a key is required, even when all have ended."""
         connection = self._session.connection
         (exists,) = await connection.read(("EXISTS", connection.keys.key("keys")))
         return bool(exists)
@@ -124,7 +124,7 @@ class ApiKeys:
     async def find(self, key_text: str) -> Seen | None:
         """The key with this text, whether it may be used or not.
 
-        It takes the same time for an unknown id as for a wrong secret: who tries learns nothing of the ids.
+        An unknown id takes as long as a wrong secret, so that guessing reveals nothing about the ids.
         """
         parts = KEY.fullmatch(key_text)
         if not parts:
@@ -140,7 +140,7 @@ class ApiKeys:
         await self._session.run("use_key", key_id)
 
     async def spend(self, key_id: str, tasks: int, usual: Rate | None) -> None:
-        """Takes so many from the key's own rate, or the usual one; raises RateLimited, and takes nothing."""
+        """Takes units of the key's own rate, or of the usual one; raises RateLimited and takes none."""
         interval, burst = (usual.interval_us, usual.burst) if usual else ("", "")
         answer = await self._session.ask("spend_key", key_id, tasks, interval, burst)
         if expect_ok(answer, "over_burst")["answer"] == "over_burst":
@@ -148,19 +148,19 @@ class ApiKeys:
             raise errors.InvalidInput("tasks", f"{tasks} at once, this key may send at most {most}")
 
     def listener(self, changed: Callable[[], None]) -> Listener:
-        """Calls `changed` when a key was made or changed, or that may have been missed."""
+        """Calls `changed` when a key was made or changed, and when such a change may have been missed."""
         connection = self._session.connection
         return Listener(connection.subscriber, connection.keys.key_channel, lambda _: changed(), changed)
 
 
 def id_of(key_text: str) -> str:
-    """Of a key, also when all of it is given: who finds one lying about wants to revoke it."""
+    """The id in a key, or the id itself: somebody who finds a key lying about wants to revoke it."""
     parts = KEY.fullmatch(key_text)
     return parts[1] if parts else key_text
 
 
 def _known_form(key_id: str) -> str:
-    """What cannot be an id is the id of no key."""
+    """Text that cannot be an id belongs to no key."""
     if not ID.fullmatch(key_id):
         raise errors.UnknownKey()
     return key_id
@@ -177,7 +177,7 @@ def _checked(scopes: Iterable[str]) -> list[str]:
 
 
 def _new_id() -> str:
-    """Letters and digits only: an id may begin no option, and is marked whole by a double click."""
+    """Letters and digits only: it cannot look like an option, and a double click selects all of it."""
     return "".join(secrets.choice(LETTERS) for _ in range(8))
 
 
@@ -186,7 +186,7 @@ def digest_of(secret: str) -> str:
 
 
 def _api_key(key_id: str, facts: Mapping[str, Any], now: int) -> ApiKey:
-    """A number that was stored comes as text."""
+    """Numbers are stored as text."""
 
     def number(name: str) -> int | None:
         return int(facts[name]) if name in facts else None

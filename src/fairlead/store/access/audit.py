@@ -1,6 +1,6 @@
 """The audit: what was changed by hand, by whom and why, in a chain of hashes that an edit breaks.
 
-Who may write to the server can make the whole chain anew: keep the last hash elsewhere to find that out too.
+Somebody who may write to the server can rebuild the whole chain: keep the last hash elsewhere to detect that.
 """
 
 import hashlib
@@ -56,8 +56,8 @@ class Audit:
         to_json("before", before)
         to_json("after", after)
         previous = entry = digest = ""
-        # The first answer tells what to follow; a later one, that somebody else's entry came in between. Two
-        # that follow the same one would be a fork, and the chain no proof.
+        # The first answer names the entry to follow; a later one means that somebody else appended meanwhile.
+        # Two entries that follow the same one would be a fork, and the chain would prove nothing.
         while answer := await self._append(previous, digest, entry):
             previous, seq, at = answer["last"], answer["seq"], answer["now"]
             facts = {"seq": seq, "at": at, "previous": previous, **said, "before": before, "after": after}
@@ -107,7 +107,7 @@ class Audit:
 
 
 def problems(rows: Rows, at_least: int, at_most: int) -> Iterator[str]:
-    """What is wrong with these entries, the oldest first, if so many were written."""
+    """What is wrong with these entries, the oldest first, if this many were written."""
     before: AuditEntry | None = None
     for row in rows:
         try:
@@ -135,5 +135,5 @@ def _entry(row: Row) -> AuditEntry:
 
 
 def _text(fields: Mapping[bytes, bytes], name: bytes) -> str:
-    """What was edited by hand may be anything."""
+    """Surrogates for bytes that are not UTF-8: an entry may have been edited by hand."""
     return fields.get(name, b"").decode(errors="surrogateescape")

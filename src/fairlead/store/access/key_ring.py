@@ -63,7 +63,7 @@ class KeyRing:
         known = (now, await self._api_keys.find(key_text))
         # A revocation that was heard of meanwhile may be newer than the answer: that is not kept.
         if self._listener.subscribed and changes == self._changes:
-            self._remembered.pop(digest, None)  # to stand last again
+            self._remembered.pop(digest, None)  # so that it is the newest
             self._remembered[digest] = known
             if len(self._remembered) > MOST_REMEMBERED:
                 del self._remembered[next(iter(self._remembered))]

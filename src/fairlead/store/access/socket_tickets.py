@@ -1,4 +1,4 @@
-"""SocketTickets: each lets somebody in once, without a key. A page that opens a socket can send no header."""
+"""Tickets that open a socket once, without a key: a web page cannot send a header when it opens one."""
 
 import secrets
 from dataclasses import asdict
@@ -25,7 +25,7 @@ class SocketTickets:
         return ticket
 
     async def take(self, ticket: str) -> Identity | None:
-        """For whom it was made, once: of two who bring the same one, one is too late."""
+        """Its holder, once: the second caller with the same ticket gets None."""
         if len(ticket) > MOST_LETTERS:
             return None
         content = (await self._session.run("take_ticket", digest_of(ticket))).get("holder")

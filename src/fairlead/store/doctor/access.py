@@ -1,4 +1,4 @@
-"""What must hold of API keys and of the audit: each key is in the list, the chain is whole."""
+"""Checks of API keys and of the audit: each key is in the list, the chain is whole."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What must hold of counts: what is counted where it changes is what a look at everything would find."""
+"""Checks of counts: each count that acts keep equals what a look at everything finds."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ PLACES = ("0n", "0p", "1n", "1p", "2n")
 def _compare(
     counted: Mapping[str, int], right: Mapping[str, int], what: str, slack: int = 0
 ) -> Iterator[Breach]:
-    """`slack`: by so many it may count too many."""
+    """`slack`: how much higher than right a count may be."""
     for key in sorted(counted.keys() | right.keys()):
         have, should = counted.get(key, 0), right.get(key, 0)
         never_goes = key in counted and not have  # at 0 it should have been deleted
@@ -27,7 +27,7 @@ def _numbers(fields: Fields) -> dict[str, int]:
 
 def places(s: Snapshot) -> Iterator[Breach]:
     """C1: the tasks of each place, and their order, are those of its queues."""
-    if s.torn:  # a queue that is new since the keys were listed is not in the picture
+    if s.torn:  # a queue that is newer than the list of keys is missing
         return
     members: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     for sub, queue in s.queues.items():
@@ -68,7 +68,7 @@ def what_waits(s: Snapshot) -> Iterator[Breach]:
 
 
 def _records(s: Snapshot, tickets: Mapping[str, Scores]) -> list[Fields] | None:
-    """Of those that stand there; None when the picture was taken in pieces and lacks some of them."""
+    """The records of these members; None if the snapshot was taken in pieces and lacks some of them."""
     tasks = [names.cut_member(ticket)[1] for members in tickets.values() for ticket in members]
     if s.torn and not s.tasks.keys() >= set(tasks):
         return None
@@ -76,7 +76,7 @@ def _records(s: Snapshot, tickets: Mapping[str, Scores]) -> list[Fields] | None:
 
 
 def _slack(s: Snapshot) -> int:
-    """Records that were deleted by somebody else: what they were counted for is not known."""
+    """Records that somebody else deleted: it is not known what they were counted for."""
     return number(s.meta, "missing_records")
 
 

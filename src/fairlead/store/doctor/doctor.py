@@ -36,7 +36,7 @@ GONE_AT_REST = frozenset(key.name for key in LIVE) - {"listed", "idle", "idlers"
 async def examine(
     connection: Connection, now_ms: int | None = None, *, twice: bool = True, lowered: Iterable[str] = ()
 ) -> list[Breach]:
-    """What is wrong. `twice`: only what a second look sees too (a third, where the picture may be torn).
+    """What is wrong. `twice`: only what a second look sees too (a third, if the snapshot may be torn).
 
     `now_ms`: the time, if it is not the server's. `lowered`: limits that may have more in use than allowed.
     """
@@ -51,7 +51,7 @@ async def examine(
 
 
 def diagnose(snapshot: Snapshot) -> list[Breach]:
-    """Every breach in one picture, in the order of the invariants."""
+    """Every breach in one snapshot, in the order of the invariants."""
     breaches = list(values.readable(snapshot))
     if (left := snapshot.unfinished) is not None:
         sentence = f"an act broke half-way; its remaining {left} writes are made by the next act"
@@ -73,7 +73,7 @@ def known_keys(s: Snapshot) -> Iterator[Breach]:
 
 def nothing_left_at_rest(s: Snapshot) -> Iterator[Breach]:
     """I10: without work nothing is used and no index is left."""
-    if s.torn:  # work may be in what was read at another instant
+    if s.torn:  # there may be work in what was read at another instant
         return
     waits = any(t.get("state") in ("queued", "delayed") for t in s.tasks.values())
     if waits or s.leased or s.bare_leases or s.waiters:
@@ -102,7 +102,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     limits.within_limits,
     limits.refills_are_near,
     places.positions,
-    places.stands,
+    places.indexes,
     places.lots,
     places.alarm,
     workers.idle_workers,

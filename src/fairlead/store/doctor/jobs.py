@@ -1,4 +1,4 @@
-"""What must hold of jobs: a job goes on exactly as long as a step of it waits or runs."""
+"""Checks of jobs: a job is open exactly while one of its steps waits or runs."""
 
 from collections import Counter
 from collections.abc import Iterator

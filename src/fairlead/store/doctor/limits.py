@@ -1,4 +1,4 @@
-"""What must hold of limits and workers: what is used is held by leases, whole, and never too much."""
+"""Checks of limits and workers: leases hold exactly the units in use, and never more than allowed."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def room(limit: Fields, priority: int, is_owner: bool) -> int:
 
 
 def refilled_at(limit: Fields, units: int) -> int:
-    """The first millisecond at which a rate limit has so many units again."""
+    """The first millisecond at which a rate limit has this many units again."""
     missing = number(limit, "tat") + (units - number(limit, "burst")) * number(limit, "interval")
     return -(-missing // 1000)
 

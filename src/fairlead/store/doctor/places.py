@@ -1,4 +1,4 @@
-"""What must hold of the waiting line: all of it can be found, in its order, and time is told when to look."""
+"""Checks of what waits: all of it can be found, in its order, and the alarm is set for what is due next."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def positions(s: Snapshot) -> Iterator[Breach]:
 
 
 def _wrong_lane(s: Snapshot, sub: str, position: names.Position) -> str | None:
-    """While a profile joins, sub-queues may still stand where only the others see them."""
+    """While a profile joins, sub-queues may still be in lanes that only the others see."""
     lot = names.cut_lot(position.where) if position.is_parked else None
     lane = lot.lane if lot else position.where
     audience = s.hash("routes").get(names.route_of(sub), "")
@@ -54,7 +54,7 @@ def _wrong_lane(s: Snapshot, sub: str, position: names.Position) -> str | None:
         names.audience_of(lane) != audience
         and not any(field.startswith("j:") for field in s.hash("profiles"))
     ):
-        return f"stands in lane {lane}, but its audience is {audience!r}"
+        return f"is in lane {lane}, but its audience is {audience!r}"
     return None
 
 
@@ -74,8 +74,8 @@ def _wrong_lot(s: Snapshot, sub: str, position: names.Position) -> str | None:
     return None
 
 
-def stands(s: Snapshot) -> Iterator[Breach]:
-    """S3, S4, S10: sub-queues and markers stand where they should, by the tag of their first, and once."""
+def indexes(s: Snapshot) -> Iterator[Breach]:
+    """S3, S4, S10: sub-queues and markers are in the right index, by the tag of their first, and once."""
     expected: Members = {}
     for sub, members in s.queues.items():
         expected[f"subs:{names.route_of(sub)}", sub] = 0

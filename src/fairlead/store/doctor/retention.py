@@ -1,4 +1,4 @@
-"""What must hold of what has ended: it is listed by when it ended, and counted, so that the oldest can go."""
+"""Checks of what has ended: it is listed by when it ended, and counted, so that the oldest can go."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Everything a namespace holds as plain values, read in one atomic step when it is small.
 
 A script that may not write lists the keys and reads them. A large server is not stopped for that long: there
-the keys are listed first, the indexes read in one step and the records in pieces, so the picture may be torn.
+the keys are listed first, the indexes read in one step and the records in pieces: that snapshot may be torn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -156,7 +156,7 @@ async def take(
     lowered: Iterable[str] = (),
     before: Snapshot | None = None,
 ) -> Snapshot:
-    """A picture; the one `before` tells where else to look when this one cannot be taken in one step."""
+    """A snapshot; `before` says where else to look if this one cannot be taken in one step."""
     try:
         answer = await _read(connection)
         torn = answer is None
@@ -224,7 +224,7 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
     name, of = split(key)
     right = TYPES.get((name, bool(of)))
     if right is None:
-        snapshot.strange[key] = "it is none of Fairlead's keys"
+        snapshot.strange[key] = "Fairlead has no such key"
         return
     if kind != right:
         snapshot.strange[key] = f"it should be a {right}, but is a {kind}"

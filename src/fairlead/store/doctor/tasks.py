@@ -1,4 +1,4 @@
-"""What must hold of each task: where it stands, who has it, and what its events tell."""
+"""Checks of each task: the indexes it is in, its lease, and its events."""
 
 import re
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ def sub_of(record: Fields) -> str:
 
 
 def one_place(s: Snapshot) -> Iterator[Breach]:
-    """I1: a waiting task stands in the indexes of its state and in no other, and no index has a stranger."""
+    """I1: a waiting task is in the indexes of its state and in no other, and no index has a stranger."""
     expected: Members = {}
     for task, record in s.tasks.items():
         state = record.get("state")
         if state not in set(State):
-            yield Breach("I1", f"task {task} has the state {state!r}, which is none", task)
+            yield Breach("I1", f"task {task} has the state {state!r}, which does not exist", task)
         elif "stopping" in record and state != State.CANCELLED:
             yield Breach("I1", f"task {task} is {state}, but its worker is asked to stop it", task)
         member = names.member(number(record, "seq"), task)
@@ -131,10 +131,10 @@ def ends_once(s: Snapshot) -> Iterator[Breach]:
                     f"task {task} was {before.to} at {before.at}, yet {after.act} followed at {after.at}"
                 )
                 yield Breach("I6", sentence, task)
-        anew = lives[-1][0]
+        newest = lives[-1][0]
         created = number(s.tasks.get(task, {}), "created")
-        if len(lives) > 1 and task in s.tasks and created != anew.at:
-            sentence = f"task {task} was submitted again at {anew.at}, yet its record is of {created}"
+        if len(lives) > 1 and task in s.tasks and created != newest.at:
+            sentence = f"task {task} was submitted again at {newest.at}, yet its record is of {created}"
             yield Breach("I6", sentence, task)
 
 
@@ -173,22 +173,22 @@ def events_are_a_path(s: Snapshot) -> Iterator[Breach]:
                 step = f"{event.act} from {event.before or 'nothing'} to {event.to}"
                 yield Breach("I9", f"task {task}: {step} at {event.at} is no transition", task)
         for before, after in (pair for life in lives for pair in pairwise(life)):
-            ended = before.to in TERMINAL and after.act != "replay"  # told by I6
+            ended = before.to in TERMINAL and after.act != "replay"  # reported by I6
             if before.to != after.before and not ended:
                 sentence = (
                     f"task {task}: {after.act} at {after.at} from {after.before}, but it was {before.to}"
                 )
                 yield Breach("I9", sentence, task)
-        for life, anew in pairwise(lives):
+        for life, following in pairwise(lives):
             if life[-1].to not in TERMINAL:
-                sentence = f"task {task} was submitted again at {anew[0].at} while it was {life[-1].to}"
+                sentence = f"task {task} was submitted again at {following[0].at} while it was {life[-1].to}"
                 yield Breach("I9", sentence, task)
         if task in s.tasks and (state := s.tasks[task].get("state")) != lives[-1][-1].to:
             yield Breach("I9", f"task {task} is {state}, but its last event says {lives[-1][-1].to}", task)
 
 
 def records_run_out(s: Snapshot) -> Iterator[Breach]:
-    """K2: what has ended runs out by itself, what has not never does."""
+    """K2: the record of a task that has ended runs out by itself, and no other does."""
     for (name, of), ttl in s.ttls.items():
         if name == "task":
             ended = s.tasks[of].get("state") in TERMINAL

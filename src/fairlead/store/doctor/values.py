@@ -1,4 +1,4 @@
-"""What must hold of single values: text is UTF-8, and what acts count with is a number."""
+"""Checks of single values: text is UTF-8, and what acts count with is a number."""
 
 import math
 from collections.abc import Iterator

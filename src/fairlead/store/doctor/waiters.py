@@ -1,4 +1,4 @@
-"""What must hold of acquires that wait: they are in the line of their limit, counted, and get their turn."""
+"""Checks of acquires that wait: they are in the line of their limit, counted, and get their turn."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def _waiter(lease: str, record: Fields) -> str:
 
 
 def lines(s: Snapshot) -> Iterator[Breach]:
-    """I1: an acquire that waits stands in the line of its limit by its rank, and nobody else does."""
+    """I1: an acquire that waits is in the line of its limit by its rank, and nothing else is."""
     expected: Members = {}
     for lease, record in s.waiters.items():
         rank = "012".find(record.get("place", "")[:1]) * OF_CLASS + number(record, "tag")

@@ -1,4 +1,4 @@
-"""What must hold of workers that wait: they are found, and called when there is something for them."""
+"""Checks of workers that wait: they are found, and called when there is something for them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ CALL_MS = 5_000  # a called worker has answered by then; an idle one has claimed
 
 
 def idle_workers(s: Snapshot) -> Iterator[Breach]:
-    """S4: an idle worker stands in the line of its profile, where it is found and woken, and in no other."""
+    """S4: an idle worker is in the line of its profile, where it is found and woken, and in no other."""
     workers, counted = s.hashes.get("worker", {}), s.hash("idle")
     lines = s.sets.get("idlers", {})
     for line in counted.keys() | lines.keys():
@@ -26,7 +26,7 @@ def idle_workers(s: Snapshot) -> Iterator[Breach]:
                 yield Breach("S4", f"worker {worker} is idle in line {line}, but {what}", worker)
     for worker, record in workers.items():
         if "idle" in record and worker not in lines.get(record["idle"], {}):
-            yield Breach("S4", f"worker {worker} is idle, but stands in no line to be woken", worker)
+            yield Breach("S4", f"worker {worker} is idle, but is in no line to be woken", worker)
 
 
 def profiles(s: Snapshot) -> Iterator[Breach]:

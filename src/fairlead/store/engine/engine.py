@@ -52,7 +52,7 @@ class Engine:
         """Stop the server if it is ours; safe to call again."""
         if self._server is None or not self._server.running:
             return
-        # First the backend: a process that opens the folder now waits for the end of this server instead of
+        # The socket first: a process that opens the folder now waits for the end of this server instead of
         # adopting one that is about to go. The lock keeps it waiting until the last byte is written.
         self._folder.remove_socket()
         await self._server.stop()

@@ -148,7 +148,7 @@ class EngineFolder:
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder only its owner can enter, or see to it that it is one."""
+    """Make a folder that only its owner can enter, or make an existing one private."""
     path.mkdir(mode=0o700, exist_ok=True)
     # lstat: in a shared temporary folder anybody could have put a link there first.
     status = path.lstat()

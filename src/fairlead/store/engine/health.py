@@ -16,7 +16,7 @@ CUT_OFF = (
     "({since}). Run `fairlead doctor`, restore a backup if work is missing, then run "
     "`fairlead doctor --acknowledge`."
 )
-SETTLED_SECONDS = 10.0  # a server that runs for so long can write: the caretaker writes every second
+SETTLED_SECONDS = 10.0  # a server that has run this long can write: the caretaker writes every second
 #: In the log of Redis and of Valkey. A server that syncs before it answers ends when it cannot write.
 STARTED = re.compile(r"Server initialized")
 CANNOT_WRITE = re.compile(r"(?:Error|Short write while) writing to the AOF file|No space left on device")
@@ -44,7 +44,7 @@ class EngineHealth:
         self._note(DISK, "engine_ended", problem)
 
     def does_not_start(self, problem: EngineFailed) -> None:
-        """It is tried again and again: somebody may mend it."""
+        """It is tried again and again: somebody may repair it."""
         self._note(FAILED, "engine_failed", problem.message)
 
     def _note(self, reason: str, event: str, problem: str) -> None:
