@@ -1,1 +1,1 @@
-"""What clients hear about tasks and jobs while they wait and run: messages, and a feed of them."""
+"""Live updates about tasks and jobs: messages, and feeds of them."""

@@ -1,14 +1,13 @@
-"""All that is told of one job, as messages: what happens to its steps, and to it as a whole."""
+"""The feed of a job: the messages about its steps, and about the job itself."""
 
 from collections.abc import AsyncGenerator
-from functools import partial
 
-from fairlead.backend import retry_while_unavailable
 from fairlead.live.feed import Feed
-from fairlead.live.messages import Message, event_message, state_messages, waiting_messages
+from fairlead.live.messages import Message
 from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
-from fairlead.model.states import TERMINAL, State
+from fairlead.model.priority import Priority
+from fairlead.model.states import TERMINAL
 from fairlead.store.store import Store
 from fairlead.times import time_text
 
@@ -25,13 +24,13 @@ class JobFeed(Feed):
         self._job = job
         self._priority = job.priority
 
-    def _place_of(self, event: Event) -> tuple[int, bool]:
+    def _position(self, event: Event) -> tuple[int, bool]:
         assert event.job
         return event.job.seq, event.job.status in ENDED
 
-    async def _look(self) -> AsyncGenerator[Message]:
-        """The steps that are done, and how it is now."""
-        job = await retry_while_unavailable(self._store, partial(self._store.jobs.get, self._watched))
+    async def _catch_up(self) -> AsyncGenerator[Message]:
+        """The steps that are done, a promotion that was missed, and the state."""
+        job = await self._read(self._store.jobs.get, self._watched)
         self._ended = job.status in ENDED
         after, self._seen, self._job = self._seen, job.seq, job
         if after == job.seq:
@@ -39,67 +38,51 @@ class JobFeed(Feed):
         for step in job.steps:
             if step.result and step.seq > (after or 0):
                 yield self._of_step("STEP_COMPLETE", step.seq, step, job.last_progress_at)
-        for message in (*self._promotion(job), *(await self._state(job))):
+        state = [self._end(job)] if self._ended else await self._open_steps(job)
+        for message in (*self._promotion(job.priority, job.seq, job.last_progress_at), *state):
             yield message
 
-    def _promotion(self, job: Job) -> list[Message]:
-        """A watcher that missed it, or has come since, hears of it from the state alone."""
-        old, self._priority = self._priority, job.priority
-        if job.priority == old:
-            return []
-        return [
-            self._message("JOB_PROMOTED", job.seq, job.last_progress_at)
-            | {"old": old.word, "new": job.priority.word}
-        ]
+    def _end(self, job: Job) -> Message:
+        last = self._message(ENDS[job.status], job.seq, job.completed_at or job.last_progress_at)
+        if job.status is JobStatus.COMPLETED:
+            return last | {"context": job.context}
+        error = job.error
+        if job.status is JobStatus.CANCELLED or not error:
+            return last
+        facts = {"code": error.code, "message": error.message, "retryable": error.retryable}
+        return last | facts | {"step_index": error.step}
 
-    async def _state(self, job: Job) -> list[Message]:
-        at = job.completed_at or job.last_progress_at
-        if job.status in ENDED:
-            last = self._message(ENDS[job.status], job.seq, at)
-            if job.status is JobStatus.COMPLETED:
-                return [last | {"context": job.context}]
-            error = job.error
-            if job.status is JobStatus.CANCELLED or not error:
-                return [last]
-            facts = {"code": error.code, "message": error.message, "retryable": error.retryable}
-            return [last | facts | {"step_index": error.step}]
+    async def _open_steps(self, job: Job) -> list[Message]:
+        messages: list[Message] = []
         stage = job.steps[job.current_step_index].stage
-        open_steps = [step for step in job.steps if step.stage == stage and step.result is None]
-        return [message for step in open_steps for message in await self._step_state(job, step)]
+        for step in job.steps:
+            if step.stage == stage and step.result is None:
+                task = await self._read(self._store.get, step.task_id)
+                if task.status not in TERMINAL:  # else it has just ended, and that event follows
+                    states = await self._state_of(task)
+                    messages += [self._for_job(message, job.seq, step) for message in states]
+        return messages
 
-    async def _step_state(self, job: Job, step: JobStep) -> list[Message]:
-        task = await retry_while_unavailable(self._store, partial(self._store.get, step.task_id))
-        if task.status in TERMINAL:  # it ended since: the event of it is on its way
-            return []
-        waits = task.status is State.QUEUED
-        why = (
-            await retry_while_unavailable(self._store, partial(self._store.explain, step.task_id))
-            if waits
-            else None
-        )
-        return [self._retold(message, job.seq, step) for message in state_messages(task, why)]
-
-    async def _told(self, event: Event) -> list[Message]:
+    async def _messages_of(self, event: Event) -> list[Message]:
         assert event.job
         step, seq = self._job.steps[event.job.step], event.job.seq
         if event.act == "complete":
             return [self._of_step("STEP_COMPLETE", seq, step, event.at)]
-        if event.after in TERMINAL:  # others of its stage go on
+        if event.after in TERMINAL:  # others of its stage still run
             return [self._of_step("STEP_FAILED", seq, step, event.at) | {"code": event.detail.get("code")}]
         if event.act == "promote" and "from" in event.detail:
-            old, self._priority = self._priority, event.job.priority
-            if old == self._priority:  # a later step, which is as old as its job: no news
-                return []
-            facts = {"old": old.word, "new": self._priority.word}
-            return [self._message("JOB_PROMOTED", seq, event.at) | facts]
-        if event.after is State.QUEUED:
-            why = await retry_while_unavailable(self._store, partial(self._store.explain, event.task_id))
-            told = [event_message(event, why), *waiting_messages(seq, event.at, why)]
-            return [self._retold(message, seq, step) for message in told]
-        return [self._retold(event_message(event), seq, step)]
+            return self._promotion(event.job.priority, seq, event.at)
+        return [self._for_job(message, seq, step) for message in await super()._messages_of(event)]
 
-    def _retold(self, message: Message, seq: int, step: JobStep) -> Message:
-        """What is told of the task, as told of the job."""
+    def _promotion(self, new: Priority, seq: int, at: int) -> list[Message]:
+        """Nothing if the priority is known: a later step that is as old as its job is no news."""
+        old, self._priority = self._priority, new
+        if new == old:
+            return []
+        return [self._message("JOB_PROMOTED", seq, at) | {"old": old.word, "new": new.word}]
+
+    def _for_job(self, message: Message, seq: int, step: JobStep) -> Message:
+        """A message about a task as one about its job."""
         return message | self._step_facts(message["type"], step) | {"seq": seq, "job_id": self._job.job_id}
 
     def _of_step(self, kind: str, seq: int, step: JobStep, at: int) -> Message:

@@ -1,4 +1,4 @@
-"""What clients hear of a task: an event, or the state it is in, as the messages of the contract."""
+"""The messages of live updates about a task, made from its events or its state."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ FROM_STATE = {
 
 
 def event_message(event: Event, explanation: Explanation | None = None) -> Message:
-    """Of an event that does not end the task: how it ended is in its state. `explanation`: of one queued."""
+    """The message of an event that does not end the task. `explanation`: why a queued task waits."""
     kind, facts = _read(event)
     message = _message(kind, event.seq, event.task_id, event.at)
     if kind in ("QUEUED", "RETRY"):
@@ -36,7 +36,7 @@ def event_message(event: Event, explanation: Explanation | None = None) -> Messa
 
 
 def _read(event: Event) -> tuple[str, Message]:
-    """Its type, and what it says of itself."""
+    """The type of the message, and its own fields."""
     detail = event.detail
     match event.act:
         case "claim":
@@ -58,7 +58,7 @@ def _read(event: Event) -> tuple[str, Message]:
 
 
 def state_messages(task: Task, explanation: Explanation | None = None) -> list[Message]:
-    """How it is now. All of them carry the number of the last event, which they include."""
+    """The current state. Each message has the number of the last event, which the state includes."""
     at = task.completed_at or task.started_at or task.created_at
     first = _message(FROM_STATE[task.status], task.seq, task.task_id, at)
     if task.status in (State.QUEUED, State.DELAYED):
@@ -75,7 +75,7 @@ def state_messages(task: Task, explanation: Explanation | None = None) -> list[M
 
 
 def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list[Message]:
-    """For which limits it waits, if for any."""
+    """The limits that the task waits for, if any."""
     if not explanation or not explanation.blocked_by:
         return []
     limits = [asdict(BlockerAnswer.from_value(one)) for one in explanation.blocked_by]
@@ -83,7 +83,7 @@ def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list
 
 
 def output_message(task_id: str, output: Output) -> Message:
-    """Of a chunk that was kept: the same as when it was told."""
+    """The message of a chunk that was kept: the same as the one of its event."""
     facts = {"chunk": output.chunk, "fence": output.fence}
     return _message("OUTPUT", output.event_seq, task_id, output.at) | facts
 
@@ -93,7 +93,7 @@ def _message(kind: str, seq: int, task_id: str, at: int) -> Message:
 
 
 def _queue_facts(explanation: Explanation | None) -> Message:
-    if explanation is None or explanation.effective_priority is None:  # by now it may be elsewhere
+    if explanation is None or explanation.effective_priority is None:  # it may have been claimed since
         return {}
     return {
         "queue_position": explanation.queue_position,
@@ -102,10 +102,9 @@ def _queue_facts(explanation: Explanation | None) -> Message:
 
 
 def _progress(task: Task, at: int) -> list[Message]:
-    told = task.progress
-    if told is None:
+    if task.progress is None:
         return []
-    facts = {"fraction": told.fraction, "message": told.message}
+    facts = {"fraction": task.progress.fraction, "message": task.progress.message}
     return [_message("PROGRESS", task.seq, task.task_id, at) | facts]
 
 
