@@ -1,4 +1,4 @@
-"""A connection that speaks HTTP: one request at a time, and what is sent meanwhile waits in the kernel."""
+"""A connection that speaks HTTP: one request at a time; what is sent meanwhile waits in the kernel."""
 
 import asyncio
 import math
@@ -9,38 +9,28 @@ from typing import Any, cast
 from fairlead.api.delivery import has_unacknowledged
 from fairlead.api.http.exchange import Exchange
 from fairlead.api.http.head import Address, Head, scope_of
-from fairlead.api.http.manager import BoundedReads, ConnectionManager
+from fairlead.api.http.manager import ConnectionManager
 from fairlead.api.http.outlet import Outlet
+from fairlead.api.http.protocol import BoundedProtocol
 from fairlead.api.http.reader import RequestReader
 from fairlead.api.http.websocket import WebSocketConnection
 from fairlead.api.http.wire import refusal
 from fairlead.api.problems import BodyTooSlow, HttpProblem
 
 LINGER_SECONDS = 1.0  # in which a client may read its last answer and close first
-MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after a refusal, so that the client gets to read it
 MOST_UNCONFIRMED = 64
 PIECES_IN_A_ROW = 256  # of a body that are read before others have their turn: each may be a byte
 
 
-class HttpConnection(BoundedReads):
-    """`deadline` is when something that is awaited must have come; the manager looks at it now and then."""
-
-    outlet: Outlet
-
+class HttpConnection(BoundedProtocol):
     def __init__(self, manager: ConnectionManager) -> None:
-        super().__init__(manager.buffer)
-        self._manager = manager
+        super().__init__(manager)
         self._bounds = manager.bounds
         self._reader = RequestReader()
         self._exchange: Exchange | None = None
-        self._unread = b""  # from `_at` on; the rest of what came with the request before
-        self._at = 0
-        self._is_reading = True
-        self._again: asyncio.Handle | None = None  # when reading continues
-        self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._hung_up = False  # the client has
         self._unconfirmed = deque[Callable[[], None]](maxlen=MOST_UNCONFIRMED)
-        self.deadline = math.inf
+        self._deadline = math.inf  # for what is awaited from the client
 
     # What the transport calls
 
@@ -54,16 +44,11 @@ class HttpConnection(BoundedReads):
         self._manager.note_idle(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._discarded is not None:
-            self._discard(len(data))
-            return
-        if self._exchange is None:
+        if self._exchange is None and self._discarded is None:
             self._unconfirmed.clear()  # a client that sends another request has read the answer
             if not self._reader.has_begun:
                 self._wait(self._bounds.read_seconds)
-        self._unread = self._unread[self._at :] + data if self._unread else data
-        self._at = 0
-        self._advance()
+        super().data_received(data)
 
     def eof_received(self) -> None:
         self._hung_up = True
@@ -81,18 +66,12 @@ class HttpConnection(BoundedReads):
             self._exchange.disconnect()
         self._reader.close()
 
-    def pause_writing(self) -> None:
-        self.outlet.pause(self._manager.now())
-
-    def resume_writing(self) -> None:
-        self.outlet.resume()
-
     # What the manager calls
 
     def look(self, now: float) -> None:
         if self.outlet.is_stuck(now):
             self._transport.abort()
-        elif now >= self.deadline:
+        elif now >= self._deadline:
             self._end_waiting()
 
     def shut_down(self) -> None:
@@ -103,13 +82,9 @@ class HttpConnection(BoundedReads):
             self._exchange.keep_alive = False
 
     def close(self) -> None:
-        """Once all is sent, for which the client has some time."""
         if not self._transport.is_closing():
             self._transport.close()
             self._wait(self._bounds.write_seconds)
-
-    def abort(self) -> None:
-        self._transport.abort()
 
     # What the exchange calls
 
@@ -134,7 +109,6 @@ class HttpConnection(BoundedReads):
     # Reading
 
     def _advance(self) -> None:
-        """Reads as much as can be dealt with now. While something is left nothing more is taken in."""
         pieces = 0
         try:
             while self._at < len(self._unread) and self._may_read():
@@ -151,10 +125,6 @@ class HttpConnection(BoundedReads):
             self._unread, self._at = b"", 0
         has_room = self._exchange is None or self._exchange.has_room
         self._set_reading(has_room and not (self._unread or self._again))
-
-    def _continue(self) -> None:
-        self._again = None
-        self._advance()
 
     def _may_read(self) -> bool:
         if self._again or self._discarded is not None or self._transport.is_closing():
@@ -176,7 +146,7 @@ class HttpConnection(BoundedReads):
             reader.pieces = []
         if reader.ended:
             exchange.end_request()
-            self.deadline = math.inf
+            self._deadline = math.inf
             if exchange.answered:
                 self._begin_again()
 
@@ -211,14 +181,6 @@ class HttpConnection(BoundedReads):
         self._transport.set_protocol(socket)
         socket.begin(rest)
 
-    def _set_reading(self, wanted: bool) -> None:
-        if wanted != self._is_reading and not self._transport.is_closing():
-            self._is_reading = wanted
-            if wanted:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
-
     # Ending
 
     def _end_waiting(self) -> None:
@@ -244,25 +206,15 @@ class HttpConnection(BoundedReads):
         self._linger()
 
     def _linger(self) -> None:
-        """Closing now would reset the connection, for it has not been read to its end, and the reset could
-        overtake the answer."""
-        self._unread, self._at = b"", 0
-        self._discarded = 0
-        self._transport.write_eof()
+        self._discard_rest()
         self._wait(self._bounds.read_seconds)
-        self._set_reading(True)
-
-    def _discard(self, size: int) -> None:
-        self._discarded = (self._discarded or 0) + size
-        if self._discarded > MOST_DISCARDED:
-            self.close()
 
     def _has_lost_something(self) -> bool:
         """For certain. A reset says nothing: some clients and proxies end every connection with one."""
         return self.outlet.paused or (self._hung_up and has_unacknowledged(self._transport))
 
     def _wait(self, seconds: float) -> None:
-        self.deadline = self._manager.now() + seconds
+        self._deadline = self._manager.now() + seconds
 
 
 def _address(given: Any) -> Address:

@@ -1,7 +1,6 @@
 """What the connections of a process share: the application, the bounds, and a look at each now and then."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,25 +25,6 @@ class Bounds:
     def look_seconds(self) -> float:
         seconds = (self.read_seconds, self.write_seconds, self.idle_seconds, self.handshake_seconds)
         return min(LOOK_SECONDS, min(seconds) / 4)
-
-
-class BoundedReads(ABC, asyncio.BufferedProtocol):
-    """Reads no more at once than a connection should keep while it cannot deal with it.
-
-    The buffer is shared: the loop calls `buffer_updated` right after it has read into what `get_buffer` gave.
-    """
-
-    def __init__(self, buffer: memoryview) -> None:
-        self._buffer = buffer
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(self._buffer[:nbytes]))
-
-    @abstractmethod
-    def data_received(self, data: bytes) -> None: ...
 
 
 class Connection(Protocol):

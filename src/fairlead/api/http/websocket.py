@@ -13,10 +13,11 @@ from websockets.protocol import State
 from fairlead.api.http.frame_budget import FrameBudget
 from fairlead.api.http.handshake import acceptance, agreed, refusal_head, socket_scope
 from fairlead.api.http.head import Head
-from fairlead.api.http.manager import BoundedReads, ConnectionManager
+from fairlead.api.http.manager import ConnectionManager
 from fairlead.api.http.messages import MessageReader
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.problems import BadHandshake, HandshakeTimeout, ServerStops
+from fairlead.api.http.protocol import BoundedProtocol
 from fairlead.api.http.wire import refusal
 from fairlead.api.live.connections import FAULT, NORMAL, SERVER_STOPS, TOO_SLOW
 from fairlead.api.problems import Forbidden
@@ -28,7 +29,6 @@ STEP = 2 * 1024  # bytes given to the parser at once: a few hundred frames at mo
 FRAMES_IN_A_ROW = 64  # that are read before others have their turn
 PING_SECONDS = 20.0  # between two pings, and for the answer to one
 CLOSE_SECONDS = 10.0  # for a client to say goodbye too
-MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after a goodbye, so that the client gets to read it
 STOP_SECONDS = 1.0  # when the server stops
 
 log = EventLog("fairlead.api")
@@ -46,20 +46,15 @@ class ClientDisconnected(OSError):
     """Nothing can be sent to this client any more."""
 
 
-class WebSocketConnection(BoundedReads):
+class WebSocketConnection(BoundedProtocol):
     def __init__(self, manager: ConnectionManager, outlet: Outlet, scope: dict[str, Any], head: Head) -> None:
-        super().__init__(manager.buffer)
-        self._manager = manager
-        self._outlet = outlet
+        super().__init__(manager)
+        self.outlet = outlet
         self._head, self._scope = head, scope
         self._phase = Phase.CONNECTING
         self._reader = MessageReader()
         self._frames = self._reader.frames
-        self._unread, self._at = b"", 0
-        self._is_reading = True
-        self._discarded: int | None = None  # bytes, once nothing that comes is of use any more
         self._budget = FrameBudget(at=manager.now())
-        self._again: asyncio.Handle | None = None  # when reading continues
         self._received = deque[Message]()
         self._news = asyncio.Event()
         self._farewell: Message | None = None  # what the application receives from the end on
@@ -91,40 +86,24 @@ class WebSocketConnection(BoundedReads):
 
     # What the transport calls
 
-    def data_received(self, data: bytes) -> None:
-        if self._discarded is not None:
-            self._discarded += len(data)
-            if self._discarded > MOST_DISCARDED:
-                self._outlet.transport.close()
-            return
-        self._unread = self._unread[self._at :] + data if self._unread else data
-        self._at = 0
-        self._advance()
-
-    def eof_received(self) -> None:
-        pass
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._manager.leave(self)
-        self._outlet.lose()
+        self.outlet.lose()
         self._end(1006 if self._phase is Phase.CONNECTING else 1005)
         if self._again:
             self._again.cancel()
 
-    def pause_writing(self) -> None:
-        self._outlet.pause(self._manager.now())
-
     def resume_writing(self) -> None:
-        self._outlet.resume()
+        super().resume_writing()
         self._advance()
 
     # What the manager calls
 
     def look(self, now: float) -> None:
-        if self._outlet.is_stuck(now):
+        if self.outlet.is_stuck(now):
             self._give_up()
         elif now >= self._closed_by:
-            self._outlet.transport.abort()
+            self.outlet.transport.abort()
         elif now >= self._answered_by and self._phase in (Phase.CONNECTING, Phase.REFUSING):
             self._time_out()
         elif now >= self._pong_by:
@@ -142,19 +121,16 @@ class WebSocketConnection(BoundedReads):
             self._refuse(refusal(ServerStops()))
         elif self._phase is Phase.OPEN:
             self._close(SERVER_STOPS, "", STOP_SECONDS)
-        if self._outlet.paused:  # else a stopping server would wait for a reader that does not read
+        if self.outlet.paused:  # else a stopping server would wait for a reader that does not read
             self.abort()
 
     def close(self) -> None:
-        self._hang_up(CLOSE_SECONDS)
-
-    def abort(self) -> None:
-        self._outlet.transport.abort()
+        self.outlet.transport.close()
+        self._end_within(CLOSE_SECONDS)
 
     # Reading
 
     def _advance(self) -> None:
-        """Some frames, then others have their turn. While something is left nothing more is taken in."""
         frames = 0
         while self._may_read() and self._at < len(self._unread):
             piece = self._unread[self._at : self._at + STEP]
@@ -170,7 +146,7 @@ class WebSocketConnection(BoundedReads):
         self._set_reading(not self._unread and (self._phase is Phase.CONNECTING or self._may_read()))
 
     def _may_read(self) -> bool:
-        if self._again or self._outlet.paused or self._discarded is not None:
+        if self._again or self.outlet.paused or self._discarded is not None:
             return False
         # a client that is to close is still heard, for its goodbye
         return self._phase is Phase.CLOSING or (self._phase is Phase.OPEN and not self._received)
@@ -191,26 +167,13 @@ class WebSocketConnection(BoundedReads):
             self._end_malformed(reader.problem)
         elif reader.goodbye:
             self._end(*reader.goodbye)
-            self._hang_up(CLOSE_SECONDS)
+            self.close()
         return frames
 
     def _read_later(self) -> None:
         loop = asyncio.get_running_loop()
         seconds = self._budget.wait_seconds()
-        self._again = loop.call_later(seconds, self._go_on) if seconds else loop.call_soon(self._go_on)
-
-    def _go_on(self) -> None:
-        self._again = None
-        self._advance()
-
-    def _set_reading(self, wanted: bool) -> None:
-        transport = self._outlet.transport
-        if wanted != self._is_reading and not transport.is_closing():
-            self._is_reading = wanted
-            if wanted:
-                transport.resume_reading()
-            else:
-                transport.pause_reading()
+        self._again = loop.call_later(seconds, self._continue) if seconds else loop.call_soon(self._continue)
 
     # What the application does
 
@@ -223,7 +186,7 @@ class WebSocketConnection(BoundedReads):
         except Exception as fault:
             log.error("socket_failed", path=self._scope["path"], traceback=traceback_of(fault))
             code = FAULT
-        if self._phase in (Phase.CONNECTING, Phase.REFUSING) and self._outlet.is_open:
+        if self._phase in (Phase.CONNECTING, Phase.REFUSING) and self.outlet.is_open:
             self._refuse(refusal(RuntimeError("the application returned without an answer")))
         elif self._phase is Phase.OPEN:
             self._close(code, "", CLOSE_SECONDS)
@@ -239,8 +202,8 @@ class WebSocketConnection(BoundedReads):
         return message
 
     async def _send(self, message: Message) -> None:
-        await self._outlet.drain()
-        if not self._outlet.is_open or (self._farewell and self._phase is not Phase.REFUSING):
+        await self.outlet.drain()
+        if not self.outlet.is_open or (self._farewell and self._phase is not Phase.REFUSING):
             raise ClientDisconnected
         kind = message["type"]
         if self._phase is Phase.CONNECTING:
@@ -273,7 +236,7 @@ class WebSocketConnection(BoundedReads):
             raise RuntimeError(f"{kind} before the handshake was answered")
 
     def _accept(self, message: Message) -> None:
-        self._outlet.write(b"".join(acceptance(self._agreed, message)))
+        self.outlet.write(b"".join(acceptance(self._agreed, message)))
         self._phase = Phase.OPEN
         self._manager.handshakes.leave(self)
         self._ping_at = self._manager.now() + PING_SECONDS
@@ -299,7 +262,7 @@ class WebSocketConnection(BoundedReads):
             self._frames.send_close(code, reason)
             self._flush()
         self._end(code, reason)
-        self._closed_by = min(self._closed_by, self._manager.now() + seconds)
+        self._end_within(seconds)
         self._advance()
 
     def _give_up(self) -> None:
@@ -308,8 +271,8 @@ class WebSocketConnection(BoundedReads):
             self._frames.send_close(TOO_SLOW, "reads too slowly")
             self._flush()
         self._end(TOO_SLOW)
-        self._outlet.lose()
-        self._hang_up(CLOSE_SECONDS)
+        self.outlet.lose()
+        self.close()
 
     def _end_malformed(self, problem: str) -> None:
         if self._phase is Phase.OPEN:
@@ -317,12 +280,13 @@ class WebSocketConnection(BoundedReads):
             seldom.warning("socket_malformed", client=host, problem=problem)
         said = self._frames.close_sent
         self._end(said.code if said else 1002)
-        self._linger()
+        self._discard_rest()
+        self._end_within(CLOSE_SECONDS)
 
     def _refuse(self, answer: bytes) -> None:
-        self._outlet.write(answer)
+        self.outlet.write(answer)
         self._end(1006)
-        self._hang_up(CLOSE_SECONDS)
+        self.close()
 
     def _time_out(self) -> None:
         """While the store is away each takes seconds, and one that waits would wait for all before it."""
@@ -330,21 +294,10 @@ class WebSocketConnection(BoundedReads):
         if self._running:
             self._running.cancel()
 
-    def _linger(self) -> None:
-        """Closing now would reset the connection, for it has not been read to its end, and the reset could
-        overtake the goodbye."""
-        self._unread, self._at = b"", 0
-        self._discarded = 0
-        if self._outlet.is_open:
-            self._outlet.transport.write_eof()
-            self._set_reading(True)
-        self._closed_by = min(self._closed_by, self._manager.now() + CLOSE_SECONDS)
-
-    def _hang_up(self, seconds: float) -> None:
-        self._outlet.transport.close()
+    def _end_within(self, seconds: float) -> None:
         self._closed_by = min(self._closed_by, self._manager.now() + seconds)
 
     def _flush(self) -> None:
         parts = [part for part in self._frames.data_to_send() if part]
-        if parts and self._outlet.is_open:
-            self._outlet.write(*parts)
+        if parts and self.outlet.is_open:
+            self.outlet.write(*parts)
