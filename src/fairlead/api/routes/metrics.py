@@ -1,8 +1,8 @@
-"""How the namespace is, as Prometheus reads it: asked of the store at each scrape, so any server will do."""
+"""Metrics for Prometheus, read from the store at each scrape: every server returns the same."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -22,42 +22,38 @@ ENDS = ("completed", "failed", "dead_letter", "cancelled")
 routes = Routes()
 
 
-class Picture(Collector):
-    """One look at the namespace, apart from its limits."""
+class Collected(Collector):
+    """Metrics that have been read already."""
 
-    def __init__(self, stats: Stats, limits_left_out: int) -> None:
-        self._stats = stats
-        self._limits_left_out = limits_left_out
+    def __init__(self, *metrics: Metric) -> None:
+        self._metrics = metrics
 
-    def collect(self) -> Iterator[Metric]:
-        yield gauge("build_info", "Always 1; the label tells what runs.", {__version__: 1}, "version")
-        yield from self._queues()
-        yield from self._workers()
-        ended = {state: self._stats.ended_last_minute[state] for state in ENDS}
-        yield gauge("tasks_ended_last_minute", "Tasks that ended within a minute.", ended, "status")
-        yield gauge("lost_events", "Events dropped from the outbox unread.", self._stats.lost_events)
-        left_out = "Limits without series here, because there are too many."
-        yield gauge("limits_left_out", left_out, self._limits_left_out)
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
 
-    def _queues(self) -> Iterator[Metric]:
-        queues = self._stats.queues
-        depths = {priority: queue.depth for priority, queue in queues.items()}
-        ages = {priority: queue.oldest_age_seconds for priority, queue in queues.items()}
-        yield gauge("queue_depth", "Tasks that wait, by effective priority.", depths, "priority")
-        yield gauge("queue_oldest_age_seconds", "How long the oldest of them waits.", ages, "priority")
-        yield gauge("delayed_tasks", "Tasks that wait for their time.", self._stats.delayed)
 
-    def _workers(self) -> Iterator[Metric]:
-        states = Counter(worker.state for worker in self._stats.workers)
-        yield gauge(
-            "workers", "Workers by state.", {state: states[state] for state in WORKER_STATES}, "state"
-        )
-        yield gauge("capacity", "Tasks that the active workers can run at once.", self._stats.total_capacity)
-        yield gauge("capacity_used", "Tasks that workers run.", self._stats.used_capacity)
+def general_metrics(stats: Stats, limits_left_out: int) -> Iterator[Metric]:
+    """All metrics but those of single limits."""
+    yield gauge("build_info", "Always 1; the label is the version that runs.", {__version__: 1}, "version")
+    depths = {priority: queue.depth for priority, queue in stats.queues.items()}
+    yield gauge("queue_depth", "Tasks that wait, by effective priority.", depths, "priority")
+    ages = {priority: queue.oldest_age_seconds for priority, queue in stats.queues.items()}
+    yield gauge("queue_oldest_age_seconds", "How long the oldest of them has waited.", ages, "priority")
+    yield gauge("delayed_tasks", "Tasks that are to start later.", stats.delayed)
+    found = Counter(worker.state for worker in stats.workers)
+    workers = {state: found[state] for state in WORKER_STATES}
+    yield gauge("workers", "Workers by state.", workers, "state")
+    yield gauge("capacity", "Tasks that the active workers can run at once.", stats.total_capacity)
+    yield gauge("capacity_used", "Tasks that workers run.", stats.used_capacity)
+    ended = {state: stats.ended_last_minute[state] for state in ENDS}
+    yield gauge("tasks_ended_last_minute", "Tasks that ended within a minute.", ended, "status")
+    yield gauge("lost_events", "Events dropped from the outbox unread.", stats.lost_events)
+    left_out = "Limits without series here, because there are too many."
+    yield gauge("limits_left_out", left_out, limits_left_out)
 
 
 class Family:
-    """One number of every limit. There may be many limits: they are added, and written, a few at a time."""
+    """One gauge with a value for each limit. There may be many limits: they are written a few at a time."""
 
     def __init__(self, name: str, about: str, number: Callable[[Limit], int]) -> None:
         self._name, self._about, self._number = name, about, number
@@ -65,21 +61,13 @@ class Family:
         self.texts = [self._head]
 
     def add(self, limits: Sequence[Limit]) -> int:
-        """How many bytes they take."""
+        """Returns how many bytes they take."""
         self.texts.append(self._written(limits)[len(self._head) :])
         return len(self.texts[-1])
 
     def _written(self, limits: Sequence[Limit]) -> bytes:
         values = {limit.full_name: self._number(limit) for limit in limits}
-        return generate_latest(Alone(gauge(self._name, self._about, values, "limit")))
-
-
-class Alone(Collector):
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-
-    def collect(self) -> Iterator[Metric]:
-        yield self._metric
+        return generate_latest(Collected(gauge(self._name, self._about, values, "limit")))
 
 
 def families() -> tuple[Family, ...]:
@@ -103,15 +91,15 @@ def gauge(name: str, about: str, values: float | Values, label: str = "") -> Met
 
 @routes.get("/metrics", scope="metrics", for_all_tenants=True, answer=str, media=CONTENT_TYPE_PLAIN_0_0_4)
 async def metrics(request: Request) -> bytes:
-    """How much waits, runs and ended lately, and how full each limit is, for Prometheus."""
+    """Get metrics for Prometheus: what waits, runs and ended lately, and the use of each limit."""
     store, of_limits, size, shown = request.store, families(), 0, 0
     async for limits in store.limits.pages():
         for family in of_limits:
             size += family.add(limits)
-            await asyncio.sleep(0)  # names may be long: each family has a turn of its own
+            await asyncio.sleep(0)  # names may be long: other requests are served between two families
         shown += len(limits)
         if size >= MOST_BYTES:
             break
     left_out = max(0, await store.limits.count() - shown)
-    general = generate_latest(Picture(await store.stats(brief=True), left_out))
+    general = generate_latest(Collected(*general_metrics(await store.stats(brief=True), left_out)))
     return b"".join([general, *chain.from_iterable(family.texts for family in of_limits)])
