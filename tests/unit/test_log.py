@@ -68,7 +68,7 @@ def test_a_traceback_follows_its_line(log: EventLog, caplog: pytest.LogCaptureFi
 def test_one_line_of_a_kind_and_the_next_says_how_many_were_suppressed(
     log: EventLog, caplog: pytest.LogCaptureFixture, now: Now
 ) -> None:
-    seldom = LimitedLog(log, seconds=10)
+    seldom = LimitedLog("fairlead.test", seconds=10)
     for _ in range(500):
         seldom.warning("no_files", limit=1024)
     seldom.warning("bad_frame")
@@ -89,14 +89,14 @@ def test_one_line_of_a_kind_and_the_next_says_how_many_were_suppressed(
 def test_kinds_of_one_event_are_counted_apart(
     log: EventLog, caplog: pytest.LogCaptureFixture, now: Now
 ) -> None:
-    seldom = LimitedLog(log)
+    seldom = LimitedLog("fairlead.test")
     for kind in ("accept", "store", "accept", "store"):
         seldom.error("no_files", kind=kind, when=kind)
     assert lines(caplog) == ["no_files when=accept", "no_files when=store"]
 
 
 def test_what_nobody_reads_is_not_counted(log: EventLog, caplog: pytest.LogCaptureFixture, now: Now) -> None:
-    seldom = LimitedLog(log)
+    seldom = LimitedLog("fairlead.test")
     caplog.set_level(logging.ERROR, "fairlead.test")
     seldom.info("seen")
     caplog.set_level(logging.INFO, "fairlead.test")
@@ -108,14 +108,14 @@ def test_only_the_latest_kinds_are_remembered(
     log: EventLog, caplog: pytest.LogCaptureFixture, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limited, "MOST_KINDS", 2)
-    seldom = LimitedLog(log)
+    seldom = LimitedLog("fairlead.test")
     for kind in ("a", "b", "c", "c", "a"):
         seldom.info("seen", kind=kind, of=kind)
     assert lines(caplog) == ["seen of=a", "seen of=b", "seen of=c", "seen of=a"]
 
 
 def test_threads_share_the_count(log: EventLog, caplog: pytest.LogCaptureFixture, now: Now) -> None:
-    seldom = LimitedLog(log)
+    seldom = LimitedLog("fairlead.test")
 
     def say() -> None:
         for _ in range(1000):

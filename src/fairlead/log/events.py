@@ -1,4 +1,4 @@
-"""Log lines as events: a name, its facts, and where there is one a traceback."""
+"""Log lines as events: a name, facts, and an optional traceback."""
 
 import json
 import logging
@@ -23,9 +23,6 @@ class EventLog:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
-    def debug(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
-        self.write(logging.DEBUG, event, facts, traceback)
-
     def info(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
         self.write(logging.INFO, event, facts, traceback)
 
@@ -34,9 +31,6 @@ class EventLog:
 
     def error(self, event: str, /, *, traceback: str = "", **facts: Fact) -> None:
         self.write(logging.ERROR, event, facts, traceback)
-
-    def is_enabled(self, level: int) -> bool:
-        return self._logger.isEnabledFor(level)
 
     def write(self, level: int, event: str, facts: Mapping[str, Fact], traceback: str = "") -> None:
         if self._logger.isEnabledFor(level):
@@ -47,7 +41,7 @@ class EventLog:
                 "%s",
                 "\n".join(filter(None, (line_of(event, known), traceback.rstrip()))),
                 extra={"event": event, "facts": known, "traceback": traceback},
-                stacklevel=3,  # the caller of debug, info, ...
+                stacklevel=3,  # the caller of info, warning, ...
             )
 
 
@@ -64,7 +58,7 @@ def _written(fact: Fact) -> Fact:
 
 
 def _value(fact: Fact) -> str:
-    # Quoted: what others chose (a type, a name, a message) cannot end the line or pretend to be a fact.
+    # Quoted: text that others chose (a type, a name, a message) cannot end the line or imitate a fact.
     text = f"{fact:g}" if isinstance(fact, float) else str(fact)
     if PLAIN.fullmatch(text) and text.isprintable():
         return text

@@ -1,7 +1,7 @@
-"""Log lines of what may happen thousands of times a second: one for each kind every few seconds."""
+"""Log lines for events that may happen thousands of times a second: one of each kind every few seconds."""
 
-import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairlead.clock import monotonic
@@ -16,37 +16,29 @@ class _Kind:
     suppressed: int = 0
 
 
-class LimitedLog:
+class LimitedLog(EventLog):
     """Writes at most one line of each kind every `seconds`; the next one says how many were `suppressed`.
 
-    The kind is the event, or the event with what `kind` says (never what a client chooses freely: of the
-    kinds only the latest 1,000 are remembered). Any thread may use it.
+    The kind is the event, or the event with the fact `kind`, which is not written (never something that a
+    client chooses freely: only the latest 1,000 kinds are remembered). Any thread may use it.
     """
 
-    def __init__(self, log: EventLog, seconds: float = 10.0) -> None:
-        self._log = log
+    def __init__(self, name: str, seconds: float = 10.0) -> None:
+        super().__init__(name)
         self._seconds = seconds
-        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._kinds: dict[tuple[str, Fact], _Kind] = {}
         self._lock = threading.Lock()
 
-    def info(self, event: str, /, *, kind: str = "", traceback: str = "", **facts: Fact) -> None:
-        self._write(logging.INFO, event, kind, facts, traceback)
-
-    def warning(self, event: str, /, *, kind: str = "", traceback: str = "", **facts: Fact) -> None:
-        self._write(logging.WARNING, event, kind, facts, traceback)
-
-    def error(self, event: str, /, *, kind: str = "", traceback: str = "", **facts: Fact) -> None:
-        self._write(logging.ERROR, event, kind, facts, traceback)
-
-    def _write(self, level: int, event: str, kind: str, facts: dict[str, Fact], traceback: str) -> None:
-        if not self._log.is_enabled(level):  # what nobody could read is not counted as suppressed
+    def write(self, level: int, event: str, facts: Mapping[str, Fact], traceback: str = "") -> None:
+        if not self._logger.isEnabledFor(level):  # a line that nobody could read is not counted as suppressed
             return
-        suppressed = self._due((event, kind))
+        written = dict(facts)
+        suppressed = self._due((event, written.pop("kind", None)))
         if suppressed is not None:
-            self._log.write(level, event, {**facts, "suppressed": suppressed or None}, traceback)
+            super().write(level, event, written | {"suppressed": suppressed or None}, traceback)
 
-    def _due(self, kind: tuple[str, str]) -> int | None:
-        """How many were suppressed since the last line of this kind; None: this one is, too."""
+    def _due(self, kind: tuple[str, Fact]) -> int | None:
+        """How many were suppressed since the last line of this kind; None: suppress this one, too."""
         with self._lock:
             now, known = monotonic(), self._kinds.get(kind)
             if known and now - known.written_at < self._seconds:

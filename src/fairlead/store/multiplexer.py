@@ -17,7 +17,6 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
 from fairlead.clock import monotonic
-from fairlead.log.events import EventLog
 from fairlead.log.limited import LimitedLog
 from fairlead.store.address import greeting, open_connection, options_of
 from fairlead.timeouts import LenientTimeout
@@ -31,7 +30,7 @@ OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=) or serve fewer clients per process"
 ERRORS = {"NOSCRIPT": NoScriptError, "OOM": OutOfMemoryError}
 
-log = LimitedLog(EventLog("fairlead.store"))
+log = LimitedLog("fairlead.store")
 
 
 class Channel(asyncio.Protocol):

@@ -8,14 +8,13 @@ from fairlead.api.http.connection import HttpConnection
 from fairlead.api.http.manager import ConnectionManager
 from fairlead.api.http.problems import ServerFull
 from fairlead.api.http.wire import refusal
-from fairlead.log.events import EventLog
 from fairlead.log.limited import LimitedLog
 
 ACCEPTED_IN_A_ROW = 64  # before others have their turn
 PAUSE_SECONDS = 0.5  # after which it is tried again, when the system has no more files or memory
 CLOSED_FOR_FILES = 16  # idle connections, each time
 
-seldom = LimitedLog(EventLog("fairlead.api"), seconds=60)
+seldom = LimitedLog("fairlead.api", seconds=60)
 
 
 class Listener:

@@ -32,7 +32,7 @@ CLOSE_SECONDS = 10.0  # for a client to say goodbye too
 STOP_SECONDS = 1.0  # when the server stops
 
 log = EventLog("fairlead.api")
-seldom = LimitedLog(log, seconds=60)  # for what clients cause
+seldom = LimitedLog("fairlead.api", seconds=60)  # for what clients cause
 
 
 class Phase(Enum):
