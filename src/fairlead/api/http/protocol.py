@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from fairlead.api.http.manager import ConnectionManager
 from fairlead.api.http.outlet import Outlet
 
-MOST_DISCARDED = (
-    4 * 1024 * 1024
-)  # bytes that are read after the last answer, so that the client gets to read it
+MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after the last answer, so that it arrives
 
 
 class BoundedProtocol(ABC, asyncio.BufferedProtocol):
