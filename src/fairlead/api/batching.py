@@ -1,4 +1,4 @@
-"""Tasks of many requests, submitted together: those that come while a call is under way go with the next."""
+"""Submits the tasks of many requests together: those that arrive during a call go with the next one."""
 
 import asyncio
 from collections import deque
@@ -18,15 +18,15 @@ Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
 class SubmitBatcher:
     """`async with SubmitBatcher(store) as batcher:`
 
-    Alone, a task goes at once. In a crowd each call takes all that have come meanwhile, which costs the store
-    a fraction of a call for each. Every task is still accepted or refused on its own.
+    A single task is sent at once. Under load each call takes all that have arrived meanwhile, which costs the
+    store a fraction of a call for each. Every task is still accepted or refused on its own.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[Waiting] = deque()
         self._sending: set[asyncio.Task[None]] = set()  # held until they count as done
-        self._calls = 0  # of them, without those that have just ended
+        self._calls = 0  # without those that have just ended
         self._under_way = 0  # tasks in calls that are not answered yet
 
     async def __aenter__(self) -> Self:
@@ -41,14 +41,14 @@ class SubmitBatcher:
         self._waiting.append((task, future))
         if self._calls < CALLS and self._is_worth_a_call():
             self._calls += 1
-            # a task of its own: who asked first may go away, and others wait for the same call
+            # a separate task: the first client may disconnect, and others wait for the same call
             sending = asyncio.create_task(self._send())
             self._sending.add(sending)
             sending.add_done_callback(self._sending.discard)
         return await future
 
     def _is_worth_a_call(self) -> bool:
-        """As many as are under way: a call costs the store as much as several tasks, whatever it carries."""
+        """With as many as are under way: every call costs the store as much as several tasks."""
         return len(self._waiting) >= max(1, self._under_way)
 
     async def _send(self) -> None:
@@ -57,23 +57,23 @@ class SubmitBatcher:
                 some = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
                 await self._send_some(some)
         finally:
-            self._calls -= 1  # at once: who comes before this task counts as done would wait for nobody
+            self._calls -= 1  # at once: a task that arrives before this one is done would never be sent
 
     async def _send_some(self, some: list[Waiting]) -> None:
         answers: Sequence[Submitted | Exception]
         self._under_way += (size := len(some))
         try:
             answers = await self._store.submit(*(task for task, _ in some))
-        except Exception as problem:  # whatever it is: nobody may wait for ever
+        except Exception as problem:  # any error: nobody may wait for ever
             if isinstance(problem, StoreUnavailable):
-                # who waits behind it would be told the same, after twice the time
+                # those behind it would get the same answer, after twice the time
                 some = [*some, *self._waiting]
                 self._waiting.clear()
             answers = [problem] * len(some)
         finally:
             self._under_way -= size
         for (_, future), answer in zip(some, answers, strict=True):
-            if future.done():  # who asked has gone
+            if future.done():  # its client has disconnected
                 continue
             if isinstance(answer, Exception):
                 future.set_exception(answer)

@@ -1,12 +1,12 @@
-"""The bytes of request bodies that a process has in hand: beyond them a request waits, or is refused."""
+"""Bounds the bytes of request bodies that a process holds: beyond them a request waits, or is refused."""
 
 import asyncio
 from collections import deque
 
 from fairlead.api.problems import Overloaded
 
-MOST_BYTES = 64 * 1024 * 1024  # of bodies; what is made of them takes a few times as much
-SMALL_BYTES = 16 * 1024  # up to which a body does not count: nobody waits behind large ones with it
+MOST_BYTES = 64 * 1024 * 1024  # of bodies; the decoded values take a few times as much
+SMALL_BYTES = 16 * 1024  # up to which a body does not count: small ones do not wait behind large ones
 WAIT_SECONDS = 2.0
 
 

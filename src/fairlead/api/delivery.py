@@ -1,4 +1,4 @@
-"""Whether a client that has hung up can have received all that was sent to it, as far as the kernel knows."""
+"""Whether a client that has disconnected received everything, as far as the kernel knows."""
 
 import asyncio
 import socket
@@ -6,11 +6,11 @@ import struct
 import sys
 
 TCP_INFO_BYTES = 216
-ACKNOWLEDGED, NOT_SENT, SENT, SENT_AGAIN = 120, 144, 200, 208  # where they are in Linux' struct tcp_info
+ACKNOWLEDGED, NOT_SENT, SENT, SENT_AGAIN = 120, 144, 200, 208  # offsets in Linux' struct tcp_info
 
 
 def has_unacknowledged(transport: asyncio.BaseTransport) -> bool:
-    """True: for certain. Other systems than Linux do not say, and then it is False."""
+    """True: certainly not everything. Systems other than Linux do not say: then it is False."""
     connection = transport.get_extra_info("socket")
     if sys.platform != "linux" or connection is None:
         return False

@@ -1,4 +1,4 @@
-"""Faults of Fairlead's own, met by a request: what the log says of them, and the id that joins both."""
+"""Internal errors of a request: logged with an id that the client gets, too."""
 
 import uuid_utils
 
@@ -11,7 +11,7 @@ log = EventLog("fairlead.api")
 
 
 def noted(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
-    """The problem for the client. That of a fault has an id, by which the log says more."""
+    """The problem to answer with. An internal error is logged, and both have the same id."""
     problem = problem_of(error, to_operator=to_operator)
     if problem.status < 500 or isinstance(error, StoreUnavailable | HttpProblem):
         return problem

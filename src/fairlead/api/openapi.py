@@ -1,4 +1,4 @@
-"""The OpenAPI page, made from the table of routes: what it says is what the server does."""
+"""The OpenAPI page, generated from the routes."""
 
 import re
 from collections.abc import Sequence
@@ -77,9 +77,9 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     answer = {route.media: {"schema": schemas[route.answer]}}
     responses: dict[str, Any] = {str(route.status): {"description": route.summary, "content": answer}}
     if route.status == 201:
-        responses["200"] = {"description": "The same as before: it was asked for already.", "content": answer}
+        responses["200"] = {"description": "The same answer as to the first request.", "content": answer}
     if route.streams:
-        responses["204"] = {"description": "It has ended, and you know how: do not come back."}
+        responses["204"] = {"description": "It has ended, and you have its last message: do not reconnect."}
     for status, words in sorted(_refusals(route).items()):
         problem = {"application/problem+json": {"schema": schemas[ProblemAnswer]}}
         responses.setdefault(str(status), {"description": " ".join(words), "content": problem})

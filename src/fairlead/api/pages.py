@@ -1,4 +1,4 @@
-"""Answers that are always the same: the OpenAPI page, and the list of routes for people."""
+"""Static pages: the OpenAPI page, and the list of routes for people."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Calls that wait: for as long as their caller is there, and this server is not told to stop."""
+"""Long polls: they wait until there is an answer, the client disconnects, or this server stops."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -14,11 +14,11 @@ from fairlead.errors import StoreUnavailable
 from fairlead.model.reports import Claimed, Handed
 from fairlead.shapes.worker import PollBody
 
-NET_SECONDS = 5.0  # a call may be lost: claim at least this often
+NET_SECONDS = 5.0  # a wake-up may be lost: claim at least this often
 
 
 class LongPoll:
-    """Who waits for the answer to a long request. `async with LongPoll(request, seconds) as poll:`"""
+    """`async with LongPoll(request, seconds) as poll:`"""
 
     def __init__(self, request: Request, seconds: float) -> None:
         self._request = request
@@ -41,7 +41,7 @@ class LongPoll:
         return 0 if self._gone.done() or self._stopping.done() else max(0, self._ends - monotonic())
 
     async def wait_for(self, *somethings: Awaitable[object]) -> None:
-        """Until one of them has come, or the time is over for some other reason."""
+        """Returns when one of them is done, or the poll has to end; cancels the others."""
         waiting = [asyncio.ensure_future(something) for something in somethings]
         try:
             ends = {*waiting, self._gone, self._stopping}
@@ -59,11 +59,11 @@ async def poll_tasks(request: Request, worker: str, body: PollBody) -> Claimed:
     async with LongPoll(request, seconds) as poll:
         with polls.waiting(worker) as claim_again:
             while True:
-                # The last claim is one without waiting: a worker that is not there to be woken must not stand
-                # in the line, or the next task would be announced to nobody.
+                # The last claim does not wait: a worker that cannot be woken must not be in the queue of idle
+                # workers, or the next task would be announced to nobody.
                 left = poll.seconds_left
                 if poll.has_gone and polls.has_others(worker):
-                    raise ClientGone  # they claim: this one would take their place in the line away
+                    raise ClientGone  # they claim: this one would take their place in the queue
                 claimed = await _claim(request, worker, body, idle=left > 0 or body.idle)
                 if poll.has_gone and not body.request_id:
                     raise ClientGone
@@ -73,15 +73,15 @@ async def poll_tasks(request: Request, worker: str, body: PollBody) -> Claimed:
                     called = request.gateway.store.workers.wait(worker, _until_alarm(claimed, left))
                     await poll.wait_for(called, claim_again.wait())
                     claim_again.clear()
-                if body.request_id:  # else the store would answer as before: with nothing
+                if body.request_id:  # else the store would repeat its answer: nothing
                     await request.gateway.store.claim(worker, 0, request=f"{body.request_id}.")
 
 
 async def _claim(request: Request, worker: str, body: PollBody, idle: bool) -> Claimed:
-    """What it gets is given back unless it is delivered.
+    """What is claimed is given back unless the client receives it.
 
-    Not when the client sent a request id: then it asks again and is given the same tasks, which somebody else
-    must not run meanwhile.
+    Not when the client sent a request id: then it asks again and gets the same tasks, which no other worker
+    may run meanwhile.
     """
     store, polls = request.gateway.store, request.gateway.polls
     request_id = body.request_id or new_request()
@@ -104,12 +104,12 @@ async def _claim(request: Request, worker: str, body: PollBody, idle: bool) -> C
 
 
 async def wait_for_call(request: Request, worker: str, seconds: float) -> str | None:
-    """What the store calls this worker for; None when the time is over."""
+    """Why the store wakes this worker; None when the time is over."""
     async with LongPoll(request, seconds) as poll:
         waiting = asyncio.ensure_future(request.gateway.store.workers.wait(worker, seconds))
         await poll.wait_for(waiting)
         called = None if waiting.cancelled() else waiting.result()
-        # over HTTP nobody is handed a task; if one was, before it came by HTTP, its next claim brings it
+        # over HTTP tasks are not handed over; if one was, before the worker used HTTP, its next claim gets it
         return "" if isinstance(called, Handed) else called
 
 

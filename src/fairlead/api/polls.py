@@ -1,4 +1,4 @@
-"""What polls leave behind: tasks that no client has received, and other polls of the same worker."""
+"""The polls under way, and the return of tasks that no client has received."""
 
 import asyncio
 import contextlib
@@ -21,13 +21,13 @@ class Polls:
     """The polls of one gateway. `async with Polls(store) as polls:`
 
     Over HTTP nobody confirms a poll. A task that no client has received must not wait for the end of its
-    lease: the worker's heartbeats prolong it, so it would last until the task's own deadline.
+    lease: the worker's heartbeats renew it, so it would last until the task's deadline.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: dict[str, list[asyncio.Event]] = {}  # by worker
-        self._unanswered: dict[str, str] = {}  # worker -> its last claim of which nobody saw the answer
+        self._unanswered: dict[str, str] = {}  # worker -> its last claim whose answer nobody saw
         self._returning: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -43,7 +43,7 @@ class Polls:
 
     @contextlib.contextmanager
     def waiting(self, worker: str) -> Iterator[asyncio.Event]:
-        """A poll; the event is set when it should claim again."""
+        """Registers a poll; the event is set when it should claim again."""
         claim_again = asyncio.Event()
         polls = self._waiting.setdefault(worker, [])
         polls.append(claim_again)
@@ -59,16 +59,16 @@ class Polls:
         return len(self._waiting[worker]) > 1
 
     def _wake(self, worker: str) -> None:
-        """In the store a worker waits once, whichever poll it is for, and each claim ends that."""
+        """In the store a worker waits once for all its polls, and each claim ends that."""
         for claim_again in self._waiting.get(worker, ()):
             claim_again.set()
 
     def give_back(self, worker: str, grants: Sequence[Grant]) -> None:
-        """Nobody runs these tasks: they return to their place in the queue, unrun, for the next worker."""
+        """Returns tasks that nobody runs to their place in the queue."""
         self._start(worker, lambda: self._release(worker, grants))
 
     def recover(self, worker: str, request: str) -> None:
-        """A claim was sent, and nobody saw its answer: what it got is given back."""
+        """Gives back what a claim got whose answer nobody saw."""
         is_under_way = worker in self._unanswered
         self._unanswered[worker] = request  # the store remembers no other
         if not is_under_way:
@@ -89,7 +89,7 @@ class Polls:
     async def _recover(self, worker: str) -> None:
         recovered = ""
         while (request := self._unanswered[worker]) != recovered:
-            # It wants nothing new. If it overtakes the claim, that one gets nothing either.
+            # This claims nothing new. If it overtakes the other claim, that one gets nothing either.
             claimed = await self._store.claim(worker, 0, request=request)
             await self._release(worker, grants_of(claimed))
             recovered = request
@@ -105,7 +105,7 @@ def grants_of(claimed: Claimed) -> list[Grant]:
 
 
 async def _until_answered(worker: str, act: Callable[[], Awaitable[None]]) -> None:
-    """What cannot be given back is left to the end of its leases."""
+    """Retries while the store is unavailable; in the end the leases expire."""
     for pause in (0, *PAUSES):
         await asyncio.sleep(pause)
         try:

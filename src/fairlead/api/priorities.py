@@ -1,5 +1,5 @@
-"""Which priority a task gets: what its client asks for, as far as that counts, what is known of its user, and
-what its key allows."""
+"""The priority of a task: from what its client asks for, what the service knows about its user, and what its
+key allows."""
 
 from fairlead.api.priority_service import Terms
 from fairlead.api.problems import PriorityNotAllowed
@@ -12,7 +12,7 @@ USUAL = Priority.MEDIUM
 def priority_of(
     request: Request, asked: str | None, found: Terms | None = None, *, trusted: bool = False
 ) -> tuple[str, bool]:
-    """Its word, and whether the client chose it. `trusted`: it is not a client that asks, but a worker."""
+    """The priority, and whether the client chose it. `trusted`: a worker asks, not a client."""
     most = request.caller.max_priority
     service = request.gateway.store.settings.priority_service
     if trusted or service.trust_clients or request.gateway.priorities is None:
@@ -22,12 +22,12 @@ def priority_of(
         return at_most(most, found.priority if found else USUAL.word), False
     if found:
         return at_most(most, found.priority), False
-    # without a user there is nobody to ask for: to leave it out must not be a way around the service
+    # without a user the service cannot be asked: omitting the user must not be a way around it
     return at_most(most, at_most(service.fallback, asked or USUAL.word)), False
 
 
 def at_most(most: str | None, priority: str) -> str:
-    """The smallest number is the best priority."""
+    """The lower of both priorities; the smallest number is the highest priority."""
     if most is None:
         return priority
     return max(NAMED_PRIORITIES[most], NAMED_PRIORITIES[priority]).word

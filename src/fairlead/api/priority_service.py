@@ -1,4 +1,4 @@
-"""Priority and weight of a user: the service may be slow, wrong or away, but there is always an answer."""
+"""Asks a service for the priority and weight of a user. If it fails or is slow, the fallback applies."""
 
 import asyncio
 import json
@@ -16,14 +16,14 @@ from fairlead.settings import PriorityName, PriorityServiceSettings
 
 WORDS: tuple[PriorityName, ...] = get_args(PriorityName)
 USUAL_PATH = "/users/{user_id}/priority"
-LEAST_SECONDS = 0.01  # no answer comes sooner; a wait may also end a moment before its deadline
-UNASKABLE = ("", ".", "..")  # in a path they are no names, but ways to another place
+LEAST_SECONDS = 0.01  # no answer arrives sooner; a wait may also end a moment before its deadline
+UNASKABLE = ("", ".", "..")  # in a path these lead elsewhere
 NO_SUCH_USER = (400, 404, 410, 422)
 MOST_BYTES = 64 * 1024
 MOST_KNOWN = 10_000
-MOST_FAILURES = 5  # in a row; then it is left alone
-LEFT_ALONE = 10.0  # seconds, until one more trial
-AT_ONCE = 50  # users of one request that are asked for at the same time
+MOST_FAILURES = 5  # in a row; then the service is not asked for a while
+LEFT_ALONE = 10.0  # seconds, until one more attempt
+AT_ONCE = 50  # users of one request that are looked up at the same time
 MOST_AT_ONCE = 100  # of all requests
 USUAL_WEIGHT = 1.0
 MOST_PLANS = 1000  # that are unknown and logged
@@ -35,7 +35,7 @@ log = EventLog("fairlead.priority_service")
 
 
 class Terms(NamedTuple):
-    """How the tasks of a user are queued."""
+    """The priority and weight of a user's tasks."""
 
     priority: PriorityName
     weight: float | None = None  # None: as the settings say
@@ -79,14 +79,14 @@ class PriorityService:
             await self._get.close()
 
     async def terms_of_all(self, user_ids: Iterable[str]) -> dict[str, Terms]:
-        """As `terms_of`, and within the same time limit, however many users there are: each is asked for
-        once, and those for whom there is no answer by then get the fallback."""
+        """Like `terms_of`, within the same time limit for all: each user is looked up once, and gets the
+        fallback if there is no answer by then."""
         deadline = monotonic() + self._settings.timeout_seconds
         found: dict[str, Terms] = {}
         users = iter(dict.fromkeys(user_ids))
 
         async def ask_one_by_one() -> None:
-            for user_id in users:  # all of them take from the same ones
+            for user_id in users:  # all workers take from one iterator
                 found[user_id] = await self._terms_of(user_id, deadline)
 
         await asyncio.gather(*(ask_one_by_one() for _ in range(AT_ONCE)))
@@ -109,7 +109,7 @@ class PriorityService:
                 return self._fallback
             asking = self._asking[user_id] = asyncio.create_task(self._ask(user_id))
             asking.add_done_callback(lambda _: self._asking.pop(user_id, None))
-        # Not awaited itself: whoever asks may go away, and others wait for the same answer.
+        # Not awaited itself: one client may disconnect while others wait for the same answer.
         done, _ = await asyncio.wait([asking], timeout=deadline - now)
         return asking.result() if done and not asking.cancelled() else self._fallback
 
@@ -119,7 +119,7 @@ class PriorityService:
         now = monotonic()
         if now < self._trial_at:
             return False
-        self._trial_at = now + LEFT_ALONE  # one trial: the next ones do not wait for how it ends
+        self._trial_at = now + LEFT_ALONE  # one attempt: the next ones do not wait for its outcome
         return True
 
     async def _ask(self, user_id: str) -> Terms:
@@ -129,14 +129,14 @@ class PriorityService:
                 asked = True
                 body = await self._get(self._url(user_id))
             terms = self._fallback if body is None else self._read(body)
-        except Exception as problem:  # whatever it is: a task does not wait for it
-            if asked:  # else its turn never came, which says nothing about the service
+        except Exception as problem:  # any error: a task must not fail because of it
+            if asked:  # else its turn never came, which is no fault of the service
                 self._failed(problem)
             return self._fallback
         if self._failures >= MOST_FAILURES:
             log.info("priority_service_back")
         self._failures = 0
-        self._known.pop(user_id, None)  # to stand last again
+        self._known.pop(user_id, None)  # so that it becomes the last
         self._known[user_id] = (monotonic() + self._settings.cache_seconds, terms)
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
@@ -175,14 +175,14 @@ class PriorityService:
 
 
 class HttpGet:
-    """GET without redirects, proxies or a time of its own: who calls it watches the time."""
+    """GET without redirects or proxies, and without a timeout: its caller sets one."""
 
     def __init__(self) -> None:
         self._client = httpx.AsyncClient(
             timeout=None,
             trust_env=False,
             follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one user's must not go to another
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one user's must not reach another
         )
 
     async def __call__(self, url: str) -> bytes | None:
@@ -202,9 +202,9 @@ class HttpGet:
 
 
 def read_answer(body: bytes) -> tuple[PriorityName, Any, Any]:
-    """`{"priority": "high"}`, perhaps with a `weight` or a `plan`, or the word alone; else a ValueError."""
+    """Reads `{"priority": "high"}`, perhaps with `weight` or `plan`, or the word alone; else ValueError."""
     try:
-        said: Any = json.loads(body)  # which reads NaN too: a bad weight spoils no priority
+        said: Any = json.loads(body)  # accepts NaN, too: a bad weight does not affect the priority
     except (ValueError, RecursionError):
         said = body.decode(errors="replace")
     said = said if isinstance(said, dict) else {"priority": said}

@@ -1,4 +1,4 @@
-"""What goes wrong, as HTTP says it: RFC 9457 problems, from one table."""
+"""Errors as HTTP answers: RFC 9457 problems, from one table."""
 
 import math
 from collections.abc import Mapping
@@ -152,7 +152,7 @@ class NotReady(HttpProblem):
         return "This server is not ready: send the key of an operator, or read its log, to see why."
 
 
-#: Every other error that a request may run into. What is not here is our fault: 500.
+#: The status of every other error. One that is not listed is internal: 500.
 STATUS: dict[type[errors.FairleadError], int] = {
     errors.InvalidInput: 422,
     errors.IdempotencyConflict: 409,
@@ -175,8 +175,8 @@ STATUS: dict[type[errors.FairleadError], int] = {
     errors.StoreFault: 503,
 }
 
-RETRY_SECONDS = 1  # of a store that does not answer
-FULL_SECONDS = 5  # of one that is out of memory
+RETRY_SECONDS = 1  # when the store does not answer
+FULL_SECONDS = 5  # when the store is out of memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class Problem:
 
 
 def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
-    """What only operators may know (addresses, folders, what the store answered) is left out by default."""
+    """Details for operators only (addresses, folders, what the store answered) are left out by default."""
     if isinstance(error, HttpProblem):
         return _problem(error.status, error, dict(error.headers), to_operator)
     if isinstance(error, errors.FairleadError):
@@ -218,7 +218,7 @@ def _headers(status: int, error: errors.FairleadError) -> dict[str, str]:
 
 
 def whole_seconds(seconds: float) -> str:
-    """As Retry-After says it: who comes then is not early."""
+    """For Retry-After, rounded up: a client that waits this long is not early."""
     return str(max(1, math.ceil(seconds)))
 
 

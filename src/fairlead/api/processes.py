@@ -11,7 +11,7 @@ from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.worker.signals import Stop
 
-SHORT_LIFE = 5.0  # seconds; who dies younger is replaced more slowly each time
+SHORT_LIFE = 5.0  # seconds; a process that dies sooner is replaced more slowly each time
 LONGEST_PAUSE = 5.0
 KILL_SECONDS = 1.5  # after its grace, for a server to end what is under way
 
@@ -19,20 +19,20 @@ log = EventLog("fairlead.api")
 
 
 async def keep_processes(command: Sequence[str], opened: socket.socket, count: int, stop: Stop) -> None:
-    """Until told to stop, which they are told too."""
+    """Runs until `stop` is set, and then stops the processes, too."""
     async with asyncio.TaskGroup() as group:
         for _ in range(count):
             group.create_task(_keep(command, opened, stop))
 
 
 async def _keep(command: Sequence[str], opened: socket.socket, stop: Stop) -> None:
-    """One place among the processes."""
+    """Keeps one process running."""
     pause = 0.0
     while not stop.told.is_set():
         born = monotonic()
         try:
             code = await _one_life(command, opened, stop)
-        except (OSError, RuntimeError) as problem:  # no room for another process, file or thread: soon, maybe
+        except (OSError, RuntimeError) as problem:  # no room for a process, file or thread: perhaps later
             log.error("server_not_started", problem=str(problem))
             code = None
         if stop.told.is_set():
@@ -55,7 +55,7 @@ async def _one_life(command: Sequence[str], opened: socket.socket, stop: Stop) -
 
 
 async def _stop(pid: int, stop: Stop) -> None:
-    """Stops one process when asked to: after its grace, or at once when hurried, it is killed."""
+    """Stops one process when `stop` is set, and kills it after its grace, or soon when hurried."""
     await stop.told.wait()
     _signal(pid, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Why this server is not ready: named reasons, each with what to do, as /readyz shows them."""
+"""The reasons why this server is not ready, each with what to do, as /readyz shows them."""
 
 from fairlead.api.problems import NotReady
 from fairlead.log.events import EventLog
@@ -14,7 +14,7 @@ class Readiness:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Code -> what is wrong and what to do, the oldest first."""
+        """Code -> what is wrong and what to do, oldest first."""
         return dict(self._reasons)
 
     def refuse(self, code: str, message: str) -> None:
@@ -28,7 +28,7 @@ class Readiness:
             log.info("reason_cleared", reason=code, ready=not self._reasons)
 
     def note_background(self, work: str, failing: bool) -> None:
-        """Of work in the background that fails again and again (`keep_running`)."""
+        """For work in the background that fails repeatedly (`keep_running`)."""
         code = f"{work}_failing"
         if failing:
             self.refuse(code, f"{work} fails again and again: see background_failed in the server's log")

@@ -1,4 +1,4 @@
-"""The ASGI application: the table of routes, with a directory and Starlette's router in front."""
+"""The ASGI application: all routes, with a directory and Starlette's router in front."""
 
 import gc
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from fairlead.api.routes import (
 )
 from fairlead.api.table import Route, SocketRoute
 
-#: The busiest first: the router looks through them in this order.
+#: The busiest first: the router tries them in this order.
 ROUTES: tuple[Route, ...] = (
     *tasks.routes,
     *live.routes,
@@ -45,7 +45,7 @@ SOCKETS: tuple[SocketRoute, ...] = live.SOCKETS
 
 
 def make_app(gateway: Gateway) -> ASGIApp:
-    # The collector would look at all of the program, again and again, while it reads a large body.
+    # Otherwise the collector would scan the whole program again and again while a large body is read.
     gc.collect()
     gc.freeze()
     addresses: dict[str, dict[str, ASGIApp]] = {}
@@ -60,7 +60,7 @@ def make_app(gateway: Gateway) -> ASGIApp:
 
 
 class Directory:
-    """Looks up addresses that are always the same; a router has to try one pattern after the other."""
+    """Looks up paths without parameters; a router has to try one pattern after the other."""
 
     def __init__(self, addresses: Mapping[str, Mapping[str, ASGIApp]], router: ASGIApp) -> None:
         self._router = router
@@ -80,7 +80,7 @@ class Directory:
 
 
 class Address:
-    """What one path does, by method."""
+    """The methods of one path."""
 
     def __init__(self, known: Mapping[str, ASGIApp]) -> None:
         self._known = dict(known)

@@ -1,4 +1,4 @@
-"""Looks at the store's server every few seconds: it may have been changed since it was opened."""
+"""Checks the store's server every few seconds: its configuration may have changed."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,14 @@ class ServerWatch:
         self._is_pressed = False
 
     async def run(self) -> None:
-        """Until cancelled. While the store does not answer, what was known of it counts."""
+        """Runs until cancelled. While the store does not answer, the last result counts."""
         while True:
             with contextlib.suppress(FairleadError):
                 await self.look()
             await asyncio.sleep(self._every_seconds)
 
     async def look(self) -> None:
-        """An embedded server that ended is silent, but what it left behind says why."""
+        """An embedded server that has ended cannot be asked, but its log says why."""
         found = dict(self._store.engine_problems())
         for reason, problem in found.items():
             self._readiness.refuse(reason, problem)
@@ -47,7 +47,7 @@ class ServerWatch:
         try:
             memory = await self._store.upkeep.inspect()
         except FairleadError as refusal:
-            return problem_behind(refusal) | found  # what INFO says is more exact
+            return problem_behind(refusal) | found  # INFO is more exact
         self._say(memory.pressed is not None, memory.used, memory.most)
         return found
 

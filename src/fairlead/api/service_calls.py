@@ -11,7 +11,7 @@ from fairlead.worker.worker import Worker
 
 class ServiceCalls:
     def __init__(self, store: Store, settings: Settings, stop: Stop) -> None:
-        self.started = asyncio.Event()  # the worker has registered, or could not be started
+        self.started = asyncio.Event()  # the worker has registered, or failed to start
         self._store = store
         self._settings = settings
         self._stop = stop
@@ -19,9 +19,9 @@ class ServiceCalls:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled; raises what ended the worker. One that was drained is not replaced."""
+        """Runs until cancelled; raises the error that ended the worker. A drained one is not replaced."""
         self._ended.clear()
-        # a gateway is served although the store has lost its data, to say so: the worker waits by itself
+        # the gateway serves even if the store has lost its data, to report that: the worker waits by itself
         wait = self._store.connection.membership.problem is None
         calling = running_services(self._store, self._settings, grace=self._stop.grace, wait=wait)
         try:
@@ -41,7 +41,7 @@ class ServiceCalls:
         await asyncio.Event().wait()
 
     async def drain(self) -> None:
-        """Until calls under way have ended, or are given back after the grace."""
+        """Returns when calls under way have ended, or were given back after the grace."""
         if self._worker:
             self._worker.drain()
             await self._ended.wait()

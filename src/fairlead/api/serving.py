@@ -1,4 +1,4 @@
-"""The server process: a gateway on a store, on a socket that is open already."""
+"""The server process: a gateway for a store, on an open socket."""
 
 import asyncio
 import contextlib
@@ -34,8 +34,8 @@ from fairlead.worker.signals import Stop
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
-LOOK_SECONDS = 0.5  # between two looks whether the store has lost data
-GRACE_SECONDS = 5  # for what is under way when the server is told to stop
+LOOK_SECONDS = 0.5  # between two checks whether the store has lost data
+GRACE_SECONDS = 5  # for requests under way when the server stops
 
 log = EventLog("fairlead.api")
 
@@ -49,7 +49,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that is open before anything else happens: a taken port is known at once."""
+    """Opens the socket before anything else, so that a port in use is reported at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,7 +70,7 @@ def address_of(opened: socket.socket) -> str:
 
 
 async def check_exposure(store: Store, host: str, insecure: bool) -> None:
-    """An address that others can reach is not served without keys."""
+    """Refuses to serve an address that others can reach without keys."""
     if is_loopback(host) or await _any_keys(store) is not False:
         return
     if not insecure:
@@ -91,9 +91,9 @@ async def serve(
     stop: Stop,
     end: asyncio.Event | None = None,
 ) -> None:
-    """The gateway, the upkeep beside it and what calls the services, until asked to stop.
+    """Runs the gateway, the upkeep and the worker that calls services, until `stop` is set.
 
-    With an `end`, requests are answered until that: a worker beside it still reports what it runs.
+    With an `end`, requests are answered until then: a worker beside it still has to report its results.
     """
     await warn_if_not_durable(store.connection)
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
@@ -126,7 +126,7 @@ async def _services(store: Store, settings: Settings, stop: Stop, gateway: Gatew
 @asynccontextmanager
 async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator[Gateway]:
     sites = frozenset(name.lower() for name in settings.server.hosts)
-    # on loopback a page of another site must not get in under its own name
+    # on loopback a page of another site must not be accepted under its own name
     hosts = sites | {host.lower()} | LOOPBACK_NAMES if sites or is_loopback(host) else None
     async with contextlib.AsyncExitStack() as stack:
         priorities = None
@@ -150,7 +150,7 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
 
 
 async def _any_keys(store: Store) -> bool | None:
-    """None: the store has lost its data, so nobody can tell."""
+    """None: unknown, because the store has lost its data."""
     try:
         return await store.api_keys.any()
     except StoreLost:

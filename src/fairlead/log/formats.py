@@ -18,7 +18,7 @@ class TextFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         words = redacted("\n".join(filter(None, (record.getMessage(), _exception(self, record)))))
-        # what a library of somebody else writes is not an event of ours: its name tells them apart
+        # lines of other libraries are not our events: the name of the logger marks them
         name = "" if hasattr(record, "event") or _is_ours(record) else f"{record.name}: "
         return f"{_time(record)} {record.levelname} {name}" + _printable(words).replace("\n", "\n    ")
 
@@ -46,7 +46,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 
 def _printable(words: str) -> str:
-    """Without control characters but for the ends of lines: a terminal would obey them."""
+    """Escapes control characters except line ends and tabs: a terminal would obey them."""
     if words.isprintable():
         return words
     return "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in words)

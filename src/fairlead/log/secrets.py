@@ -1,4 +1,4 @@
-"""Takes credentials out of text that is to be logged: errors and other libraries may quote them."""
+"""Removes credentials from text to be logged: errors and other libraries may quote them."""
 
 import re
 
@@ -24,7 +24,7 @@ _URL = re.compile(r"(\w://[^\s?'\"<>]+)(\?[^\s'\"<>)]+)?")
 
 
 def redacted(text: str) -> str:
-    """The text with `***` in place of what looks like a key, a password, a token or the query of a URL."""
+    """Replaces what looks like a key, a password, a token or the query of a URL with `***`."""
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     return _URL.sub(_without_query, text)

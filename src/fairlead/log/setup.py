@@ -23,7 +23,7 @@ LEAST_LEVELS = {
 
 
 def set_up_logging(settings: LogSettings) -> None:
-    """Once, at the start of a process. Its child processes inherit the settings by their environment."""
+    """Call it once, at the start of a process. Child processes inherit the settings by their environment."""
     os.environ[LEVEL], os.environ[FORMAT] = settings.level, settings.format
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormat() if settings.format == "json" else TextFormat())
@@ -37,7 +37,7 @@ def set_up_logging(settings: LogSettings) -> None:
 
 
 def inherited_settings(env: Mapping[str, str] = os.environ) -> LogSettings:
-    """Those of the process that started this one. What is wrong with them was its to say."""
+    """The settings of the process that started this one, which has reported any error in them."""
     try:
         known = {"level": env.get(LEVEL), "format": env.get(FORMAT)}
         return msgspec.convert({name: value for name, value in known.items() if value}, LogSettings)

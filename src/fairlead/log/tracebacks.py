@@ -19,32 +19,32 @@ CALLERS = frozenset(
 
 
 def traceback_of(problem: BaseException, *, most: int = MOST_BYTES) -> str:
-    """How Python prints it, from the first frame that is not Fairlead's own, in at most `most` bytes."""
+    """The traceback as Python prints it, from the first frame outside Fairlead, in at most `most` bytes."""
     try:
         frames = _frames_of_others(problem.__traceback__)
         summary = traceback.TracebackException(
             type(problem), problem, frames, limit=-MOST_FRAMES, compact=True
         )
         text = "".join(summary.format())
-    except Exception:  # an error may be made so that it cannot be printed; it is reported all the same
+    except Exception:  # printing an error may raise another one; it is reported all the same
         text = f"{type(problem).__name__}: its traceback cannot be printed"
-    # first to so much more that nothing near the cut, half of a key, say, is left by the second
+    # the first cut is far larger, so that the second removes what is near it, such as half of a key
     return shortened(redacted(shortened(readable(text.rstrip()), 8 * most)), most)
 
 
 def is_of_others(problem: BaseException) -> bool:
-    """Whether it was raised in code that is not Fairlead's own, or called from there."""
+    """Whether it was raised in code outside Fairlead, or called from there."""
     first = _frames_of_others(problem.__traceback__)
     return first is not None and not _is_ours(first)
 
 
 def readable(text: str) -> str:
-    """What an error says may be anything; a report of it is never refused for that."""
+    """Replaces what cannot be encoded: the text of an error may be anything."""
     return text.encode(errors="replace").decode()
 
 
 def shortened(text: str, most: int) -> str:
-    """At most `most` bytes, without the middle: the end says what went wrong, the beginning why."""
+    """Cuts the middle out so that `most` bytes are left: the end is what failed, the beginning why."""
     whole = text.encode()
     if len(whole) <= most:
         return text
@@ -55,7 +55,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def _frames_of_others(frames: TracebackType | None) -> TracebackType | None:
-    """Without those that lead to a handler, ours and asyncio's; all of them when there are no others."""
+    """The frames without those of Fairlead and asyncio that lead to a handler; all if there are no others."""
     first = one = frames
     while one:
         if one.tb_frame.f_code.co_filename in CALLERS:

@@ -1,4 +1,4 @@
-"""What all shapes share: the types of fields, and the way from a value to its JSON and back."""
+"""What all shapes share: the types of fields, and the conversion between values and JSON."""
 
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
@@ -23,12 +23,12 @@ from msgspec.structs import fields
 from fairlead.model.priority import NAMED_PRIORITIES, Priority
 from fairlead.times import read_time, time_text
 
-#: An object that has no shape of its own.
+#: An object without a shape.
 Json = dict[str, Any]
 
 PriorityName = Literal["high", "medium", "low"]
 StatusName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
-#: In answers; `Time` is what a request may bring.
+#: A time in an answer; `Time` is one in a request.
 Moment = NewType("Moment", str)
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_.:-]+$")]
@@ -42,7 +42,7 @@ Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a request brings: strict, an unknown field is an error."""
+    """A body or query of a request: strict, an unknown field is an error."""
 
 
 class PageQuery(Body, frozen=True):
@@ -51,7 +51,7 @@ class PageQuery(Body, frozen=True):
 
 
 class LongPageQuery(Body, frozen=True):
-    """Of lists that are mostly short: without a `limit` a page has all of them, up to 1,000."""
+    """For lists that are mostly short: without a `limit` a page has all items, up to 1,000."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
     cursor: Annotated[str, Meta(max_length=4000)] = ""
@@ -70,10 +70,10 @@ Convert = Callable[[Any], Any]
 
 
 class Shape(Answer, Generic[V]):
-    """The JSON of a value. A field has the name of an attribute, or `names` says of which.
+    """The JSON of a value. A field has the name of an attribute, or `names` maps it to one.
 
-    What the value does not have is `extra`: it is given to `from_value`, or null. What the JSON does not have
-    is given to `to_value`, or has the default of the value.
+    `extra` are fields that the value lacks: they are given to `from_value`, or null. Attributes that the JSON
+    lacks are given to `to_value`, or have their defaults.
     """
 
     names: ClassVar[Mapping[str, str]] = {}
@@ -99,7 +99,7 @@ class Shape(Answer, Generic[V]):
 
 
 class _Plan:
-    """How the fields of a shape and the attributes of its value go together."""
+    """How the fields of a shape map to the attributes of its value."""
 
     def __init__(self, shape: type[Shape[Any]]) -> None:
         self.kind = _kind(shape)
@@ -128,7 +128,7 @@ def _kind(shape: type[Shape[Any]]) -> type:
         for generic in base.__dict__.get("__orig_bases__", ()):
             if arguments := get_args(generic):
                 return arguments[0]  # type: ignore[no-any-return]
-    raise TypeError(f"{shape.__name__} does not say of which value it is the JSON")
+    raise TypeError(f"{shape.__name__} does not name the type of its value")
 
 
 def _same(value: Any) -> Any:
@@ -157,7 +157,7 @@ def _many(name: str, hint: Any, kind: Any) -> tuple[Convert, Convert]:
     item = next((one for one in get_args(kind) if one not in (str, ...)), Any)
     write, read = _converters(name, get_args(hint)[-1], item)
     if hint.__origin__ is dict:
-        if write is _same:  # it may be JSON that nobody has read
+        if write is _same:  # it may be undecoded JSON
             return _same, _same
         return partial(_each_value, write), partial(_each_value, read)
     made = tuple if getattr(kind, "__origin__", None) is tuple else list

@@ -1,4 +1,4 @@
-"""What the code of a worker declares: task types, limits, pipelines and periodic tasks."""
+"""Declarations by the code of a worker: task types, limits, pipelines and periodic tasks."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from fairlead.shapes.task import BatchItem, SubmitBody
 
 
 class TypeBody(Body, frozen=True):
-    """What every task of a type gets, besides what it asks for itself."""
+    """Defaults of all tasks of a type."""
 
     limits: Annotated[dict[Name, Units], Meta(max_length=8)] = field(default_factory=dict)
     required_capabilities: Annotated[list[Name], Meta(max_length=16)] = field(default_factory=list)
@@ -19,11 +19,11 @@ class TypeBody(Body, frozen=True):
 
 
 class DeclareBody(Body, frozen=True):
-    """What the code of a worker says of its types, limits and pipelines."""
+    """The task types, limits and pipelines that the code of a worker declares."""
 
     types: Annotated[dict[Name, TypeBody], Meta(max_length=1000)] = field(default_factory=dict)
     limits: Annotated[dict[Name, LimitBody], Meta(max_length=1000)] = field(default_factory=dict)
-    #: steps, as a file has them
+    #: steps, as in the settings file
     pipelines: Annotated[dict[Name, list[Any]], Meta(max_length=1000)] = field(default_factory=dict)
 
 
@@ -34,7 +34,7 @@ class TickBody(Body, frozen=True):
 
 
 class DeclareAnswer(Answer):
-    """How a worker here shows that it is alive, and for how long it has a task."""
+    """How often a worker must send heartbeats, and how long its leases last."""
 
     heartbeat_seconds: float
     lease_seconds: float

@@ -16,7 +16,7 @@ JobStatusName = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"
 
 
 class JobBody(Body, frozen=True):
-    """A job as a client asks for it."""
+    """A job to submit."""
 
     feature_name: Name
     input_data: dict[str, Any] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class JobAnswer(Shape[Job]):
 class ResumeAnswer(Answer):
     job_id: str
     status: JobStatusName
-    skipped: list[str]  # steps of the stage that were done already
+    skipped: list[str]  # steps of the stage that were already done
 
 
 class CancelJobAnswer(Answer):
@@ -119,7 +119,7 @@ class ServiceAnswer(Answer):
 
     @classmethod
     def of(cls, limit: Limit, settings: Mapping[str, ServiceSettings], *, with_url: bool) -> Self:
-        """With what these settings say about it, if they have it."""
+        """With the settings of the service, if these settings have it."""
         name = limit.name.removeprefix(SERVICE)
         known = settings.get(name)
         return cls(

@@ -26,7 +26,7 @@ class LimitBody(Body, frozen=True):
     limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, Meta(max_length=40)] | None = None
     burst: Units | None = None
-    shared: bool | None = None  # every tenant may name it; null: as before
+    shared: bool | None = None  # every tenant may use it; null: unchanged
 
 
 class LeaseBody(Body, frozen=True):
@@ -46,7 +46,7 @@ class RenewBody(Body, frozen=True):
 
 
 class TenantQuery(Body, frozen=True):
-    tenant: Short | None = None  # whose limits are meant; for operators
+    tenant: Short | None = None  # for operators: the tenant whose limits are meant
 
 
 class LimitsQuery(LongPageQuery, frozen=True):
@@ -71,13 +71,13 @@ class LimitAnswer(Shape[Limit], omit_defaults=True):
     room: int
     paused: bool
     held_back: bool
-    shared: bool  # with all tenants, which may name it
-    tenant: str | None  # whose own it is; null: the operator's
+    shared: bool  # every tenant may use it
+    tenant: str | None  # that owns it; null: the operator's
     rate: str | None = None
     burst: int | None = None
 
     def to_value(self, **given: Any) -> Limit:
-        """Which sub-queue its units are kept back for is not said: it may be another tenant's."""
+        """The answer does not name the sub-queue that units are held back for: it may be another tenant's."""
         given.setdefault("slots", ())
         interval = None if self.rate is None else read_rate(self.rate)
         return super().to_value(interval_us=interval, hold="" if self.held_back else None, **given)

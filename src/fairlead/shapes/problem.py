@@ -1,4 +1,4 @@
-"""What went wrong, as RFC 9457 has it; and whether a server is fit for work."""
+"""Problems (RFC 9457), and the health of a server."""
 
 from typing import Literal
 
@@ -26,7 +26,7 @@ class ProblemAnswer(Answer):
     detail: str
     code: str
     errors: list[FieldProblem] = field(default_factory=list)
-    request_id: str = ""  # of a 500: the line in the log of the server that has it says more
+    request_id: str = ""  # of a 500: the log of the server has a line with it
     waiting: int = 0
     reasons: list[NotReadyReason] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""How much waits, runs and ended lately."""
+"""Counts of what waits, runs and ended lately."""
 
 from collections import Counter
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ class Queue(Shape[Depth]):
 
 
 class WorkerCounts(Answer):
-    """All null but `used_capacity` for a tenant, which counts its own tasks there."""
+    """For a tenant all but `used_capacity` are null, and that counts its own tasks."""
 
     active: int | None
     draining: int | None
@@ -58,7 +58,7 @@ class StatsAnswer(Shape[Stats]):
 
 
 def _counts(stats: Stats) -> WorkerCounts:
-    """Null for a tenant: the workers are not its own."""
+    """A tenant does not see the workers, because all tenants share them."""
     if stats.held is not None:
         kinds: dict[str, int | None] = dict.fromkeys(("active", "draining", "dead", "total_capacity"))
     else:

@@ -1,4 +1,4 @@
-"""Tasks: as clients ask for them, and as they are answered."""
+"""Tasks: requests and answers."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,7 +26,7 @@ from fairlead.shapes.problem import ProblemAnswer
 
 
 class SubmitBody(Body, frozen=True):
-    """A task as a client asks for it."""
+    """A task to submit."""
 
     task_type: Name
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -48,19 +48,19 @@ class SubmitBody(Body, frozen=True):
 
 
 class ItsUser(Struct):
-    """Of a task, whatever else it brings."""
+    """The user of a task, without its other fields."""
 
     user_id: str | None = None
 
 
 class BatchBody(Body, frozen=True):
-    """Each task is checked on its own: one bad one does not spoil the others."""
+    """Each task is checked on its own: an invalid one does not affect the others."""
 
     tasks: Annotated[list[Raw], Meta(max_length=1000)]  # SubmitBody, each read when its turn comes
 
 
 class ReplayBody(Body, frozen=True):
-    """Which dead letters: all of them, or those of one type; at most `limit`."""
+    """Which dead letters: all, or those of one type; at most `limit`."""
 
     task_type: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
@@ -157,7 +157,7 @@ class TaskAnswer(Shape[Task]):
     attempt: int
     retry_count: int
     crash_count: int
-    loss_count: int  # workers that were lost with it, hardly by its doing
+    loss_count: int  # how often its worker was lost, hardly because of this task
     assigned_worker_id: str | None
     fence: int
     queue_position: int | None
@@ -189,7 +189,7 @@ class OutputAnswer(Shape[Output]):
 
 class OutputsAnswer(Answer):
     outputs: list[OutputAnswer]
-    next_after: int | None  # there are more after it
+    next_after: int | None  # null: there is no more
 
 
 class BlockerAnswer(Shape[Blocker]):
@@ -199,7 +199,7 @@ class BlockerAnswer(Shape[Blocker]):
     of: int
     paused: bool
     free_at: Moment | None
-    tenant: str | None  # whose own limit it is; null: the operator's
+    tenant: str | None  # that owns the limit; null: the operator's
 
 
 class ExplainAnswer(Shape[Explanation]):
@@ -237,7 +237,7 @@ class PurgeAnswer(Answer):
 
 
 class SimpleAnswer(Shape[Task]):
-    """The two routes of the smallest queue."""
+    """A task, in the two smallest routes."""
 
     task_id: str
     status: StatusName

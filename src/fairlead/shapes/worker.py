@@ -1,4 +1,4 @@
-"""Workers and their calls: polls, results, progress, heartbeats."""
+"""Workers: registration, polls, results, progress, heartbeats."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -27,12 +27,12 @@ from fairlead.shapes.problem import ProblemAnswer
 
 class RegisterBody(Body, frozen=True):
     capabilities: Annotated[list[Name], Meta(max_length=100)] = field(default_factory=list)
-    capacity: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: as the settings say
+    capacity: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: from the settings
     reserve: Annotated[int, Meta(ge=0, le=100_000)] | None = None
     task_types: Annotated[list[Name], Meta(max_length=1000)] | None = None
     name: Short | None = None
     version: Short | None = None
-    worker_id: Name | None = None  # whoever registers again keeps it
+    worker_id: Name | None = None  # a worker that registers again keeps its id
 
 
 class PollBody(Body, frozen=True):
@@ -40,7 +40,7 @@ class PollBody(Body, frozen=True):
     capabilities: Annotated[list[Name], Meta(max_length=100)] | None = None
     wait_seconds: Annotated[float, Meta(ge=0, le=30)] = 0
     request_id: Name | None = None  # the same again when the answer was lost: the same tasks
-    idle: bool = False  # call me when there is more; the worker then waits at /wait
+    idle: bool = False  # wake this worker when there is more; it then waits at /wait
 
 
 class ErrorBody(Body, frozen=True):
@@ -48,8 +48,8 @@ class ErrorBody(Body, frozen=True):
     retriable: bool = True
     code: Short = "error"
     retry_after_seconds: Seconds = 0
-    crashed: bool = False  # what ran it died: counted as a crash
-    traceback: Annotated[str, Meta(max_length=100_000)] = ""  # 4 KiB of it are kept
+    crashed: bool = False  # the process that ran it died: counted as a crash
+    traceback: Annotated[str, Meta(max_length=100_000)] = ""  # 4 KiB are kept
 
 
 class OneResult(Body, frozen=True):
@@ -107,7 +107,7 @@ class ExtendBody(Body, frozen=True):
 
 class StallBody(Body, frozen=True, kw_only=True):
     request_id: Name  # the same again when the answer was lost: the same answer
-    #: what it runs or has not reported yet
+    #: tasks that it runs or has yet to report
     begun: Annotated[list[Fence], Meta(max_length=200_000)] = field(default_factory=list)
 
 
@@ -117,7 +117,7 @@ class WaitBody(Body, frozen=True):
 
 class ReleaseBody(Body, frozen=True):
     task_ids: Annotated[list[str], Meta(min_length=1, max_length=1000)]
-    #: by task: then only if they are these
+    #: by task: release it only if its fence is this one
     fences: Annotated[dict[str, Fence], Meta(max_length=1000)] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Connections that stay: how many a key may have, and when they are to end."""
+"""Open connections for live updates: how many a key may have, and when they must end."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from fairlead.api.problems import TooManyConnections
 from fairlead.errors import FairleadError
 
-LOOK_SECONDS = 2.0  # between two looks whether the keys of those who are connected may still be used
+LOOK_SECONDS = 2.0  # between two checks whether the keys of open connections are still valid
 
 NORMAL = 1000
 FAULT = 1011
@@ -18,7 +18,7 @@ GONE = 4404
 
 
 class Connection:
-    """One of them. `ended` is the code it is to be closed with, once that is known."""
+    """`ended` is the code to close the connection with, once that is known."""
 
     def __init__(self) -> None:
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -50,11 +50,11 @@ class Connections:
                 self._open.pop(key_id, None)
 
     async def watch_keys(self, may_stay: Callable[[str | None], Awaitable[bool]]) -> None:
-        """Ends those whose key has ended; one look for all of the same key."""
+        """Ends connections whose key is no longer valid; one check for all with the same key."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             for key_id in list(self._open):
-                with contextlib.suppress(FairleadError):  # the next look tells
+                with contextlib.suppress(FairleadError):  # checked again later
                     if not await may_stay(key_id):
                         self._end(key_id, KEY_ENDED)
 

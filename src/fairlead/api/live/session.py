@@ -1,4 +1,4 @@
-"""A client that submits over its socket, hears of its tasks there, and may take them with it when it goes."""
+"""A client that submits and watches tasks over one socket, and may have them cancelled when it leaves."""
 
 import asyncio
 import contextlib
@@ -27,14 +27,14 @@ class Session:
     def __init__(self, request: Request, socket: Socket) -> None:
         self._request = request
         self._socket = socket
-        self._telling: dict[str, asyncio.Task[None]] = {}  # by task, as long as it has not ended
+        self._telling: dict[str, asyncio.Task[None]] = {}  # by task, until it has ended
         self._to_cancel: set[str] = set()
 
     async def run(self) -> None:
         try:
             while True:
-                # one after the other: while a submit is under way nothing else is heard, so that no task is
-                # accepted of which nobody knows when the client goes
+                # one after the other: nothing else is received during a submit, so that every accepted task
+                # is known here when the client disconnects
                 await self._answer(await self._socket.hear())
         finally:
             await self._leave()
@@ -65,7 +65,7 @@ class Session:
             self._telling[task_id] = asyncio.create_task(self._tell(task_id))
 
     async def _is_forgotten(self, task_id: str) -> bool:
-        """An idempotency key may be remembered for longer than its task: then the answer was all there is."""
+        """An idempotency key may outlive its task: then there is nothing to watch."""
         try:
             await self._request.gateway.store.get(task_id)
         except UnknownTask:
@@ -80,7 +80,7 @@ class Session:
         await self._socket.send({"type": "ACCEPTED", "ref": ref, **asdict(await tasks.cancel(request))})
 
     def _make_request(self) -> Request:
-        """As if it came by HTTP; the headers of the handshake say nothing of it."""
+        """A request as over HTTP; the headers of the handshake do not apply to it."""
         return Request(self._request.gateway, self._request.caller, {}, {}, self._request.receive)
 
     async def _tell(self, task_id: str) -> None:
@@ -96,7 +96,7 @@ class Session:
         await asyncio.gather(*map(self._abort, self._to_cancel))
 
     async def _abort(self, task_id: str) -> None:
-        """Also when the store is back only later: nobody else knows that this task is wanted no more."""
+        """Retries while the store is unavailable: nobody else knows that this task is no longer wanted."""
         store = self._request.gateway.store
         with contextlib.suppress(AlreadyFinished, UnknownTask):
             await retry_while_unavailable(store, partial(store.cancel, task_id))
@@ -108,14 +108,14 @@ def _read(said: str | bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise MalformedJson(f"The message is not JSON ({problem}): send one object, in UTF-8.") from None
     if not isinstance(wanted, dict):
-        raise InvalidBody([("message", 'is no object: send a task such as {"task_type": "echo"}')])
+        raise InvalidBody([("message", 'not an object: send a task such as {"task_type": "echo"}')])
     return wanted
 
 
 def _flag(wanted: dict[str, Any], name: str) -> bool:
     value = wanted.pop(name, False)
     if not isinstance(value, bool):
-        raise InvalidBody([(name, "is neither true nor false")])
+        raise InvalidBody([(name, "neither true nor false")])
     return value
 
 

@@ -1,4 +1,4 @@
-"""A WebSocket: who opens it, may they; then what a route does with it, until somebody ends it."""
+"""A WebSocket: checks its caller, then runs the handler of its route until one side closes it."""
 
 import asyncio
 from contextlib import aclosing
@@ -23,7 +23,7 @@ log = EventLog("fairlead.api")
 
 
 class Ended(Exception):
-    """The connection is to be closed with this code."""
+    """The connection must be closed with this code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -42,11 +42,11 @@ class Socket:
         self.accepted = True
 
     async def send(self, message: Any) -> None:
-        """Waits for a slow reader, until the protocol gives it up."""
+        """Waits for a slow reader, until the protocol disconnects it."""
         await self._send({"type": "websocket.send", "text": encode(message).decode()})
 
     async def hear(self) -> str | bytes:
-        """What the client says next. Raises ClientGone, or Ended when there is nothing more to say."""
+        """The next message of the client. Raises ClientGone, or Ended when the connection is to close."""
         saying, ended = asyncio.ensure_future(self._receive()), self.connection.ended
         ends: tuple[asyncio.Future[Any], ...] = (saying, ended)
         try:
@@ -63,13 +63,13 @@ class Socket:
         return said["bytes"] if text is None else text
 
     async def tell(self, feed: Feed, after: int | None = None) -> bool:
-        """All of it: whether it came to its end. What goes wrong with it ends the connection."""
+        """Sends the whole feed; returns whether it reached its end. An error closes the connection."""
         try:
             async with aclosing(feed.messages(after)) as messages:
                 async for message in messages:
                     await self.send(message)
             return True
-        except OSError:  # the client has gone, as is heard too
+        except OSError:  # the client has disconnected, which `hear` notices, too
             return False
         except Exception as error:
             noted("socket_failed", error, what="feed")
@@ -86,7 +86,7 @@ class SocketEndpoint:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()  # that somebody wants to connect
+        await receive()  # websocket.connect
         try:
             await self._open(scope, receive, send)
         except (ClientGone, OSError):
@@ -95,7 +95,7 @@ class SocketEndpoint:
             await refuse(send, noted("socket_failed", error, what=self._route.path))
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Until it is accepted, what goes wrong is answered as to any other request."""
+        """An error before the socket is accepted is answered as for any other request."""
         headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
         who = await self._who(headers, query.ticket, address_of(scope))
         with self._gateway.connections.admitted(who.key_id) as connection:
@@ -126,7 +126,7 @@ class SocketEndpoint:
 
 
 async def refuse(send: Send, problem: Problem) -> None:
-    """Instead of the upgrade: the server sends an answer to a handshake under names of its own."""
+    """Answers a handshake with a problem; ASGI has separate message types for that."""
 
     async def send_answer(message: AsgiMessage) -> None:
         await send({**message, "type": f"websocket.{message['type']}"})

@@ -1,4 +1,4 @@
-"""Live updates as Server-Sent Events: for whoever can read HTTP, line by line."""
+"""Live updates as Server-Sent Events."""
 
 import asyncio
 from contextlib import aclosing
@@ -47,7 +47,7 @@ class EventStream:
             async with aclosing(self._feed.messages(self._after)) as messages:
                 async for message in messages:
                     await _send(send, as_event(message))
-        except Exception as error:  # the client comes back, and is told then
+        except Exception as error:  # the client reconnects, and gets the error then
             noted("socket_failed", error, what="stream")
         connection.end(NORMAL)
 
@@ -57,7 +57,7 @@ def as_event(message: Message) -> bytes:
 
 
 async def nothing_new(scope: Scope, receive: Receive, send: Send) -> None:
-    """It has ended, and the client knows: an event source that is told so does not come back."""
+    """The task or job has ended and the client has its last message: 204 stops an event source."""
     await send({"type": "http.response.start", "status": 204, "headers": SECURITY})
     await send({"type": "http.response.body"})
 
@@ -67,6 +67,6 @@ async def _send(send: Send, text: bytes) -> None:
 
 
 async def _one_of(*ends: asyncio.Future[Any]) -> bool:
-    """Whether one of them has come; waits for it as long as a client may be left without a word."""
+    """Whether one of them is done; waits until the next heartbeat is due."""
     done, _ = await asyncio.wait(ends, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     return bool(done)

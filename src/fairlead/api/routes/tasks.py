@@ -60,12 +60,12 @@ async def submit(request: Request, body: SubmitBody) -> SubmitAnswer:
 
 
 async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> SubmitAnswer:
-    """The first answer once more: the same as long as nothing has changed."""
+    """Repeats the first answer: the same unless the task has changed."""
     task_id = submitted.task_id
     try:
         task = await request.store.get(task_id)
         explanation = await request.store.explain(task_id)
-    except errors.UnknownTask:  # its key is remembered for longer
+    except errors.UnknownTask:  # its key outlives it
         return _as_it_was(submitted, wanted)
     return SubmitAnswer.from_value(
         submitted,
@@ -106,7 +106,7 @@ async def submit_batch(request: Request, body: BatchBody) -> Json:
         except (errors.StoreUnavailable, errors.StoreFault) as problem:
             if not answers:
                 raise
-            answers += [problem] * (len(items) - len(answers))  # what was accepted before it is, and is said
+            answers += [problem] * (len(items) - len(answers))  # what was accepted before stays accepted
             break
     return {"tasks": [accepted(answer) for answer in answers]}
 
@@ -120,14 +120,14 @@ async def _submit_group(
             wanted.append(new_task(request, decode_item(item, SUBMIT_BODY), terms))
         except errors.FairleadError as problem:
             wanted.append(problem)
-    await asyncio.sleep(0)  # what was read is packed in a turn of its own
+    await asyncio.sleep(0)  # the tasks are packed in another turn of the event loop
     new = [one for one in wanted if isinstance(one, NewTask)]
     submitted = iter(await request.store.submit(*new) if new else [])
     return [next(submitted) if isinstance(one, NewTask) else one for one in wanted]
 
 
 async def _users_of(request: Request, items: Sequence[msgspec.Raw]) -> Iterable[str]:
-    """All of them before the first task: the priority service is asked once, and for the first ones first."""
+    """All users, in the order of their tasks: the priority service is asked once for all."""
     found: dict[str, None] = {}
     if request.gateway.priorities:
         async for group in taking_turns(in_groups(items)):
@@ -151,9 +151,9 @@ def accepted(answer: Submitted | errors.FairleadError) -> Json:
 
 
 async def terms_of(request: Request, user_ids: Iterable[str | None]) -> dict[str, Terms]:
-    """Of those who are users, if there is a service that knows.
+    """The terms of these users, if there is a priority service.
 
-    Also of those whose tasks name a priority: their weight is not theirs to choose.
+    Also if their tasks name a priority, because clients do not choose the weight.
     """
     service = request.gateway.priorities
     if service is None:
@@ -192,7 +192,7 @@ def new_task(
 
 
 def key_of(request: Request, given: str | None) -> str | None:
-    """The idempotency key, of the body or of the header."""
+    """The idempotency key of the body or the header."""
     key = request.headers.get("idempotency-key")
     if key is not None and given not in (None, key):
         raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
