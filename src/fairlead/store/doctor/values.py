@@ -1,7 +1,9 @@
 """Checks of single values: text is UTF-8, and what acts count with is a number."""
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from fairlead.checks import is_text
 from fairlead.store.doctor.breach import Breach
@@ -57,11 +59,12 @@ def readable(s: Snapshot) -> Iterator[Breach]:
 
 def _fields(s: Snapshot) -> Iterator[Breach]:
     for name, of, fields in ((name, of, f) for name, keys in s.hashes.items() for of, f in keys.items()):
-        key, numbers, not_text = join(name, of), NUMBERS.get(name, ()), NOT_TEXT.get(name, ())
+        key = join(name, of)
+        is_count, is_content = _matcher(NUMBERS.get(name, ())), _matcher(NOT_TEXT.get(name, ()))
         for field, value in fields.items():
-            if _matches(field, numbers) and not _is_number(value):
+            if is_count(field) and not _is_number(value):
                 sentence = f"key {key}: field {field} is {value!r}, which is not a number: {REMEDY}"
-            elif not is_text(field) or not (is_text(value) or _matches(field, not_text)):
+            elif not is_text(field) or not (is_text(value) or is_content(field)):
                 sentence = f"key {key}: field {field} is {value!r}, which is not UTF-8: {REMEDY}"
             else:
                 continue
@@ -83,10 +86,11 @@ def _members(s: Snapshot) -> Iterator[Breach]:
                 yield Breach("K6", sentence, f"value {join(name, of)}")
 
 
-def _matches(field: str, patterns: tuple[str, ...]) -> bool:
-    return any(
-        field.startswith(pattern[:-1]) if pattern.endswith("*") else field == pattern for pattern in patterns
-    )
+@cache
+def _matcher(names: tuple[str, ...]) -> Callable[[str], object]:
+    """One expression, because every field of a namespace is compared."""
+    patterns = [re.escape(name).replace(r"\*", ".*") for name in names] or ["(?!)"]  # matches nothing
+    return re.compile("|".join(patterns), re.DOTALL).fullmatch
 
 
 def _is_number(value: str) -> bool:
