@@ -19,7 +19,7 @@ from fairlead import (
     TaskFailed,
     UnknownTask,
 )
-from fairlead.client.forms import task_form
+from fairlead.client.bodies import task_body
 from fairlead.errors import InvalidSettings
 from fairlead.model.states import State
 from fairlead.store.store import Store
@@ -169,8 +169,8 @@ async def test_a_priority_that_nobody_names_is_left_to_the_gateway(fl: Fairlead)
     @fl.task
     async def draw() -> None: ...
 
-    assert "priority" not in task_form(draw.new(user_id="ann"))
-    assert task_form(draw.new(priority="medium"))["priority"] == "medium"
+    assert task_body(draw.new(user_id="ann")).priority is None
+    assert task_body(draw.new(priority="medium")).priority == "medium"
 
 
 async def test_unknown_ids_and_explanations(connected: Fairlead) -> None:

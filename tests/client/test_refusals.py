@@ -8,8 +8,8 @@ import pytest
 from fairlead import errors
 from fairlead.api.problems import STATUS, Forbidden, HttpProblem, Unauthorized, problem_of
 from fairlead.client import transport
+from fairlead.client.bodies import job_body, task_body
 from fairlead.client.client import Client
-from fairlead.client.forms import job_form, task_form
 from fairlead.client.problems import error_of
 from fairlead.client.transport import checked_key, checked_url
 from fairlead.model.job import NewJob
@@ -184,6 +184,6 @@ def test_a_name_is_never_a_way_to_another_place() -> None:
 
 def test_a_weight_does_not_leave_a_client() -> None:
     with pytest.raises(errors.InvalidInput, match="weight"):
-        task_form(NewTask(task_type="echo", weight=3))
+        task_body(NewTask(task_type="echo", weight=3))
     with pytest.raises(errors.InvalidInput, match="weight"):
-        job_form(NewJob(feature_name="echo", weight=3))
+        job_body(NewJob(feature_name="echo", weight=3))

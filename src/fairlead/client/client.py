@@ -3,25 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-import msgspec
+from msgspec.structs import asdict, replace
 
 from fairlead.checks import MOST_BYTES, check_ms, check_task_id
-from fairlead.client.crons import Crons
-from fairlead.client.forms import (
+from fairlead.client.bodies import (
     Batch,
-    completed_form,
     declared_bodies,
-    failed_form,
-    grants_form,
-    limit_form,
+    limit_body,
     none_or_error,
-    progress_form,
-    stages_form,
+    progress_body,
+    result_body,
+    stages_body,
     state_or_error,
     submitted_or_error,
-    task_form,
-    type_form,
+    task_body,
 )
+from fairlead.client.crons import Crons
 from fairlead.client.jobs import Jobs
 from fairlead.client.limits import Limits
 from fairlead.client.live import Live
@@ -37,8 +34,7 @@ from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPag
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.shapes.base import Json
-from fairlead.shapes.declaration import DeclareAnswer
+from fairlead.shapes.declaration import DeclareAnswer, TypeBody
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
     BatchAnswer,
@@ -55,8 +51,11 @@ from fairlead.shapes.worker import (
     Accepted,
     ExpireAnswer,
     ExtendAnswer,
+    ExtendBody,
     PollAnswer,
+    PollBody,
     ReleaseAnswer,
+    ReleaseBody,
     ResultAnswer,
     SayAnswer,
     WorkersAnswer,
@@ -110,9 +109,9 @@ class Client:
         declared_types(types), declared_limits(limits)  # raises what the store would
         bodies = declared_bodies(
             {
-                "limits": {name: limit_form(name, wanted) for name, wanted in limits.items()},
-                "types": {name: type_form(wanted) for name, wanted in types.items()},
-                "pipelines": {name: stages_form(stages) for name, stages in (pipelines or {}).items()},
+                "limits": {name: limit_body(name, wanted) for name, wanted in limits.items()},
+                "types": {name: TypeBody(**asdict(wanted)) for name, wanted in types.items()},
+                "pipelines": {name: stages_body(stages) for name, stages in (pipelines or {}).items()},
             }
         )
         try:
@@ -123,20 +122,20 @@ class Client:
             # who only submits has no key for it, and need not: whoever runs the tasks has declared them
             log.info("not_declared", problem=str(problem))
             return
-        worker = msgspec.structs.replace(self.settings.worker, heartbeat_seconds=rhythm.heartbeat_seconds)
-        lease = msgspec.structs.replace(self.settings.lease, lease_seconds=rhythm.lease_seconds)
-        self.settings = msgspec.structs.replace(self.settings, worker=worker, lease=lease)
+        worker = replace(self.settings.worker, heartbeat_seconds=rhythm.heartbeat_seconds)
+        lease = replace(self.settings.lease, lease_seconds=rhythm.lease_seconds)
+        self.settings = replace(self.settings, worker=worker, lease=lease)
 
     async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]:
         """Up to 1,000 at once. Every task has an id of its own, so a lost answer is asked for again."""
         if len(tasks) > MOST_PER_CALL:
             raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
-        parcel = Batch(tasks, task_form)
+        batch = Batch(tasks, task_body)
         rows: list[BatchItem] = []
-        for some in parcel.bodies():
-            batch = path("api", "v1", "tasks", "batch")
-            rows += (await self.caller.post(BatchAnswer, batch, {"tasks": some}, repeat=True)).tasks
-        return parcel.answers(map(submitted_or_error, rows))
+        address = path("api", "v1", "tasks", "batch")
+        for some in batch.bodies():
+            rows += (await self.caller.post(BatchAnswer, address, {"tasks": some}, repeat=True)).tasks
+        return batch.answers(map(submitted_or_error, rows))
 
     async def submit_one(self, task: NewTask) -> Submitted:
         answer = (await self.submit(task))[0]
@@ -231,11 +230,11 @@ class Client:
         Over a gateway nobody is handed a task unasked: `heard` stays empty.
         """
         reports: list[Completed | Failed] = [*completed, *failed]
-        parcel = Batch(reports, _report_form)
-        poll = {"available_capacity": claim, "idle": idle} | ({"request_id": request} if request else {})
+        batch = Batch(reports, result_body)
+        poll = PollBody(available_capacity=claim, idle=idle, request_id=request or None)
         rows: list[Accepted] = []
         polled: PollAnswer | None = None
-        bodies = parcel.bodies()
+        bodies = batch.bodies()
         for i, some in enumerate(bodies):
             last = claim and i == len(bodies) - 1
             body = {"results": some} | ({"poll": poll} if last else {})
@@ -245,7 +244,7 @@ class Client:
         if claim and not bodies:
             polled = await self._of_worker(PollAnswer, worker, "poll", poll, claim)
         claimed = polled.to_value() if polled else Claimed()
-        return parcel.answers(map(state_or_error, rows)), claimed
+        return batch.answers(map(state_or_error, rows)), claimed
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]:
         return (await self.report(worker, failed=reports))[0]
@@ -254,23 +253,23 @@ class Client:
         """Gives tasks back unrun, to the place they had."""
         if not grants:
             return []
-        answer = await self._of_worker(ReleaseAnswer, worker, "release", grants_form(grants))
+        fences = {grant.id: grant.fence for grant in grants if grant.fence is not None}
+        body = ReleaseBody(task_ids=[grant.id for grant in grants], fences=fences)
+        answer = await self._of_worker(ReleaseAnswer, worker, "release", body)
         return [state_or_error(row) for row in answer.results]
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
         """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
-        parcel = Batch(reports, progress_form)
+        batch = Batch(reports, progress_body)
         rows: list[Accepted] = []
-        for some in parcel.bodies():
+        for some in batch.bodies():
             rows += (await self._of_worker(SayAnswer, worker, "progress", {"reports": some})).results
-        return parcel.answers(map(none_or_error, rows))
+        return batch.answers(map(none_or_error, rows))
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; its deadline."""
         check_ms("ms", ms)
-        body = {"task_id": grant.id, "seconds": ms / 1000}
-        if grant.fence is not None:
-            body["fence"] = grant.fence
+        body = ExtendBody(task_id=grant.id, seconds=ms / 1000, fence=grant.fence)
         return read_time("deadline", (await self._of_worker(ExtendAnswer, worker, "extend", body)).deadline)
 
     async def expire(self, worker: str) -> int:
@@ -286,7 +285,3 @@ class Client:
 
 def _task(task_id: str, *parts: str) -> str:
     return path("api", "v1", "tasks", check_task_id(task_id), *parts)
-
-
-def _report_form(report: Completed | Failed) -> Json:
-    return completed_form(report) if isinstance(report, Completed) else failed_form(report)

@@ -1,10 +1,10 @@
 """Periodic tasks of a gateway, as the store has them."""
 
 from fairlead.checks import check_name
-from fairlead.client.forms import task_form
+from fairlead.client.bodies import task_body
 from fairlead.client.transport import HttpTransport, path
 from fairlead.model.task import NewTask, Submitted
-from fairlead.shapes.declaration import CronAnswer, TickAnswer
+from fairlead.shapes.declaration import CronAnswer, TickAnswer, TickBody
 from fairlead.times import read_time, time_text
 
 
@@ -19,7 +19,7 @@ class Crons:
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
         """Submits the task and moves the cron on; None when `previous` is no longer its last tick."""
-        body = {"previous": time_text(previous), "tick": time_text(tick), "task": task_form(task)}
+        body = TickBody(previous=time_text(previous), tick=time_text(tick), task=task_body(task))
         submitted = (await self._caller.post(TickAnswer, _cron(name, "tick"), body)).submitted
         return None if submitted is None else submitted.to_value()
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import httpx
 
-from fairlead.client.forms import job_form
+from fairlead.client.bodies import job_body
 from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
 from fairlead.client.transport import HttpTransport, path
 from fairlead.errors import StoreUnavailable
@@ -25,7 +25,7 @@ class Jobs:
     async def submit(self, job: NewJob) -> SubmittedJob:
         """A job has an id of its own, so a lost answer is asked for again."""
         address = path("api", "v1", "jobs")
-        answer = await self._caller.post(SubmittedJobAnswer, address, job_form(job), repeat=True)
+        answer = await self._caller.post(SubmittedJobAnswer, address, job_body(job), repeat=True)
         return answer.to_value()
 
     async def get(self, job_id: str) -> Job:

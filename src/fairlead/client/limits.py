@@ -2,19 +2,27 @@
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import cast
 
 import uuid_utils
+from msgspec.structs import replace
 
 from fairlead.checks import check_ms, check_name
-from fairlead.client.forms import limit_form
+from fairlead.client.bodies import limit_body
 from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, LimitFull
 from fairlead.model.limit import Lease, Limit, check_wish
 from fairlead.settings import Rate, Slots
-from fairlead.shapes.base import Json
-from fairlead.shapes.limit import LeaseAnswer, LimitAndSlots, LimitsAnswer, ReleasedLease
+from fairlead.shapes.base import PriorityName
+from fairlead.shapes.limit import (
+    LeaseAnswer,
+    LeaseBody,
+    LimitAndSlots,
+    LimitsAnswer,
+    ReleasedLease,
+    RenewBody,
+)
 
 MOST_WAIT = 30.0  # seconds that one call waits
 
@@ -27,18 +35,18 @@ class Limits:
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
         """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: one that is its own."""
-        form = limit_form(name, wanted, shared)
-        await self._caller.ask(LimitAndSlots, "PUT", _limit(name), form, repeat=True, query=_of(tenant))
+        body, query = limit_body(name, wanted, shared), {"tenant": tenant}
+        await self._caller.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
         address = path("api", "v1", "limits")
-        pages = self._caller.pages(LimitsAnswer, address, **_of(tenant))
+        pages = self._caller.pages(LimitsAnswer, address, tenant=tenant)
         return [one.to_value() async for page in pages for one in page.limits]
 
     async def get(self, name: str, lease_id: str | None = None, *, tenant: str | None = None) -> Limit:
         """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
-        asked = _of(tenant) if lease_id is None else {"lease_id": lease_id, **_of(tenant)}
-        return (await self._caller.get(LimitAndSlots, _limit(name), **asked)).to_value()
+        answer = await self._caller.get(LimitAndSlots, _limit(name), lease_id=lease_id, tenant=tenant)
+        return answer.to_value()
 
     async def acquire(
         self,
@@ -58,13 +66,15 @@ class Limits:
         """
         check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         lease_id = lease_id or str(uuid_utils.uuid7())
-        body: Json = {
-            "units": units,
-            "lease_seconds": lease_ms / 1000,
-            "lease_id": lease_id,
-            "priority": None if priority == "medium" else priority,  # as usual: a key may be bound to less
-        }
-        body |= {field: words for field, words in (("holder", holder), ("user_id", user_id)) if words}
+        body = LeaseBody(
+            units=units,
+            lease_seconds=lease_ms / 1000,
+            lease_id=lease_id,
+            # the default is left out, because a key may be bound to less
+            priority=None if priority == "medium" else cast(PriorityName, priority),
+            holder=holder or None,
+            user_id=user_id,
+        )
         try:
             lease = await self._wait_in_line(_limit(name, "leases"), body, wait_seconds)
             return lease.to_value(limit=name)
@@ -73,13 +83,13 @@ class Limits:
             await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
             raise
 
-    async def _wait_in_line(self, address: str, body: Json, seconds: float) -> LeaseAnswer:
+    async def _wait_in_line(self, address: str, body: LeaseBody, seconds: float) -> LeaseAnswer:
         """In several calls, because none waits for long; the place in the line is kept between them."""
         ends = monotonic() + seconds
         while True:
             left = max(0.0, ends - monotonic())
             wait, is_last = min(left, MOST_WAIT), left <= MOST_WAIT
-            asked = body | {"wait_seconds": wait, "keep_place": not is_last}
+            asked = replace(body, wait_seconds=wait, keep_place=not is_last)
             try:
                 return await self._caller.post(
                     LeaseAnswer, address, asked, repeat=True, within=wait + ANSWER_WITHIN
@@ -95,7 +105,7 @@ class Limits:
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
         check_ms("lease_ms", lease_ms)
-        body = {"lease_seconds": lease_ms / 1000, "fence": lease.fence}
+        body = RenewBody(lease_seconds=lease_ms / 1000, fence=lease.fence)
         address = _limit(lease.limit, "leases", lease.lease_id, "renew")
         renewed = await self._caller.post(LeaseAnswer, address, body, repeat=True)
         return renewed.to_value(limit=lease.limit)
@@ -107,13 +117,8 @@ class Limits:
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
         """Frees a stuck lease of this limit. What it protects may still be going on."""
-        query = {"force": "true", **_of(tenant)}
+        query = {"force": "true", "tenant": tenant}
         await self._caller.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id), query=query)
-
-
-def _of(tenant: str | None) -> dict[str, Any]:
-    """Whose limits are meant: with a key of the tenant, its own anyway."""
-    return {} if tenant is None else {"tenant": tenant}
 
 
 def _limit(name: str, *parts: str) -> str:

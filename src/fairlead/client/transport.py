@@ -63,8 +63,7 @@ class HttpTransport:
         await self.http.aclose()
 
     async def get(self, kind: type[A], address: str, **query: Any) -> A:
-        given = {name: value for name, value in query.items() if value not in (None, "")}
-        return await self.ask(kind, "GET", address, query=given, repeat=True)
+        return await self.ask(kind, "GET", address, query=query, repeat=True)
 
     async def pages(self, kind: type[P], address: str, **query: Any) -> AsyncIterator[P]:
         """All pages of a list."""
@@ -97,12 +96,13 @@ class HttpTransport:
         """
         content = None if body is None else body if isinstance(body, bytes) else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
+        asked = {name: value for name, value in (query or {}).items() if value not in (None, "")}
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with LenientTimeout(within):
                     answer, said = await self._once(
-                        method, address, most, content=content, headers=headers, params=query
+                        method, address, most, content=content, headers=headers, params=asked
                     )
                     return self._read(kind, answer, said)
             except (httpx.TransportError, TimeoutError) as problem:

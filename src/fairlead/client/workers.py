@@ -5,14 +5,17 @@ from collections.abc import Collection, Iterable
 from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
 from fairlead.model.reports import Grant
 from fairlead.model.worker import Beat
-from fairlead.shapes.base import Json
 from fairlead.shapes.worker import (
     DrainAnswer,
     HeartbeatAnswer,
+    HeartbeatBody,
     LeaveAnswer,
     RegisterAnswer,
+    RegisterBody,
     StallAnswer,
+    StallBody,
     WaitAnswer,
+    WaitBody,
 )
 
 BEAT_WITHIN = 5.0  # seconds; a late heartbeat is better repeated while the lease lasts
@@ -34,20 +37,20 @@ class Workers:
         version: str = "",
     ) -> None:
         """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
-        body: Json = {
-            "worker_id": worker,
-            "capabilities": list(capabilities),
-            "capacity": capacity,
-            "reserve": reserve,
-        }
-        if task_types is not None:
-            body["task_types"] = list(task_types)
-        body |= {field: words for field, words in (("name", name), ("version", version)) if words}
+        body = RegisterBody(
+            worker_id=worker,
+            capabilities=list(capabilities),
+            capacity=capacity,
+            reserve=reserve,
+            task_types=None if task_types is None else list(task_types),
+            name=name or None,
+            version=version or None,
+        )
         await self._caller.post(RegisterAnswer, path("internal", "workers", "register"), body)
 
     async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat:
         """Prolongs the leases of everything the worker holds, for as long as the gateway says."""
-        body = {"status": "draining" if draining else "active"}
+        body = HeartbeatBody(status="draining" if draining else "active")
         within = min(BEAT_WITHIN, max(1.0, lease_ms / 3000))
         address = _worker(worker, "heartbeat")
         return (await self._caller.post(HeartbeatAnswer, address, body, within=within)).to_value()
@@ -58,7 +61,7 @@ class Workers:
         What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
         request again, because its answer was lost, is answered like the first.
         """
-        body = {"request_id": request, "begun": list(begun)}
+        body = StallBody(request_id=request, begun=list(begun))
         answer = await self._caller.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
         return [row.to_value() for row in answer.released]
 
@@ -67,8 +70,7 @@ class Workers:
 
         A hint: claim in any case.
         """
-        body = {"wait_seconds": seconds}
-        within = seconds + ANSWER_WITHIN
+        body, within = WaitBody(wait_seconds=seconds), seconds + ANSWER_WITHIN
         return (await self._caller.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
 
     async def drain(self, worker: str) -> None:

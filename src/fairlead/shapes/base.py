@@ -41,7 +41,7 @@ Fence = Annotated[int, Meta(ge=1)]
 Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
 
-class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A body or query of a request: strict, an unknown field is an error."""
 
 
