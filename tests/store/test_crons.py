@@ -168,7 +168,7 @@ async def test_ticks_can_be_left_out(store: Store, clock: Clock) -> None:
 
 async def test_no_tick_is_submitted_before_its_time(store: Store, clock: Clock) -> None:
     last = await registered(store, clock)
-    with pytest.raises(errors.InvalidInput, match="still to come"):
+    with pytest.raises(errors.InvalidInput, match="in the future"):
         await store.crons.tick("c", last, clock.now + 1, new())
     assert await store.crons.last("c") == (last, clock.now)
 

@@ -157,7 +157,7 @@ async def test_too_many_limits_with_those_of_the_type_are_refused(store: Store) 
     assert isinstance(accepted, Submitted)
     assert isinstance(refused, errors.InvalidInput)
     assert (refused.field, refused.code) == ("limits", "invalid_input")
-    assert "names 9, at most 8" in refused.message
+    assert "names 9 with those of its type, at most 8" in refused.message
 
 
 async def test_too_many_capabilities_with_those_of_the_type_are_refused(store: Store) -> None:

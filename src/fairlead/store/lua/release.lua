@@ -5,8 +5,9 @@
 -- FLAGS    allow-oom
 
 -- `limit`: only if it is a lease of this limit; a caller that releases by force may have mixed up two ids.
-local function release_bare(id, lease, fence, limit, scope)
-  local waiter = limit and not fence and waiters.record(id)
+local function release_bare(holder)
+  local id, fence, limit, scope = holder.id, holder.fence, holder.limit, holder.scope
+  local waiter, lease = limit and not fence and waiters.record(id), leases.bare(id)
   if waiter and tenants.is_called(get(waiter, "limit"), scope, limit) then
     waiters.withdraw(waiter)
     return {answer = "ok", state = "released"}
@@ -20,7 +21,7 @@ end
 local rows = {}
 for i, holder in ipairs(cmsgpack.unpack(holders)) do
   if bare == "1" then
-    rows[i] = release_bare(holder.id, leases.bare(holder.id), holder.fence, holder.limit, holder.scope)
+    rows[i] = release_bare(holder)
   else
     local t = records.find(holder.id)
     local word = endings.refused(t, worker, holder.fence)

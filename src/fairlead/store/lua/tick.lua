@@ -11,7 +11,7 @@ local function submit()
   local is_next = get(crons, name) == previous
   -- The task exists: the reply to this request was lost, so it is sent again.
   if not is_next and not records.find(spec.id) then return {answer = "passed"} end
-  if is_next and tonumber(tick) > now then return types.invalid("tick", "too_early", "is still to come") end
+  if is_next and tonumber(tick) > now then return types.invalid("tick", "too_early", "is in the future") end
   local submitted = submits.submit(spec, now)
   -- A refused task leaves the cron as it is: its tick counts as missed.
   if is_next and (submitted.answer == "ok" or submitted.answer == "exists") then put(crons, name, tick) end

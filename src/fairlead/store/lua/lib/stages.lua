@@ -43,7 +43,8 @@ function stages.check_context(job, result)
     if value and string.sub(field, 1, 7) == "result:" then size = size + #value end
   end
   if size > MOST_CONTEXT then
-    return types.invalid("result", "too_large", "with it the results of its job are " .. int(size) .. " bytes, at most " .. int(MOST_CONTEXT) .. " are kept")
+    local what = "the results of its job would be " .. int(size) .. " bytes; at most " .. int(MOST_CONTEXT) .. " are kept"
+    return types.invalid("result", "too_large", what)
   end
 end
 

@@ -28,7 +28,7 @@ local function check_limits(spec, groups)
       return types.invalid(field, "unknown_limit", "there is no such limit: define it first")
     end
     if most > 0 and need.units > most then
-      local why = "it has " .. int(most) .. " units, " .. int(need.units) .. " can never be free"
+      local why = "the limit has " .. int(most) .. " units: " .. int(need.units) .. " can never be free"
       return types.invalid("limits." .. tenants.plain_name(need.name), "too_many_units", why)
     end
   end

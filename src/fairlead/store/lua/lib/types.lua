@@ -62,7 +62,7 @@ local function add_limits(spec, code, file)
   local count
   spec.limits, count = types.write_needs(units)
   if count > MOST_LIMITS then
-    local what = "with those of its type it names " .. count .. ", at most " .. MOST_LIMITS .. " are accepted"
+    local what = "names " .. count .. " with those of its type, at most " .. MOST_LIMITS .. " are accepted"
     return types.invalid("limits", "invalid_input", what)
   end
 end
@@ -75,7 +75,7 @@ local function add_capabilities(spec, code, file)
   local sorted = types.sorted_keys(all)
   spec.capabilities = table.concat(sorted, ",")
   if #sorted > MOST_CAPABILITIES then
-    local what = "with those of its type it names " .. #sorted .. ", at most " .. MOST_CAPABILITIES .. " are accepted"
+    local what = "names " .. #sorted .. " with those of its type, at most " .. MOST_CAPABILITIES .. " are accepted"
     return types.invalid("required_capabilities", "invalid_input", what)
   end
 end
