@@ -13,7 +13,7 @@ class PatientConnection(Connection):
 def with_call(connection: Connection, call: str) -> Connection:
     """The same connection, but scripts call the server by another name."""
     other = Connection(connection.client, connection.keys, call)
-    other.line, other.membership = connection.line, connection.membership
+    other.shared, other.membership = connection.shared, connection.membership
     return other
 
 

@@ -18,7 +18,7 @@ class Breaking(Connection):
 
     def __init__(self, healthy: Connection, k: int) -> None:
         super().__init__(healthy.client, healthy.keys, FAILING)
-        self.line, self.membership = healthy.line, healthy.membership
+        self.shared, self.membership = healthy.shared, healthy.membership
         self.answer_within = healthy.answer_within
         self.k = k
 

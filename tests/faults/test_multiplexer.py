@@ -112,11 +112,11 @@ async def test_a_call_that_is_given_up_does_not_fail_the_others(lossy: tuple[Wir
     connection = store.connection
     await store.stats()  # the connection is made
     line.silent = True
-    given_up = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "a")), 0.3))
-    patient = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "b")), 20))
+    given_up = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 0.3))
+    patient = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "b")), 20))
     with pytest.raises(errors.StoreUnavailable):
         await given_up
-    later = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "c")), 20))
+    later = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "c")), 20))
     await wait_until(lambda: line.connections == 2, because="a call after the silence has a new connection")
     line.silent = False
     assert (await patient, await later) == ([b"b"], [b"c"])
@@ -126,13 +126,13 @@ async def test_a_call_that_is_given_up_does_not_fail_the_others(lossy: tuple[Wir
 async def test_the_connection_is_kept_when_the_server_still_answers(lossy: tuple[Wire, Store]) -> None:
     """What came before the call was answered meanwhile: a new connection would not be answered sooner."""
     connection = lossy[1].connection
-    before = await connection.guard(connection.line.call(("CLIENT", "ID")))
-    pauses = [connection.guard(connection.line.call(("BLPOP", "nothing", 0.5)), 20) for _ in range(4)]
+    before = await connection.guard(connection.shared.call(("CLIENT", "ID")))
+    pauses = [connection.guard(connection.shared.call(("BLPOP", "nothing", 0.5)), 20) for _ in range(4)]
     paused = asyncio.gather(*pauses)
-    given_up = asyncio.ensure_future(connection.guard(connection.line.call(("ECHO", "a")), 1.5))
+    given_up = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 1.5))
     with pytest.raises(errors.StoreUnavailable):
         await given_up
-    assert await connection.guard(connection.line.call(("CLIENT", "ID")), 20) == before
+    assert await connection.guard(connection.shared.call(("CLIENT", "ID")), 20) == before
     assert await paused == [[None]] * 4
 
 
@@ -236,12 +236,12 @@ async def test_a_server_that_stays_a_replica_is_not_connected_to_for_each_call(
     lossy: tuple[Wire, Store],
 ) -> None:
     _, store = lossy
-    before = await store.connection.guard(store.connection.line.call(("CLIENT", "ID")))
-    await store.connection.line.reconnect()
-    after = await store.connection.guard(store.connection.line.call(("CLIENT", "ID")))
+    before = await store.connection.guard(store.connection.shared.call(("CLIENT", "ID")))
+    await store.connection.shared.reconnect()
+    after = await store.connection.guard(store.connection.shared.call(("CLIENT", "ID")))
     assert after != before
-    await store.connection.line.reconnect()
-    assert await store.connection.guard(store.connection.line.call(("CLIENT", "ID"))) == after
+    await store.connection.shared.reconnect()
+    assert await store.connection.guard(store.connection.shared.call(("CLIENT", "ID"))) == after
 
 
 async def test_what_came_for_a_wait_that_was_given_up_is_told_to_nobody_else(live_store: Store) -> None:

@@ -84,7 +84,7 @@ async def test_who_stops_waiting_leaves_the_next_word_in_the_list(live_store: St
     gone = waits.pop("worker-39")
     gone.cancel()
     await asyncio.wait([gone])
-    poppers, key = waiting.connection.pops._poppers, waiting.connection.keys.key("wake", "worker-39")
+    poppers, key = waiting.connection.blocking._poppers, waiting.connection.keys.key("wake", "worker-39")
     await wait_until(lambda: not any(key in (one._asked or ()) for one in poppers))
     await call(live_store, "worker-39", "kept")
     for name in waits:
@@ -114,7 +114,7 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(live_store: S
     assert await waiting.workers.wait("w", 0.01) is None
     await raw(live_store).client_kill_filter(skipme=True, _type="normal")
     await wait_until(
-        lambda: not any(one._channel.is_open for one in waiting.connection.pops._poppers if one._channel)
+        lambda: not any(one._channel.is_open for one in waiting.connection.blocking._poppers if one._channel)
     )
     await call(live_store, "w")
     assert await waiting.workers.wait("w", 20) == "work"
@@ -146,8 +146,8 @@ async def test_a_lost_connection_fails_those_who_waited_on_it_and_nobody_else(
 ) -> None:
     """They look for themselves, and wait again."""
     waits = {name: asyncio.create_task(waiting.workers.wait(name, 40)) for name in names(2)}
-    await wait_until(lambda: len(waiting.connection.pops._poppers) == 2)
-    first, second = waiting.connection.pops._poppers
+    await wait_until(lambda: len(waiting.connection.blocking._poppers) == 2)
+    first, second = waiting.connection.blocking._poppers
     await wait_until(lambda: first._asked and second._asked)
     assert first._channel
     await raw(live_store).client_kill_filter(_id=str(first._channel.client_id))
@@ -173,7 +173,7 @@ async def test_a_wait_that_is_cancelled_at_any_moment_leaves_no_fault_behind(
         waiting.cancel()
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-        running = [popper._running for popper in store.connection.pops._poppers]
+        running = [popper._running for popper in store.connection.blocking._poppers]
         assert await store.workers.wait("w", 0.01) is None
         await store.close()
         await asyncio.gather(*running, return_exceptions=True)

@@ -29,8 +29,8 @@ class Watched:
     def __init__(self, store: Store) -> None:
         self.acts: list[tuple[str, Sequence[Any], Any]] = []
         self.trips: list[int] = []  # acts in each
-        self._call = store.connection.line.call
-        store.connection.line.call = self._record  # type: ignore[method-assign]
+        self._call = store.connection.shared.call
+        store.connection.shared.call = self._record  # type: ignore[method-assign]
 
     async def _record(self, *commands: Any, **options: Any) -> list[Any]:
         answers = await self._call(*commands, **options)

@@ -75,10 +75,10 @@ class BlockingPool:
 class Popper:
     """One connection, and the callers that wait on it, by the list they wait for."""
 
-    def __init__(self, pops: BlockingPool) -> None:
+    def __init__(self, pool: BlockingPool) -> None:
         self.waiters: dict[str, deque[Waiter]] = {}
         self.is_open = True
-        self._pops = pops
+        self._pool = pool
         self._channel: Channel | None = None
         self._asked: list[str] | None = None  # the lists of the command that is under way
         self._outdated: list[str] | None = None  # those of the command that is being ended
@@ -109,7 +109,7 @@ class Popper:
         try:
             while await self._is_wanted():
                 if self._channel is None or not self._channel.is_open:
-                    self._channel = await self._pops.connect()
+                    self._channel = await self._pool.connect()
                 if self.waiters:  # they may have gone meanwhile
                     await self._pop(self._channel)
         except (RedisError, OSError, TimeoutError, FairleadError) as failure:
@@ -180,7 +180,7 @@ class Popper:
     async def _unblock(self, asked: list[str]) -> None:
         """Sent on another connection, so it may reach the server before the command that it is to end."""
         while self._channel and self._asked is asked:
-            ended = await self._pops.unblock(self._channel.client_id)
+            ended = await self._pool.unblock(self._channel.client_id)
             if ended:
                 return
             if ended is None and self._asked is asked:

@@ -77,11 +77,11 @@ class Connection:
     answer_within = ANSWER_WITHIN
 
     def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
-        self.line = SharedConnection(client)
+        self.shared = SharedConnection(client)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._page_turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self.subscriber = Subscriber(lambda pushed: Channel.connect(self.client, pushed))
-        self.pops = BlockingPool(lambda: Channel.connect(self.client), self._unblock)
+        self.blocking = BlockingPool(lambda: Channel.connect(self.client), self._unblock)
         self.keys = keys
         self.membership = Membership(keys.namespace)
         self._meta = keys.meta
@@ -93,7 +93,7 @@ class Connection:
     @property
     def client(self) -> Redis:
         """For everything but scripts."""
-        return self.line.client
+        return self.shared.client
 
     @property
     def address(self) -> str:
@@ -124,12 +124,17 @@ class Connection:
         if not commands:
             return []
         patience = self._patience()
-        reply = self._in_turn(turns, self.line.call(*commands, patience=patience))
+        reply = self._in_turn(turns, self.shared.call(*commands, patience=patience))
         return await self._accepted(await self._within(patience, reply))
 
     async def call(self, *command: Argument) -> Any:
         """The answer to one command that is atomic by itself; raises what the server refused."""
-        (answer,) = await self._accepted(await self.guard(self.line.call(command)))
+        (answer,) = await self._accepted([await self.attempt(*command)])
+        return answer
+
+    async def attempt(self, *command: Argument) -> Any:
+        """As `call`, but a refusal is the answer."""
+        (answer,) = await self.guard(self.shared.call(command))
         return answer
 
     async def _accepted(self, answers: list[Any]) -> list[Any]:
@@ -139,7 +144,7 @@ class Connection:
         return answers
 
     def _patience(self) -> LenientTimeout:
-        return LenientTimeout(self.answer_within, lambda: self.line.heard_at())
+        return LenientTimeout(self.answer_within, lambda: self.shared.heard_at())
 
     async def _in_turn(self, turns: asyncio.Semaphore, reply: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -167,7 +172,7 @@ class Connection:
             # one the server does not know would be passed over, and run after those that were to follow it
             return [await self._run_or_refuse(str(act), arguments) for act, *arguments in calls], False
         commands = [self._command(str(act), arguments) for act, *arguments in calls]
-        answers = await self.guard(self.line.call(*commands))
+        answers = await self.guard(self.shared.call(*commands))
         passed_over = False
         for i, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):  # it was forgotten just now: it did not run, send its text
@@ -201,12 +206,12 @@ class Connection:
 
     async def forget_old_functions(self) -> None:
         """Those of other versions. A version still in use sends its own again, so this must be rare."""
-        (kept,) = await self.guard(self.line.call(("FUNCTION", "LIST", "LIBRARYNAME", LIBRARIES + "*")))
+        kept = await self.attempt("FUNCTION", "LIST", "LIBRARYNAME", LIBRARIES + "*")
         if isinstance(kept, RedisError):  # it may not be allowed; then none are kept
             return
         for about in kept:
             if (name := text(about[b"library_name"])) != edition():
-                await self.guard(self.line.call(("FUNCTION", "DELETE", name)))
+                await self.attempt("FUNCTION", "DELETE", name)
 
     async def guard(self, reply: Awaitable[Any], within: float | None = None) -> Any:
         return await self._within(LenientTimeout(self.answer_within if within is None else within), reply)
@@ -216,7 +221,7 @@ class Connection:
             with patience:
                 return await reply
         except TimeoutError as problem:
-            self.line.replace_if_silent(patience.seconds)
+            self.shared.replace_if_silent(patience.seconds)
             raise translated(problem) from problem
         except (RedisError, OSError) as problem:
             raise await self.refusal(problem) from problem
@@ -224,20 +229,20 @@ class Connection:
     async def refusal(self, problem: Exception) -> Exception:
         """The error for the caller; a server that is no longer the primary is left."""
         if isinstance(problem, RedisError) and error_code(problem) in NOT_PRIMARY:
-            await self.line.reconnect()
+            await self.shared.reconnect()
         return translated(problem)
 
     async def _unblock(self, client_id: int) -> bool | None:
         """Ends the blocking command of a connection; False: there is none. None: this user may not do it."""
         try:
-            (ended,) = await self.guard(self.line.call(("CLIENT", "UNBLOCK", client_id)))
+            ended = await self.attempt("CLIENT", "UNBLOCK", client_id)
         except FairleadError:  # the command ends by itself, soon
             return True
         return None if isinstance(ended, RedisError) else bool(ended)
 
     async def close(self) -> None:
-        self.pops.close()
-        await self.line.close()
+        self.blocking.close()
+        await self.shared.close()
 
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
         given = (*self.membership.known, *arguments)
@@ -248,7 +253,7 @@ class Connection:
     async def _evaluate(
         self, act: str, arguments: Sequence[Argument], patience: LenientTimeout | None = None
     ) -> Any:
-        (answer,) = await self.line.call(self._command(act, arguments), patience=patience)
+        (answer,) = await self.shared.call(self._command(act, arguments), patience=patience)
         if isinstance(answer, NoScriptError):  # a new server, or one that was made to forget
             answer = await self._teach(act, arguments)
         if isinstance(answer, RedisError):
@@ -259,7 +264,7 @@ class Connection:
     async def _teach(self, act: str, arguments: Sequence[Argument]) -> Any:
         if self._keeps_functions:
             # the first is refused when somebody else was faster: then the function is there
-            loaded, answer = await self.line.call(
+            loaded, answer = await self.shared.call(
                 ("FUNCTION", "LOAD", library()), self._command(act, arguments)
             )
             if not isinstance(answer, NoScriptError):
@@ -272,7 +277,7 @@ class Connection:
             self.functions_refused_until = monotonic() + LOAD_AGAIN_SECONDS if is_full else math.inf
             self._known.clear()
         given = (*self.membership.known, *arguments)
-        (answer,) = await self.line.call(("EVAL", script(act, self._call)[0], 1, self._meta, *given))
+        (answer,) = await self.shared.call(("EVAL", script(act, self._call)[0], 1, self._meta, *given))
         return answer
 
 

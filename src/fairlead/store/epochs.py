@@ -60,7 +60,7 @@ class Epochs:
         return (int(answer["opens_at"]) - int(answer["now"])) / 1000
 
     async def _look(self) -> Found:
-        # on the line that scripts use: it may be lost while the client makes a new one for itself
+        # on the connection that acts use: it may be lost while the client opens another one for itself
         connection = self._connection
         values = await connection.call("HMGET", connection.keys.meta, *FIELDS)
         found = zip(FIELDS, values, strict=True)

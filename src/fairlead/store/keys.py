@@ -41,9 +41,7 @@ FIXED = (
     Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
     Key("pipelines", "hash", "<code or file>:<pipeline> -> its stages, each a list of steps"),
     Key("pace", "hash", "account -> usual microseconds of its runs; `new` becomes `old` when full", of="age"),
-    Key(
-        "fin", "zset", "account -> finish tag, of one place; forgotten as its virtual time passes", of="place"
-    ),
+    Key("fin", "zset", "account -> finish tag in one place, until its virtual time passes", of="place"),
     Key("paused", "hash", "task types that may not start"),
     Key("declared", "zset", "limits that a file declares"),
     Key(
@@ -57,11 +55,7 @@ FIXED = (
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),
     Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
     Key("key", "hash", "an API key: the digest of its secret, what it may do, and how much", of="id"),
-    Key(
-        "events",
-        "stream",
-        "the outbox: every transition, an entry per act, trimmed when recorded or over its cap",
-    ),
+    Key("events", "stream", "the outbox: an entry per act with its events, until recorded or over the cap"),
 )
 
 #: Alive while there is work, gone at rest.
@@ -87,17 +81,8 @@ LIVE = (
     Key("holds", "hash", "sub-queue -> since when, and the head its hold was made for"),
     Key("migrating", "zset", "waiting tasks of an older schema that are not queued again yet", of="place"),
     Key("waiting", "hash", "owner (tenant and user) -> how many of its tasks wait, queued or delayed"),
-    Key(
-        "delayed",
-        "zset",
-        "members (seq + task id) of tasks that wait for their time, by that time, of one base priority",
-        of="priority",
-    ),
-    Key(
-        "waits",
-        "zset",
-        "queued tasks, and acquires (lease:<id>), that give up when not started, by that time",
-    ),
+    Key("delayed", "zset", "delayed tasks (seq + task id) of one base priority, by run_at", of="priority"),
+    Key("waits", "zset", "queued tasks, and acquires (lease:<id>), by when they give up"),
     Key("waiters", "zset", "acquires that wait for one limit, by priority and fair-share tag", of="limit"),
     Key("revisits", "zset", "limits whose waiting acquires are looked at again, by that time"),
     Key("leases", "zset", "tasks (and lease:<id> without a task) by the instant their units are freed"),
@@ -112,22 +97,10 @@ LIVE = (
 #: Gone by themselves.
 PASSING = (
     Key("task", "hash", "the task", of="id", ends="its retention after it ended"),
-    Key(
-        "job",
-        "hash",
-        "a job: its plan, its results, its status",
-        of="id",
-        ends="its retention after it ended",
-    ),
+    Key("job", "hash", "a job: plan, results, status", of="id", ends="its retention after it ended"),
     Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
-    Key(
-        "deadof",
-        "zset",
-        "those of `dead` that are of one tenant",
-        of="tenant",
-        ends="its retention after the last of them ended",
-    ),
+    Key("deadof", "zset", "those of one tenant", of="tenant", ends="its retention after the last one ended"),
     Key("deadjobs", "zset", "failed jobs by when they ended", ends="with its last member"),
     Key(
         "finished",
@@ -145,21 +118,9 @@ PASSING = (
     ),
     Key("granted", "list", "wake-up calls for one acquire that waits", of="id", ends="30 s"),
     Key("workers", "zset", "workers by when they were last seen", ends="an hour after the last was seen"),
-    Key(
-        "worker",
-        "hash",
-        "capabilities, capacity, state, last request",
-        of="id",
-        ends="an hour after it was seen",
-    ),
+    Key("worker", "hash", "what it offers, state, last request", of="id", ends="an hour after it was seen"),
     Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
-    Key(
-        "idempotency",
-        "string",
-        "digest and task of an idempotency key, and how that ended",
-        of="key",
-        ends="its window",
-    ),
+    Key("idempotency", "string", "digest, task, and how that ended", of="key", ends="its window"),
     Key("ticket", "string", "whose ticket has this digest, and what it opens", of="digest", ends="30 s"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),

@@ -26,7 +26,7 @@ class Watcher:
         self._news = asyncio.Event()
         self._ended = False
 
-    def tell(self, event: Event | None, size: int = 0) -> None:
+    def put(self, event: Event | None, size: int = 0) -> None:
         if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
             self._waiting.clear()  # it is too slow: one look at the state replaces all of these
             self._bytes = 0
@@ -64,13 +64,13 @@ class Live:
     async def watch(self, task_id: str | None = None) -> AsyncIterator[AsyncIterator[Event | None]]:
         """The events from now on, of one task, of the steps of one job, or of all.
 
-        `None` comes first, when nothing can be missed any more, and after every gap: the line was lost for a
-        while, or too much was left unread. What happened before it is in the state alone.
+        `None` comes first, when nothing can be missed any more, and after every gap: the subscription was
+        lost for a while, or too much was left unread. Only the state shows what happened before it.
         """
         watcher = Watcher()
         self._watchers.setdefault(task_id, set()).add(watcher)
         if self._listener.subscribed:
-            watcher.tell(None)
+            watcher.put(None)
         self._listener.start()
         try:
             yield watcher
@@ -101,13 +101,13 @@ class Live:
                 interested = [watcher for name in names for watcher in self._watchers.get(name, ())]
                 event = _event(row) if interested else None
                 for watcher in interested:
-                    watcher.tell(event, len(row[6]))
+                    watcher.put(event, len(row[6]))
         except ValueError:  # of a newer Fairlead, say: the state has the news too
             self._gap()
 
     def _gap(self) -> None:
         for watcher in self._all():
-            watcher.tell(None)
+            watcher.put(None)
 
 
 def _event(row: Row) -> Event:

@@ -132,7 +132,8 @@ class _Embedded:
             except EngineFailed as problem:
                 self._health.does_not_start(problem)
                 raise
-            if engine.url != self._url:  # else the line finds the new server by itself, and calls are on it
-                before, connection.line = connection.line, SharedConnection(make_client(engine.url))
+            # Else the connection finds the new server by itself, and has calls under way.
+            if engine.url != self._url:
+                before, connection.shared = connection.shared, SharedConnection(make_client(engine.url))
                 self._url = engine.url
                 await before.close()

@@ -39,6 +39,6 @@ class Session:
     async def next_word(self, key: str, of: str, seconds: float) -> bytes | None:
         """The next word that an act pushes to this list; None if there is none within `seconds`."""
         try:
-            return await self.connection.pops.next(self.connection.keys.key(key, of), seconds)
+            return await self.connection.blocking.next(self.connection.keys.key(key, of), seconds)
         except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem

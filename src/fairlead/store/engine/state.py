@@ -55,7 +55,7 @@ async def warn_if_not_durable(connection: Connection) -> None:
 
 
 async def _info(connection: Connection) -> dict[str, str]:
-    # on the line that acts use: another may lead elsewhere
+    # on the connection that acts use: another may lead elsewhere
     return parse_info(await connection.call("INFO"))
 
 
@@ -65,8 +65,7 @@ def parse_info(said: bytes) -> dict[str, str]:
 
 
 async def _maxmemory_policy(connection: Connection) -> str:
-    command = ("CONFIG", "GET", "maxmemory-policy")
-    (policy,) = await connection.guard(connection.line.call(command))
+    policy = await connection.attempt("CONFIG", "GET", "maxmemory-policy")
     # Managed services often forbid CONFIG; INFO says the same.
     return "" if isinstance(policy, RedisError) else text(policy.get(b"maxmemory-policy", b""))
 
