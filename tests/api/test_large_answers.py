@@ -76,6 +76,7 @@ async def test_output_ends_early_and_nothing_is_missing(api: httpx.AsyncClient, 
         assert [one.chunk for one in await client.outputs(task_id)] == chunks
 
 
+@pytest.mark.timeout(180)
 async def test_readers_of_lists_cost_little_memory(
     api: httpx.AsyncClient, gateway: Gateway, store: Store
 ) -> None:
