@@ -1,4 +1,4 @@
-"""Values that come from outside: each check names the field, and says what would be right."""
+"""Checks of values that come from outside; each names the field and says what is expected."""
 
 import math
 import re
@@ -26,7 +26,7 @@ LATEST = 253_402_300_799_999  # ms: the end of the year 9999
 
 
 def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
-    """JSON as it goes into the store: at most so many bytes and 32 deep, no NaN, no lone surrogate."""
+    """JSON for the store: at most `most` bytes and 32 levels deep, without NaN and lone surrogates."""
     if flaw := _flaw(value, MOST_DEPTH):
         where, words = flaw
         raise InvalidInput(field_name + where, words)
@@ -116,8 +116,7 @@ def check_task_id(task_id: str) -> str:
 
 
 def check_units(field_name: str, units: object) -> None:
-    if not _is_whole(units) or not 1 <= units <= MOST_UNITS:  # type: ignore[operator]
-        raise InvalidInput(field_name, f"is not a whole number from 1 to {MOST_UNITS}")
+    check_whole(field_name, units, MOST_UNITS, least=1)
 
 
 def check_whole(field_name: str, value: object, most: int, *, least: int = 0) -> None:
@@ -126,10 +125,7 @@ def check_whole(field_name: str, value: object, most: int, *, least: int = 0) ->
 
 
 def check_fraction(field_name: str, value: object) -> None:
-    if value is None:
-        return
-    wrong = isinstance(value, bool) or not isinstance(value, int | float)
-    if wrong or not 0 <= value <= 1:  # type: ignore[operator]
+    if value is not None and not _is_between(0, value, 1):
         raise InvalidInput(field_name, "is not a number from 0 to 1")
 
 
@@ -139,15 +135,11 @@ def check_weight(field_name: str, value: object) -> None:
 
 
 def is_weight(value: object) -> bool:
-    wrong = isinstance(value, bool) or not isinstance(value, int | float)
-    return not wrong and LEAST_WEIGHT <= value <= MOST_WEIGHT  # type: ignore[operator]
+    return _is_between(LEAST_WEIGHT, value, MOST_WEIGHT)
 
 
 def check_seconds(field_name: str, value: object, *, zero: bool = False) -> None:
-    if value is None:
-        return
-    wrong = isinstance(value, bool) or not isinstance(value, int | float)
-    if wrong or not (0 if zero else 0.001) <= value <= MOST_SECONDS:  # type: ignore[operator]
+    if value is not None and not _is_between(0 if zero else 0.001, value, MOST_SECONDS):
         raise InvalidInput(field_name, f"is not a number of seconds up to {MOST_SECONDS}")
 
 
@@ -174,3 +166,7 @@ def check_capabilities(capabilities: Collection[str]) -> None:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_between(least: float, value: object, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most

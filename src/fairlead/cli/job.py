@@ -12,10 +12,9 @@ from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.job_updates import follow_job
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_facts, print_json, print_table, say
-from fairlead.cli.submit import Repeated, given_parameters
+from fairlead.cli.submit import JsonObject, Wishes, given_parameters
 from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
-from fairlead.settings import PriorityName
 from fairlead.shapes.job import JobAnswer
 
 app = App(name="job", help="Submit, show, watch, resume and cancel jobs, which are runs of pipelines.")
@@ -25,28 +24,8 @@ JobId = Annotated[str, Parameter(help="The id that job submit printed.")]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What the job is given, and how it wants to be treated."""
-
-    input: Annotated[
-        str | None,
-        Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
-    ] = None
-    param: Annotated[
-        tuple[str, ...],
-        Repeated,
-        Parameter(help="name=value of the input: JSON if it reads as JSON, else text; repeatable."),
-    ] = ()
-    priority: Annotated[
-        PriorityName | None, Parameter(help="Who goes first; else medium, or what the gateway finds.")
-    ] = None
-    user_id: Annotated[str | None, Parameter(help="Whose work it is; shares are fair between users.")] = None
-    max_wait: Annotated[
-        float | None, Parameter(help="Seconds after which a step gives up waiting to start.")
-    ] = None
-    idempotency_key: Annotated[
-        str | None, Parameter(help="The same key again is the same job: safe to repeat.")
-    ] = None
+class JobWishes(Wishes):
+    input: JsonObject = None
 
     def job(self, feature_name: str) -> NewJob:
         options = {
@@ -58,7 +37,7 @@ class Wishes:
         return new_job(feature_name, given_parameters(self.input, self.param, "--input"), options)
 
 
-NO_WISHES = Wishes()
+NO_WISHES = JobWishes()
 
 
 @app.command
@@ -66,8 +45,8 @@ async def submit(
     pipeline: Annotated[str, Parameter(help="The name of the pipeline.")],
     /,
     *,
-    wishes: Wishes = NO_WISHES,
-    wait: Annotated[bool, Parameter(help="Show how it goes, then print its context.", negative=())] = False,
+    wishes: JobWishes = NO_WISHES,
+    wait: Annotated[bool, Parameter(help="Show its progress, then print its context.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> None:
     """Submit a job: one run of a pipeline. Exit code 1 when --wait sees it fail."""

@@ -23,35 +23,48 @@ from fairlead.times import read_time
 Repeated = Parameter(negative=(), show_default=False)
 
 
+JsonObject = Annotated[
+    str | None,
+    Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the task is given, and how it wants to be treated."""
+    """What a task or a job is given, and how it is treated."""
 
     param: Annotated[
         tuple[str, ...],
         Repeated,
-        Parameter(help="name=value: JSON if it reads as JSON, else text; repeatable."),
+        Parameter(help="name=value of the input: JSON if it reads as JSON, else text; repeatable."),
     ] = ()
-    parameters: Annotated[
-        str | None,
-        Parameter(help="A JSON object; @FILE reads a file, - reads stdin.", allow_leading_hyphen=True),
-    ] = None
     priority: Annotated[
-        PriorityName | None, Parameter(help="Who goes first; else medium, or what the gateway finds.")
+        PriorityName | None,
+        Parameter(help="Priority; default: medium, or what the priority service returns."),
     ] = None
-    user_id: Annotated[str | None, Parameter(help="Whose work it is; shares are fair between users.")] = None
+    user_id: Annotated[
+        str | None, Parameter(help="The user it belongs to; capacity is shared fairly between users.")
+    ] = None
+    max_wait: Annotated[
+        float | None, Parameter(help="Seconds that it, or a step of a job, waits to start before it fails.")
+    ] = None
+    idempotency_key: Annotated[
+        str | None, Parameter(help="Repeated with the same key, it is accepted once: safe to retry.")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TaskWishes(Wishes):
+    parameters: JsonObject = None
     limit: Annotated[
-        tuple[str, ...], Repeated, Parameter(help="name=units of a limit it holds while it runs; repeatable.")
+        tuple[str, ...], Repeated, Parameter(help="name=units of a limit that it needs; repeatable.")
     ] = ()
-    timeout: Annotated[float | None, Parameter(help="Seconds it may run.")] = None
-    max_retries: Annotated[int | None, Parameter(help="How often it is tried again.")] = None
-    max_wait: Annotated[float | None, Parameter(help="Seconds after which it gives up waiting.")] = None
+    timeout: Annotated[float | None, Parameter(help="Maximum run time in seconds.")] = None
+    max_retries: Annotated[int | None, Parameter(help="Maximum number of retries.")] = None
     delay: Annotated[float | None, Parameter(help="Seconds before it may start.")] = None
     run_at: Annotated[str | None, Parameter(help="RFC 3339 time before which it does not start.")] = None
-    idempotency_key: Annotated[
-        str | None, Parameter(help="The same key again is the same task: safe to repeat.")
-    ] = None
     require: Annotated[
         tuple[str, ...], Repeated, Parameter(help="A capability its worker must have; repeatable.")
     ] = ()
@@ -74,15 +87,15 @@ class Wishes:
         )
 
 
-NO_WISHES = Wishes()
+NO_WISHES = TaskWishes()
 
 
 async def submit(
     task_type: str,
     /,
     *,
-    wishes: Wishes = NO_WISHES,
-    wait: Annotated[bool, Parameter(help="Show how it goes, then print its result.", negative=())] = False,
+    wishes: TaskWishes = NO_WISHES,
+    wait: Annotated[bool, Parameter(help="Show its progress, then print its result.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
@@ -115,7 +128,7 @@ def _sentence(submitted: Submitted) -> str:
 
 
 def given_parameters(text: str | None, pairs: Sequence[str], option: str = "--parameters") -> dict[str, Any]:
-    """The object of the option, with each `--param` put over it."""
+    """The object of the option, overridden by each `--param`."""
     parameters: dict[str, Any] = {} if text is None else _object(option, _text_of(option, text))
     for pair in pairs:
         name, value = _split("--param", pair, "name=value")
