@@ -21,7 +21,7 @@ from fairlead.store import subscription
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.claimer import Claimer
-from fairlead.worker.signals import Stop
+from fairlead.worker.signals import StopRequest
 from tests.pipeline.servers import raw_service
 from tests.servers import Server
 from tests.waiting import wait_until
@@ -39,13 +39,13 @@ async def served(store: Store, server: Server, config: str = "") -> AsyncIterato
     place = f'[engine]\nurl = "{server.url}"\nnamespace = "{store.connection.keys.namespace}"\n'
     path = Path.cwd() / "fairlead.toml"
     path.write_text(place + config)
-    opened, stop = listen("127.0.0.1", 0), Stop(0.0)
+    opened, stop = listen("127.0.0.1", 0), StopRequest(0.0)
     running = asyncio.create_task(serve(store, load_settings(path, {}), "127.0.0.1", opened, stop))
     try:
         async with httpx.AsyncClient(base_url=address_of(opened), trust_env=False) as client:
             yield client
     finally:
-        stop.told.set()
+        stop.requested.set()
         with suppress(asyncio.CancelledError):
             await running
 

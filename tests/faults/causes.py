@@ -27,7 +27,7 @@ class Cause(StrEnum):
     GIVEN_TO_THE_DEAD = "given_to_a_dead_worker"  # handed over, or claimed by a request that outlived it
     TOO_LATE = "worker_was_too_late"  # a busy machine: it got no beat, or its turn, for too long
     GIVEN_BACK = "given_back_before_starting"  # a busy machine: the event loop of its worker did not answer
-    UNANSWERED = "store_did_not_answer"  # a busy machine: calls of the worker or its pulse timed out
+    UNANSWERED = "store_did_not_answer"  # a busy machine: calls of the worker or its heartbeat timed out
     UNEXPLAINED = "unexplained"
 
 

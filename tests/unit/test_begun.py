@@ -21,11 +21,11 @@ def test_what_was_begun_is_read_until_it_is_reported() -> None:
 
 def test_two_processes_see_the_same() -> None:
     fd = shared_file()
-    worker, pulse = Begun(fd), Begun(fd)
+    worker, heartbeat = Begun(fd), Begun(fd)
     os.close(fd)
     assert worker.add(1_700_000_000_000_000)
-    assert pulse.read() == [1_700_000_000_000_000]
-    pulse.close()
+    assert heartbeat.read() == [1_700_000_000_000_000]
+    heartbeat.close()
     assert not worker.add(5)
 
 

@@ -5,12 +5,12 @@ import asyncio
 from fairlead.settings import Settings
 from fairlead.store.store import Store
 from fairlead.worker.services import running_services
-from fairlead.worker.signals import Stop
+from fairlead.worker.signals import StopRequest
 from fairlead.worker.worker import Worker
 
 
 class ServiceCalls:
-    def __init__(self, store: Store, settings: Settings, stop: Stop) -> None:
+    def __init__(self, store: Store, settings: Settings, stop: StopRequest) -> None:
         self.started = asyncio.Event()  # the worker has registered, or failed to start
         self._store = store
         self._settings = settings
@@ -27,12 +27,12 @@ class ServiceCalls:
         try:
             async with calling as self._worker:
                 self.started.set()
-                draining = asyncio.create_task(self._drain_when_told(self._worker))
+                draining = asyncio.create_task(self._drain_when_asked(self._worker))
                 try:
                     await self._worker.ended.wait()
                 finally:
                     draining.cancel()
-                if self._worker.lost_pulse:
+                if self._worker.lost_heartbeat:
                     raise RuntimeError("the heartbeat of the worker that calls the services has ended")
         finally:
             self._worker = None
@@ -46,8 +46,8 @@ class ServiceCalls:
             self._worker.drain()
             await self._ended.wait()
 
-    async def _drain_when_told(self, worker: Worker) -> None:
-        await self._stop.told.wait()
+    async def _drain_when_asked(self, worker: Worker) -> None:
+        await self._stop.requested.wait()
         worker.drain()
         await self._stop.hurried.wait()
         worker.drain(0)

@@ -30,7 +30,7 @@ from fairlead.store.engine.state import warn_if_not_durable
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
-from fairlead.worker.signals import Stop
+from fairlead.worker.signals import StopRequest
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
@@ -88,7 +88,7 @@ async def serve(
     settings: Settings,
     host: str,
     opened: socket.socket,
-    stop: Stop,
+    stop: StopRequest,
     end: asyncio.Event | None = None,
 ) -> None:
     """Runs the gateway, the upkeep and the worker that calls services, until `stop` is set.
@@ -105,14 +105,16 @@ async def serve(
             "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
         }
         async with in_background(works, tell), HttpServer.listening(app, bounds, opened) as server:
-            await (end or stop.told).wait()
+            await (end or stop.requested).wait()
             gateway.stopping.set()
             gateway.connections.end_all()
             await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
 
 
 @asynccontextmanager
-async def _services(store: Store, settings: Settings, stop: Stop, gateway: Gateway) -> AsyncIterator[None]:
+async def _services(
+    store: Store, settings: Settings, stop: StopRequest, gateway: Gateway
+) -> AsyncIterator[None]:
     if not settings.services:
         yield
         return

@@ -17,7 +17,7 @@ log = EventLog("fairlead.acquire")
 class LeaseGuard:
     """`async with fl.acquire("gpu", wait=30) as lease:`. The lease is renewed until the block ends.
 
-    If it cannot be kept, the block is cancelled before somebody else may have the units: LeaseLost.
+    If it cannot be kept, the block is cancelled before another holder may have the units: LeaseLost.
     """
 
     def __init__(self, limits: LimitsBackend, acquire: Callable[[], Awaitable[Lease]], lease_ms: int) -> None:
@@ -50,14 +50,14 @@ class LeaseGuard:
         try:
             await self._limits.release(self._lease)
         except (Fenced, StoreUnavailable):
-            # It ended just now, or nobody can be told: then it ends by itself. The block was done in time.
+            # It ended just now, or the store cannot be reached: then it ends by itself. It was in time.
             if kind is None and monotonic() > self._ends:
                 raise LeaseLost() from None
 
     async def _acquire(self) -> tuple[Lease, float]:
         sent = monotonic()
         lease = await self._acquire_lease()
-        if monotonic() - sent > self._lease_ms / 6000:  # nobody knows for how long it has been ours
+        if monotonic() - sent > self._lease_ms / 6000:  # it is not known for how long it has been ours
             sent = monotonic()
             lease = await self._limits.renew(lease, self._lease_ms)
         return lease, sent + self._lease_ms / 1000
@@ -69,7 +69,7 @@ class LeaseGuard:
             await asyncio.sleep(min(pause, self._ends - to_stop - monotonic()))
             sent = monotonic()
             try:
-                # however patient the store's own calls are
+                # however long the store's own calls wait
                 async with asyncio.timeout(self._ends - to_stop - sent):
                     await self._limits.renew(self._lease, self._lease_ms)
                 self._ends = sent + self._lease_ms / 1000
@@ -78,7 +78,7 @@ class LeaseGuard:
             except (FairleadError, TimeoutError):
                 if monotonic() >= self._ends - to_stop:
                     break
-            except Exception as problem:  # else the block would continue while nobody renews the lease
+            except Exception as problem:  # else the block would continue without renewals of the lease
                 log.error("renewal_failed", limit=self._lease.limit, traceback=traceback_of(problem))
                 break
         self._lost = True

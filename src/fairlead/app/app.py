@@ -84,7 +84,7 @@ class Fairlead:
 
     async def __aenter__(self) -> Self:
         if self._opened is not None:
-            raise FairleadError("Fairlead is connected already: `async with fl:` once, around all of it.")
+            raise FairleadError("Fairlead is connected already: use `async with fl:` only once.")
         async with AsyncExitStack() as stack:
             joined = joined_backend(self.target.read_settings(), self.declare, waits=self.waits_for_data)
             self._backend = await stack.enter_async_context(joined)
@@ -92,7 +92,7 @@ class Fairlead:
         return self
 
     async def declare(self, backend: Backend) -> None:
-        """What this app is made of; the namespace is opened first, if a gateway has not done it."""
+        """Declares what this app is made of. Without a gateway it opens the namespace first."""
         # without a settings file an app only joins: the policy of the namespace is kept
         govern = self.target.config is not None or Path(DEFAULT_FILE).is_file()
         await backend.open(govern=False)
@@ -117,7 +117,7 @@ class Fairlead:
     ) -> None:
         """Declares a limit: a number of slots, or a rate such as "60/min". `shared`: all tenants may name it.
 
-        It is set when the declaration is new or has changed; an operator's own setting stands otherwise.
+        It is set when the declaration is new or has changed; otherwise an operator's own setting is kept.
         """
         check_name("name", name)
         if (limit is None) == (rate is None):
@@ -172,8 +172,8 @@ class Fairlead:
     ) -> Decorator:
         """Submits the function as a task at every tick, once over all processes that run workers for it.
 
-        A parameter named `tick` is told for when it is; `parameters` are the others. `options`: those of
-        `task`, and those of a submit.
+        A parameter named `tick` receives the time of the tick; `parameters` are the others. `options`: those
+        of `task`, and those of a submit.
         """
         of_submits = {*OPTIONS, "parameters"}.difference(OF_TYPES)
         wishes = {one: options.pop(one) for one in of_submits & options.keys()}
@@ -201,14 +201,14 @@ class Fairlead:
     async def submit(
         self, task_type: str, parameters: Mapping[str, Any] | None = None, **options: Any
     ) -> TaskHandle[Any]:
-        """A task by the name of its type, of which this process need not know the function."""
+        """Submits a task by the name of its type; this process need not have its function."""
         return await self.submit_new(new_task(task_type, parameters or {}, options))
 
     async def submit_new(self, task: NewTask) -> TaskHandle[Any]:
         return TaskHandle(self.backend, await self.backend.submit_one(task))
 
     async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
-        """Many at once, made by `function.new(...)`. In order; a refused one is answered with its error."""
+        """Many at once, made by `function.new(...)`. In order; for a refused one, its error."""
         wanted = list(tasks)  # all of them first: if one cannot be made, none is submitted
         # The store answers calls in order, so the next is made ready while it works on this one; a gateway
         # may take two calls in any order.
@@ -252,7 +252,7 @@ class Fairlead:
     ) -> dict[str, Any]:
         """Submits a job and waits for its end: its context, by `step_<index>_<name>`.
 
-        Raises JobFailed, JobCancelled or TimeoutError (it goes on then).
+        Raises JobFailed, JobCancelled or TimeoutError (then it continues).
         """
         return await (await self.submit_job(pipeline, input_data, **options)).result(timeout)
 
@@ -280,7 +280,7 @@ class Fairlead:
     ) -> LeaseGuard:
         """Units of a limit without a task; LimitFull when there are none within `wait` seconds.
 
-        Who waits stands in line with the tasks that need the limit, by priority and fair share.
+        A waiting acquire queues with the tasks that need the limit, by priority and fair share.
         """
         check_seconds("wait", wait, zero=True)
         check_seconds("lease_seconds", lease_seconds)
@@ -301,7 +301,7 @@ class Fairlead:
     async def worker(self, **options: Any) -> AsyncIterator[Worker]:
         """A worker in this process, while the block runs. Options are those of `WorkerOptions`.
 
-        `fairlead worker` is sturdier: a process beside it keeps the leases even when a handler blocks all.
+        `fairlead worker` is sturdier: another process keeps the leases even when a handler blocks this one.
         """
         declare = partial(self.declare, self.backend)
         made = running_worker(self.backend, self.handlers, self.crons, WorkerOptions(**options), declare)

@@ -68,7 +68,7 @@ class JobOptions(TypedDict, total=False):
 
 
 class TaskFunction(Generic[P, C, R]):
-    """What `@fl.task` makes of a function. `C` is what a call of it gives, `R` what a task's result is."""
+    """What `@fl.task` makes of a function. `C` is what a call returns, `R` the result of a task."""
 
     __name__: str
 
@@ -87,14 +87,14 @@ class TaskFunction(Generic[P, C, R]):
         return cast(C, self.handler.function(*args, **kwargs))
 
     def options(self, **options: Unpack[Options]) -> "TaskFunction[P, C, R]":
-        """The same function with these options for every submit; a submit's own come before them."""
+        """The same function with these options for every submit; those of a submit override them."""
         return TaskFunction(self._app, self.handler, {**self._options, **options})
 
     def new(self, *args: Any, **kwargs: Any) -> NewTask:
         """The task that a submit would send, for `fl.submit_many`.
 
-        Options and parameters are told apart by name. Where the function has a parameter that is named like
-        an option, the parameter is meant; `options()` says the option.
+        Options and parameters are distinguished by name. Where the function has a parameter named like an
+        option, the parameter is meant; use `options()` for the option.
         """
         own = self.handler.parameters.names
         chosen = {name: kwargs.pop(name) for name in list(kwargs) if name in OPTIONS and name not in own}

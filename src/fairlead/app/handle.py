@@ -1,4 +1,4 @@
-"""A submitted task, as whoever submitted it holds it: wait for it, watch it, cancel it."""
+"""A handle of a submitted task: wait for it, watch it, cancel it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from fairlead.model.task import Submitted, Task
 
 R = TypeVar("R")
 
-LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look yourself at least so often
+LOOK_SECONDS = 5.0  # the news of a task's end may be lost: look at least this often
 
 
 class TaskHandle(Generic[R]):
@@ -44,7 +44,7 @@ class TaskHandle(Generic[R]):
         await self._backend.cancel(self.task_id)
 
     async def wait(self, timeout: float | None = None) -> Task:
-        """The task once it has ended, however; TimeoutError when it has not within the time."""
+        """Waits until it has ended, and returns it in whatever state; TimeoutError when the time is over."""
         async with asyncio.timeout(timeout), self._backend.live.watch(self.task_id) as events:
             task = await self.get()
             while task.status not in TERMINAL:
@@ -53,13 +53,13 @@ class TaskHandle(Generic[R]):
             return task
 
     async def result(self, timeout: float | None = None) -> R:
-        """What the handler returned. Raises TaskFailed, TaskCancelled or TimeoutError (it goes on then)."""
+        """What the handler returned. Raises TaskFailed, TaskCancelled or TimeoutError (then it continues)."""
         return cast(R, result_of(await self.wait(timeout)))
 
     async def watch(self) -> AsyncIterator[Event]:
         """What happens to it, as it happens, until it has ended; first what the store knows already."""
         seen = 0
-        await self.get()  # who asks for a task that is not there, or a store that is away, is told at once
+        await self.get()  # fails at once if the task does not exist or the store cannot be reached
         async with self._backend.live.watch(self.task_id) as events:
             async for event in events:
                 if event is None:  # the beginning, or some may be missing

@@ -41,7 +41,7 @@ class HandlerHost:
         self._sending = threading.Lock()  # a handler may speak from several threads
         self._context: Context | None = None
         self._stop: Callable[[], Any] | None = None  # how to stop what runs
-        self._halted = False  # for good: who was asked to stop gets no other call
+        self._halted = False  # for good: after a request to stop there is no other call
 
     def listen(self) -> None:
         with contextlib.suppress(OSError), self._end.makefile("rb") as lines:
@@ -53,7 +53,7 @@ class HandlerHost:
                     self._move(wanted.deadline)
                 else:
                     self._calls.put(wanted)
-        os._exit(0)  # the worker has gone: nobody is left to report to
+        os._exit(0)  # the worker has gone: there is nothing left to report to
 
     def _halt(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""A submitted job, as whoever submitted it holds it: wait for it, watch it, cancel it, go on with it."""
+"""A handle of a submitted job: wait for it, watch it, cancel it, resume it."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from fairlead.client.job_backend import JobsBackend, Message
 from fairlead.errors import JobCancelled, JobFailed
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 
-LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look yourself at least so often
+LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look at least this often
 
 
 class JobHandle:
@@ -33,18 +33,18 @@ class JobHandle:
         return await self._jobs.get(self.job_id)
 
     async def cancel(self) -> None:
-        """Ends it, with what waits and runs of it; AlreadyFinished when it has ended."""
+        """Ends it, with its steps that wait or run; AlreadyFinished when it has ended."""
         await self._jobs.cancel(self.job_id)
 
     async def resume(self) -> list[str]:
-        """Goes on at the step that failed; NotResumable says why it cannot.
+        """Continues at the step that failed; NotResumable says why it cannot.
 
-        Answers the steps that were to be run with it, and are done already.
+        Returns the steps that were to run beside it and are done already.
         """
         return await self._jobs.resume(self.job_id)
 
     async def wait(self, timeout: float | None = None) -> Job:
-        """The job once it has ended, however; TimeoutError when it has not within the time."""
+        """Waits until it has ended, and returns it in whatever state; TimeoutError when the time is over."""
         async with asyncio.timeout(timeout):
             job = await self.get()
             while job.status not in ENDED:
@@ -53,14 +53,14 @@ class JobHandle:
             return job
 
     async def result(self, timeout: float | None = None) -> dict[str, Any]:
-        """Its context: what every step answered, by `step_<index>_<name>`.
+        """Its context: the result of every step, by `step_<index>_<name>`.
 
-        Raises JobFailed, JobCancelled or TimeoutError (it goes on then).
+        Raises JobFailed, JobCancelled or TimeoutError (then it continues).
         """
         return context_of(await self.wait(timeout))
 
     async def watch(self) -> AsyncGenerator[Message]:
-        """What is told of it, until it has ended: first the steps that are done, and how it is now."""
+        """Its live messages until it has ended: first the steps that are done, and its present state."""
         # Fails at once if the job does not exist or the store cannot be reached.
         job = await self.get()
         async with contextlib.aclosing(self._jobs.watch(job)) as messages:

@@ -47,7 +47,8 @@ def load_handler(source: str, task_type: str) -> Handler:
     if handler := defined_in(_load(source), task_type):
         return handler
     raise InvalidInput(
-        "task_type", f"{source} gives no name to a task {task_type!r}: let `@fl.task` stand there"
+        "task_type",
+        f"{source} defines no task {task_type!r} at its top level: decorate it there with `@fl.task`",
     )
 
 

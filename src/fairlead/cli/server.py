@@ -19,7 +19,7 @@ from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.store.opening import gateway_store
 from fairlead.worker.options import GRACE_SECONDS
-from fairlead.worker.signals import Stop
+from fairlead.worker.signals import StopRequest
 
 
 @Parameter(name="*")
@@ -39,9 +39,9 @@ class ListenOptions:
         ),
     ] = GRACE_SECONDS
 
-    def stop(self) -> Stop:
+    def stop(self) -> StopRequest:
         check_seconds("--grace", self.grace, zero=True)
-        return Stop(self.grace)
+        return StopRequest(self.grace)
 
     def host_in(self, settings: Settings) -> str:
         return self.host or settings.server.host

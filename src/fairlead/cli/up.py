@@ -37,7 +37,7 @@ class Work:
     ] = None
     processes: Annotated[int, Parameter(help="Worker processes for the app.")] = 1
     demo: Annotated[bool, Parameter(help="Submit and run sample tasks, and show what happens.")] = False
-    once: Annotated[bool, Parameter(help="Stop when the sample work is done.")] = False
+    once: Annotated[bool, Parameter(help="StopRequest when the sample work is done.")] = False
 
 
 WORK = Work()
@@ -77,7 +77,7 @@ class Up:
 
     def _told_to_stop(self) -> None:
         """The worker drains, and calls of services end."""
-        self._stop.told.set()
+        self._stop.requested.set()
         if self._supervisor:
             self._supervisor.stop()
 
@@ -90,14 +90,14 @@ class Up:
     async def _until_stopped(self, store: Store) -> int:
         if self._work.demo:
             await self._unless_stopped(run_demo(store))
-        if self._work.once or self._stop.told.is_set():
+        if self._work.once or self._stop.requested.is_set():
             return 0
         print("Press Ctrl-C to stop.", flush=True)
         if self._work.app:
             self._supervisor = Supervisor(self._plan(self._work.app, store), self._work.processes)
             if code := await self._supervisor.run(obey_signals=False):
                 return code  # the app cannot be run, and it was said why
-        await self._stop.told.wait()
+        await self._stop.requested.wait()
         return 0
 
     def _plan(self, app: str, store: Store) -> Plan:
@@ -116,7 +116,7 @@ class Up:
     async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
         """Does the work, but drops it when told to stop."""
         task = asyncio.create_task(work)
-        waiting = asyncio.create_task(self._stop.told.wait())
+        waiting = asyncio.create_task(self._stop.requested.wait())
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if not task.done():

@@ -1,4 +1,4 @@
-"""What a job is: one run of a pipeline, as a client asks for it and as the store knows it."""
+"""A job: one run of a pipeline, as a client asks for it and as the store knows it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,7 +74,7 @@ class JobStep:
     stage: int
     attempts: int = 0
     result: dict[str, Any] | None = None  # {status, data, metrics}
-    seq: int = 0  # of the live message that told of its result
+    seq: int = 0  # of the live message with its result
 
     @property
     def key(self) -> str:

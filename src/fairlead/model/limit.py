@@ -59,7 +59,7 @@ class Limit:
 
     @property
     def full_name(self) -> str:
-        """As operators tell it from those of others: `acme/gpu` is the limit `gpu` of tenant acme."""
+        """As operators distinguish it from those of others: `acme/gpu` is the limit `gpu` of tenant acme."""
         return scope_of(self.tenant) + self.name
 
 

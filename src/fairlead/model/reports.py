@@ -107,7 +107,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A chunk of output. `seq` grows over all runs of the task, `fence` tells the run."""
+    """A chunk of output. `seq` grows over all runs of the task, `fence` identifies the run."""
 
     seq: int
     fence: int

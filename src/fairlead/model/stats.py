@@ -65,7 +65,7 @@ class Explanation:
 
     @property
     def queue_position(self) -> int | None:
-        """With those of better priorities; None when it does not stand in a queue."""
+        """With those of better priorities; None when it is not queued."""
         return None if self.position is None else self.position + sum(self.ahead.values())
 
     @property

@@ -1,4 +1,4 @@
-"""What a task is: what a client may ask for, checked field by field, and what the store knows of it."""
+"""A task: as a client asks for it, checked field by field, and as the store knows it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     priority_asked: bool = True  # False: found for the client, and maybe another one when it asks again
     user_id: str | None = None
     tenant: str | None = None
-    by_tenant: bool = False  # its tenant submits it by itself: it names limits of its own and shared ones
+    by_tenant: bool = False  # its tenant submits it: it may name the limits of the tenant, and shared ones
     weight: float | None = None  # of its user's share; found for the client, which cannot choose it
     required_capabilities: tuple[str, ...] = ()
     limits: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -69,7 +69,7 @@ class TaskError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """How far its run is, as its handler tells."""
+    """How far its run is, as its handler reports."""
 
     fraction: float | None = None  # of 1
     message: str = ""
@@ -113,7 +113,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str | None = None
     step: int | None = None  # which step of its job it is
     idempotency_key: str | None = None
-    seq: int = 1  # of the last event that was told of it
+    seq: int = 1  # of its last event
 
     @property
     def timeout_seconds(self) -> float:
@@ -127,10 +127,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def from_record(
         cls, task_id: str, record: Mapping[str, Any], content: Content = msgspec.json.decode
     ) -> "Task":
-        """A number may come as text: so it is stored. A field that is false is not there.
+        """A number may come as text, as it is stored. A field that is false is absent.
 
         `content` reads parameters and result, which may be large: `msgspec.Raw` leaves them as they are, for
-        those who only pass them on.
+        callers that only pass them on.
         """
         known: dict[str, Any] = {"parameters": {}}
         for name, value in (*record.get("facts", {}).items(), *record.items()):
@@ -146,7 +146,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_key(tenant: str, key: str) -> str:
-    """An idempotency key as the store knows it; with a length, for a tenant's name may hold a colon."""
+    """An idempotency key as the store knows it; with a length, because a tenant's name may hold a colon."""
     return f"{len(tenant)}:{tenant}:{key}"
 
 

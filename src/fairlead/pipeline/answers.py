@@ -11,7 +11,7 @@ from fairlead.checks import MOST_BYTES, to_json
 from fairlead.errors import InvalidInput, PermanentError, RetriableError
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
 
-MOST_RETRY_AFTER = 3600.0  # seconds; who asks for more is asked again after this
+MOST_RETRY_AFTER = 3600.0  # seconds; a service that asks for more is called again after this
 MOST_QUOTED = 300  # characters of an answer that says what went wrong
 PLAIN = ("", "identity")
 TOO_LARGE = (
@@ -110,7 +110,7 @@ def _bad(why: str) -> ServiceError:
 
 
 def _quoted(heard: Heard) -> str:
-    """What the service says of it, if that is text."""
+    """The body of the answer, if it is text."""
     words = " ".join(heard.body[: 4 * MOST_QUOTED].decode(errors="replace").split())
     readable = "".join(letter for letter in words if letter.isprintable())[:MOST_QUOTED]
     return f": {readable}" if readable else ""

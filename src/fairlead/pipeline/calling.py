@@ -54,7 +54,7 @@ class ServiceRequest:
             "accept": "application/json",
             "accept-encoding": "identity",  # a small answer must not unpack to a large one
             "user-agent": f"fairlead/{__version__}",
-            # The same for every try, so that the service can tell that it has done this already...
+            # The same for every try, so that the service can see that it has done this already...
             "idempotency-key": f"{self.job_id}:{self.step}" if self.job_id else self.task_id,
             # ...and larger for every try, so that it can refuse one that is late.
             "x-fairlead-fence": str(self.fence),
@@ -65,7 +65,7 @@ class ServiceRequest:
 
 
 class ServiceClient:
-    """Calls of one service over connections of its own: one that hangs takes none from another."""
+    """Calls of one service over its own connections: a service that hangs takes none from another."""
 
     def __init__(self, name: str, service: ServiceSettings) -> None:
         self._name = name
@@ -113,7 +113,7 @@ class ServiceClient:
         body, headers = call.body(self._name), call.headers()
         async with self._client.stream("POST", self._service.url, content=body, headers=headers) as answer:
             heard = b""
-            if not answer.has_redirect_location:  # where it leads is nobody's business here
+            if not answer.has_redirect_location:  # where it leads does not matter here
                 async for chunk in answer.aiter_raw():
                     heard += chunk
                     if len(heard) > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""What a step is given of its job, and which of it a Python function gets."""
+"""The input of a step from its job, and which parts a Python function receives."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +12,7 @@ KEY = re.compile(r"step_([0-9]+)_")
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """What the job was asked with, and what its earlier steps answered: `ctx.job`."""
+    """The input of the job, and the results of its earlier steps: `ctx.job`."""
 
     job_id: str
     step: int
@@ -29,7 +29,7 @@ def input_of(task: Task) -> StepInput | None:
 
 
 def step_parameters(job: StepInput, names: Collection[str] | None) -> dict[str, Any]:
-    """By name: what the job was asked with, then the answers of earlier steps; the later one wins.
+    """By name: the input of the job, then the results of earlier steps; the later one wins.
 
     Only those that the function takes (None: it takes any): the others are for other steps.
     """

@@ -63,7 +63,7 @@ class Caretaker:
         try:
             done = await self.run_once()
         except FairleadError as problem:
-            self.is_elected = False  # without an answer of the store nobody knows
+            self.is_elected = False  # unknown without an answer of the store
             self._say(problem)
             with contextlib.suppress(FairleadError):
                 await self._store.reopen()

@@ -1,9 +1,9 @@
-"""Which tasks a worker has begun, in memory that it shares with its pulse.
+"""Which tasks a worker has begun, in memory that it shares with its heartbeat.
 
-A worker whose event loop is held up cannot say anything. Its pulse then gives back to the queue what the
-worker holds and has not begun, and must know what that is without asking. A task must never be given back and
-begun as well, so each side writes before it reads: the worker notes the task, then looks whether the register
-is closed; the pulse closes the register, then reads what was noted. The second to come sees the first.
+A worker whose event loop is blocked cannot answer. Its heartbeat then returns to the queue what the worker
+holds and has not begun, and must know what that is without asking. A task must never be given back and begun
+as well, so each side writes before it reads: the worker notes the task, then looks whether the register is
+closed; the heartbeat closes the register, then reads what was noted. The second of the two sees the first.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from collections.abc import Iterable
 
 CLOSED, OPENED, USED, FIRST = 0, 1, 2, 3  # words; from FIRST on each is a fence, or 0
 MOST = 1 << 17  # words, of 8 bytes each; memory that is not used is not taken
-FULL = MOST  # in USED: there was no room for all of them, so nobody knows what was not begun
+FULL = MOST  # in USED: there was no room for all of them, so it is not known what was not begun
 MOST_REMEMBERED = 4096
 
 
 class Begun:
-    """The register. CLOSED is written by the pulse alone, all other words by the worker alone.
+    """The register. CLOSED is written by the heartbeat alone, all other words by the worker alone.
 
-    `fd`: a shared file, for a worker and a pulse in two processes; it may be closed afterwards.
+    `fd`: a shared file, for a worker and a heartbeat in two processes; it may be closed afterwards.
     """
 
     def __init__(self, fd: int = -1) -> None:
@@ -32,7 +32,7 @@ class Begun:
     # The worker's side
 
     def add(self, fence: int) -> bool:
-        """Notes that a task is begun. False: the register is closed, so it must not be, not yet."""
+        """Notes that a task is begun. False: the register is closed, so it must not begin yet."""
         if fence not in self._slots:
             self._note(fence)
         return self._words[CLOSED] == self._words[OPENED]
@@ -57,7 +57,7 @@ class Begun:
         """Unless it was closed again since."""
         self._words[OPENED] = closing
 
-    # The pulse's side
+    # The heartbeat's side
 
     def close(self) -> int:
         """The number of this closing, which opens it again."""
@@ -65,13 +65,13 @@ class Begun:
         return self._words[CLOSED]
 
     def read(self) -> list[int] | None:
-        """The fences of all that were begun and not reported; None: nobody knows."""
+        """The fences of all that were begun and not reported; None: it is not known."""
         used = self._words[USED]
         return None if used >= FULL else [fence for fence in self._words[FIRST : FIRST + used] if fence]
 
 
 class Gate:
-    """Lets a worker begin a task, unless its pulse has given the task back meanwhile."""
+    """Lets a worker begin a task, unless its heartbeat has given the task back meanwhile."""
 
     def __init__(self, begun: Begun) -> None:
         self.begun = begun
@@ -84,7 +84,7 @@ class Gate:
         return fence not in self._given_back
 
     def resume(self, closing: int, given_back: Iterable[int]) -> None:
-        """The pulse has heard of us again. First what it gave back, then the gate is open."""
+        """The heartbeat hears from us again. First what it gave back, then the gate opens."""
         self._given_back.update(dict.fromkeys(given_back))
         while len(self._given_back) > MOST_REMEMBERED:
             del self._given_back[next(iter(self._given_back))]

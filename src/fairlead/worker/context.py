@@ -1,4 +1,4 @@
-"""What a handler may know and say while it runs."""
+"""What a handler can read and send while it runs."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("fairlead.model.task")
 
 @dataclass(frozen=True, slots=True)
 class HandlerMessage:
-    """One thing a handler said, on its way to the store."""
+    """One message of a handler, on its way to the store."""
 
     kind: Literal["progress", "output", "extend"]
     value: Any = None
@@ -89,7 +89,7 @@ class Context:
         return TaskLog(log, {"task": self.task_id, "attempt": self.attempt})
 
     def progress(self, fraction: float, message: str = "") -> None:
-        """How far it is, from 0 to 1. The latest counts; say it as often as you like."""
+        """How far it is, from 0 to 1. The latest counts; call it as often as you like."""
         if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
             raise InvalidInput("fraction", f"{fraction!r} is not a number from 0 to 1")
         check_text("message", message)
@@ -102,7 +102,7 @@ class Context:
         In the event loop `await ctx.emit(...)` does; without `await` the oldest chunks are dropped.
         """
         text = to_json("chunk", chunk, MOST_CHUNK_BYTES)
-        # a copy: the handler may go on filling what it emitted
+        # a copy: the handler may keep filling what it emitted
         self._say(HandlerMessage("output", msgspec.json.decode(text), size=len(text)))
         emitted = Emitted(self._has_room)
         if self._may_block:

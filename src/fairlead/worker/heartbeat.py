@@ -28,7 +28,7 @@ from fairlead.worker.silence import Silence
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 0.25  # how often it looks whether the worker still shows signs of life
 QUIET_SECONDS = 1.5  # without one: a worker gives one every half second
-AGAIN_SECONDS = 1.0  # between two acts for a worker that stays silent: a claim of it may have come late
+AGAIN_SECONDS = 1.0  # between two acts for a worker that stays silent: a claim by it may have come late
 
 log = EventLog("fairlead.worker")
 
@@ -165,7 +165,7 @@ class HeartbeatThread:
     def __init__(self, backend: Backend, begun: Begun) -> None:
         self._begun = begun
         self._settings = backend.settings
-        self._thread = threading.Thread(target=self._run, name="fairlead-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="fairlead-heartbeat", daemon=True)
 
     async def __aenter__(self) -> MessagePipe:
         """The worker's end of the pipe."""
@@ -183,7 +183,7 @@ class HeartbeatThread:
         try:
             asyncio.run(self._beat())
         except Exception as problem:  # the worker notices that the pipe has ended
-            log.error("pulse_failed", problem=str(problem), traceback=traceback_of(problem))
+            log.error("heartbeat_thread_failed", problem=str(problem), traceback=traceback_of(problem))
 
     async def _beat(self) -> None:
         pipe = await MessagePipe.over(self._theirs)

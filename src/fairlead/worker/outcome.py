@@ -1,4 +1,4 @@
-"""How a run ended, as the store is told: pure functions from what happened to what is reported."""
+"""How a run ended, as it is reported to the store: pure functions from what happened to what is reported."""
 
 from enum import StrEnum
 from typing import Any
@@ -42,7 +42,7 @@ def stopped(task: Task, why: Stop, by: BaseException | None = None) -> Report:
     """What to report of a run that was stopped; `by`: with this, whose traceback says where it was.
 
     One that is lost is given back as well: if the store was only away for a while, the lease is still ours,
-    and the pulse would go on prolonging it for nobody. If it is not ours any more, the fence says so.
+    and the heartbeat would keep prolonging it for no run. If it is not ours any more, the fence shows it.
     """
     if why is Stop.TIMEOUT:
         message = f"it ran longer than its timeout of {task.timeout_ms / 1000:g} s"

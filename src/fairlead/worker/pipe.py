@@ -1,4 +1,4 @@
-"""A line between two processes (or two threads): JSON messages, one per line, over a socket pair."""
+"""A pipe between two processes (or two threads): JSON messages, one per line, over a socket pair."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class MessagePipe:
         return self._reader.at_eof()
 
     def send(self, message: Any) -> None:
-        """Queued; what cannot be delivered is dropped, for then nobody is there."""
+        """Queued; what cannot be delivered is dropped, because the other end is gone."""
         if not self._writer.is_closing():
             self._writer.write(msgspec.json.encode(message) + b"\n")
 

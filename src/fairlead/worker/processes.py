@@ -1,4 +1,4 @@
-"""Handlers in processes of their own: killable, for CPU work; a handler that dies takes nobody with it."""
+"""Handlers in processes of their own: killable, for CPU work; a handler that dies takes no other with it."""
 
 import asyncio
 import contextlib
@@ -80,7 +80,7 @@ class Process:
 
     def rest(self) -> None:
         """The call is over."""
-        if self._killing:  # it was asked to stop; whether it has or not, nobody trusts it with another
+        if self._killing:  # it was asked to stop; whether it has or not, it gets no other
             self._killing.cancel()
             self._kill()
 

@@ -17,7 +17,7 @@ from fairlead.worker.run import Run
 from fairlead.worker.runs import Runs
 from fairlead.worker.threads import RaisedInThread, Threads
 
-MOST_SUSPECTS = 4  # tasks that may have killed a worker, each in a process of its own
+MOST_SUSPECTS = 4  # tasks that may have killed a worker, each in its own process
 SUSPECT_PATIENCE = 0.5  # seconds that a suspect waits for such a process
 MOST_PATIENT = 12  # suspects that wait; more were lost with a whole machine, hardly one by its own doing
 
@@ -84,10 +84,10 @@ class Runner:
         return Completed(run.task.task_id, run.task.fence, result)
 
     async def _call(self, run: Run, arguments: dict[str, Any]) -> Any:
-        """A task that may have killed a worker runs in a process of its own, so that it kills only that.
+        """A task that may have killed a worker runs in its own process, so that it kills only that.
 
         A few at a time: when a whole machine was lost, all that ran there are suspects, and they must not
-        wait for each other. Who finds no free process soon runs where its handler says.
+        wait for each other. One that finds no free process soon runs where its handler says.
         """
         if not run.suspect or run.place == "process":
             return await self._places[run.place](run, arguments)

@@ -1,6 +1,6 @@
-"""Signals that stop a process of Fairlead: the first one, and later ones that are to hurry it.
+"""Signals that stop a process of Fairlead: the first asks it to stop, later ones to hurry.
 
-Of workers the supervisor hears them, and tells its children what to do.
+For workers, the supervisor handles them and sends its children what to do.
 
 A terminal, `tini -g` and systemd send a signal to the whole group. A child that obeyed it would count one
 signal twice, and a handler's process would die in the middle of its task.
@@ -19,7 +19,7 @@ AT_ONCE_SECONDS = 1.0  # signals so close together are one: a group may hear eac
 
 
 def leave_signals_to_the_parent() -> None:
-    """Heard and passed over, not ignored: what a handler starts would inherit that it ignores them."""
+    """Handled by doing nothing, not ignored: what a handler starts would inherit that they are ignored."""
     for number in STOPPING:
         signal.signal(number, lambda *_: None)
 
@@ -56,13 +56,13 @@ def _ignore_signals() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """A request to stop: once `told`, running work has `grace` seconds; once `hurried`, none."""
+class StopRequest:
+    """A request to stop: once `requested`, running work has `grace` seconds; once `hurried`, none."""
 
     grace: float
-    told: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     hurried: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def on_signals(self) -> "Stop":
-        on_stop(self.told.set, self.hurried.set)
+    def on_signals(self) -> "StopRequest":
+        on_stop(self.requested.set, self.hurried.set)
         return self

@@ -1,4 +1,4 @@
-"""What a pulse does for a worker that lives and does not answer (docs/decisions/0023-silent-workers.md)."""
+"""Relieves a worker that lives and does not answer (docs/decisions/0023-silent-workers.md)."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ log = EventLog("fairlead.worker")
 
 
 class Silence:
-    """A worker that lives and does not answer: it is relieved of what it has not begun."""
+    """Gives back what the worker has not begun, until it answers again."""
 
     def __init__(self, backend: Backend, pipe: MessagePipe, begun: Begun) -> None:
         self._backend = backend

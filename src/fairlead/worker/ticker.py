@@ -1,4 +1,4 @@
-"""Submits the tasks of crons when their ticks are due; of all processes that do, one does so for each."""
+"""Submits the tasks of crons when their ticks are due: each tick is submitted by one of all processes."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class Ticker:
         self._longest_sleep = longest_sleep
 
     async def run(self) -> None:
-        """Until cancelled, which loses nothing: another ticker, or the next one, goes on from there."""
+        """Until cancelled, which loses nothing: another ticker, or the next one, continues from there."""
         async with asyncio.TaskGroup() as group:
             for cron in self._crons:
                 group.create_task(keep_running(f"cron {cron.name}", partial(self._follow, cron)))

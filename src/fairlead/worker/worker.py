@@ -72,7 +72,7 @@ class Worker:
         self._drained = asyncio.Event()
         self.ready = asyncio.Event()  # it has registered
         self.ended = asyncio.Event()  # it works no more, whatever the reason
-        self.lost_pulse = False  # it ends because nobody prolongs its leases any more
+        self.lost_heartbeat = False  # it ends because nobody prolongs its leases any more
         self.stuck = False  # it ends because of a handler that cannot be stopped
 
     @property
@@ -156,7 +156,7 @@ class Worker:
                 self._claimer.look()
 
     async def _listen(self) -> None:
-        """What the pulse learned."""
+        """What the heartbeat learned."""
         async for message in self._pipe:
             if "drain" in message:
                 self.drain(message["drain"])
@@ -168,9 +168,9 @@ class Worker:
                 self._claimer.look()  # to be in the line of idle workers again
             else:
                 self._learn(message)
-        # without a pulse no lease is prolonged
-        log.error("pulse_lost", worker=self.id)
-        self.lost_pulse = True
+        # without a heartbeat no lease is prolonged
+        log.error("heartbeat_lost", worker=self.id)
+        self.lost_heartbeat = True
         self.drain(0)
         await asyncio.Event().wait()
 
@@ -187,11 +187,11 @@ class Worker:
             self.drain()
 
     async def _watch(self) -> None:
-        """Stops what must not go on: a lease that is about to end belongs to somebody else soon."""
+        """Stops runs whose leases are about to end: soon the task belongs to another worker."""
         margin = 0.2 * self._lease_seconds
         while True:
             for _ in range(ROUNDS_TO_HEAR):
-                # a handler may just have blocked the loop for long: first hear what the pulse said meanwhile
+                # a handler may just have blocked the loop for long: first read what came meanwhile
                 await asyncio.sleep(0)
             now = monotonic()
             for run in list(self._runs.running.values()):
@@ -209,7 +209,7 @@ class Worker:
         run.stop(Stop.LOST)
 
     def _press(self, run: Run, over: bool) -> None:
-        """It was asked to stop and has not yet. `over`: so is its lease, the task is somebody else's now."""
+        """It was asked to stop and still runs. `over`: its lease has ended, the task may run elsewhere."""
         assert run.stop_asked_at is not None
         if over and run.place == "process":
             run.halt()

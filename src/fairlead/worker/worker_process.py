@@ -173,7 +173,7 @@ class WorkerProcess:
         await backend.expire(worker)
 
     async def _excuse(self, backend: Backend, worker: str, apart: list[tuple[str, int]]) -> None:
-        """Who ran in a process of its own did not kill the worker, and is not charged with a crash.
+        """A run in its own process did not kill the worker: its task is not charged with a crash.
 
         Not for ever: it may have found a way to.
         """
