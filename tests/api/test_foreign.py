@@ -14,7 +14,7 @@ from fairlead.api.table import Route
 from fairlead.model.job import NewJob
 from fairlead.model.reports import Failed, Progress
 from fairlead.model.task import NewTask
-from fairlead.pipeline.submitting import submit_job
+from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer

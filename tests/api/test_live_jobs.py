@@ -10,7 +10,7 @@ import pytest
 from fairlead.model.job import NewJob
 from fairlead.model.reports import Completed, Failed, Progress
 from fairlead.model.task import Task
-from fairlead.pipeline.submitting import submit_job
+from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store

@@ -133,7 +133,7 @@ async def test_a_call_waits_for_its_thread(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(threading.Thread, "start", start)
     threads = Threads()
     call = await threads.start(lambda: 7)
-    assert await call.result() == 7
+    assert await call.result == 7
     assert len(refused) == 2
     threads.done()
     threads.close()

@@ -13,7 +13,7 @@ from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import JobStatus, NewJob
 from fairlead.model.reports import Completed
 from fairlead.model.task import Task
-from fairlead.pipeline.submitting import planned
+from fairlead.pipeline.pipelines import planned
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store

@@ -275,7 +275,7 @@ async def test_a_traceback_begins_outside_of_fairlead_and_shows_no_values() -> N
     prompt = "a-prompt"
     call = await Threads().start(lambda: handler(prompt))
     with pytest.raises(ValueError) as raised:
-        await call.result()
+        await call.result
     frames = traceback.extract_tb(raised.value.__traceback__)
     assert any(frame.filename.endswith("fairlead/worker/threads.py") for frame in frames)
     raised.value.__traceback__ = of_thread(raised.value.__traceback__)

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
@@ -297,16 +297,13 @@ class Fairlead:
         )
         return LeaseGuard(self.backend.limits, acquire, lease_ms)
 
-    @asynccontextmanager
-    async def worker(self, **options: Any) -> AsyncIterator[Worker]:
+    def worker(self, **options: Any) -> AbstractAsyncContextManager[Worker]:
         """A worker in this process, while the block runs. Options are those of `WorkerOptions`.
 
         `fairlead worker` is sturdier: another process keeps the leases even when a handler blocks this one.
         """
         declare = partial(self.declare, self.backend)
-        made = running_worker(self.backend, self.handlers, self.crons, WorkerOptions(**options), declare)
-        async with made as worker:
-            yield worker
+        return running_worker(self.backend, self.handlers, self.crons, WorkerOptions(**options), declare)
 
     def _make(
         self,

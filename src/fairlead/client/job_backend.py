@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from fairlead.backend import Backend, Reopens
 from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import Job, NewJob, SubmittedJob
-from fairlead.pipeline.submitting import submit_job
+from fairlead.pipeline.pipelines import submit_job
 from fairlead.store.store import Store
 
 Message = dict[str, Any]

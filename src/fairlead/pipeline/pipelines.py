@@ -1,13 +1,17 @@
-"""A pipeline: named stages of steps; and its plan, once each step is known as a service or a task type."""
+"""A pipeline: named stages of steps, which become the plan of a job once each step has a task type."""
 
 import difflib
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from fairlead.errors import InvalidInput
-from fairlead.model.job import NewStep
+from fairlead.errors import InvalidInput, UnknownPipeline
+from fairlead.model.job import NewJob, NewStep, SubmittedJob
 from fairlead.settings.pipelines import SERVICE, Stages, name_problem, read_stages
+from fairlead.store.jobs import Jobs
+from fairlead.store.pipelines import Pipelines
+
+MOST_NAMED = 10
 
 
 @runtime_checkable
@@ -67,7 +71,7 @@ class Pipeline:
 
 
 def _named(steps: Any) -> Any:
-    """Decorated functions by the names of their types, at any depth; the rest is judged by who reads it."""
+    """Decorated functions by the names of their types, at any depth; `read_stages` judges the rest."""
     if isinstance(steps, list | tuple):
         return [_named(step) for step in steps]
     return steps.task_type if isinstance(steps, OfType) else steps
@@ -80,3 +84,34 @@ def _hint(name: str, known: list[str]) -> str:
         return "there are none: add [services] to the settings, or decorate a function with @fl.task"
     shown = ", ".join(sorted(known)[:10])
     return f"known are {shown}" + (", ..." if len(known) > 10 else "")
+
+
+async def submit_job(jobs: Jobs, job: NewJob) -> SubmittedJob:
+    """Submits it with the stages of its pipeline."""
+    return await jobs.submit(replace(job, stages=await planned(jobs.pipelines, job.feature_name)))
+
+
+async def planned(pipelines: Pipelines, name: str) -> tuple[tuple[NewStep, ...], ...]:
+    """The stages of a job of this pipeline; UnknownPipeline names some that exist."""
+    stages = await pipelines.get(name)
+    if stages is None:
+        raise UnknownPipeline(f"There is no pipeline {name!r}; there are {_some(await pipelines.names())}.")
+    steps = {step for stage in stages for step in stage}
+    types = await pipelines.task_types_among([*steps, *(SERVICE + step for step in steps)])
+    pipeline = Pipeline(name, stages)
+    try:
+        return pipeline.plan(_services(types), types)
+    except InvalidInput:  # once more with all types, so that the error can suggest what was meant
+        every = await pipelines.task_types()
+        return pipeline.plan(_services(every), every)
+
+
+def _services(types: Iterable[str]) -> Collection[str]:
+    return {name.removeprefix(SERVICE) for name in types if name.startswith(SERVICE)}
+
+
+def _some(names: list[str]) -> str:
+    if not names:
+        return "none: add [pipelines], or call fl.pipeline"
+    left = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left > 0 else "")

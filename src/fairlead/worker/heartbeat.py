@@ -21,9 +21,8 @@ from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.model.worker import Beat
 from fairlead.upkeep.duties import BATCH, log_dead_workers
-from fairlead.worker.begun import Begun
+from fairlead.worker.begun import Begun, Silence
 from fairlead.worker.pipe import MessagePipe
-from fairlead.worker.silence import Silence
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 0.25  # how often it looks whether the worker still shows signs of life

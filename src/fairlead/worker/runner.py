@@ -73,7 +73,7 @@ class Runner:
                 arguments[run.handler.parameters.context] = run.context
             result = await self._call(run, arguments)
         except BaseException as problem:  # SystemExit too: a handler must not end the worker
-            cause = _cause(problem)
+            cause = problem.problem if isinstance(problem, RaisedInThread) else problem
             if run.why is not None:
                 return stopped(run.task, run.why, cause)
             if isinstance(cause, FairleadError):
@@ -124,7 +124,7 @@ class Runner:
         if run.why is not None:  # stopped before there was a thread to interrupt
             call.interrupt()
         try:
-            return await call.result()
+            return await call.result
         finally:
             self._threads.done()
 
@@ -133,7 +133,3 @@ class Runner:
             run.halt, run.inform = process.halt, process.inform
             hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
             return await process.call(run.task, run.handler, hear, has_room)
-
-
-def _cause(problem: BaseException) -> BaseException:
-    return problem.problem if isinstance(problem, RaisedInThread) else problem

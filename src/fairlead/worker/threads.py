@@ -25,13 +25,10 @@ class ThreadCall:
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[Any] = self._loop.create_future()
+        self.result: asyncio.Future[Any] = self._loop.create_future()
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._too_late = False  # interrupted before a thread took it up
-
-    async def result(self) -> Any:
-        return await self._future
 
     def interrupt(self) -> None:
         """Takes effect when the thread runs Python again: a call into C is not broken off."""
@@ -58,17 +55,17 @@ class ThreadCall:
         except BaseException as raised:
             problem = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
-            self._loop.call_soon_threadsafe(self._tell, result, problem)
+            self._loop.call_soon_threadsafe(self._set, result, problem)
 
-    def _tell(self, result: Any, problem: BaseException | None) -> None:
-        if self._future.cancelled():
+    def _set(self, result: Any, problem: BaseException | None) -> None:
+        if self.result.cancelled():
             return
         if isinstance(problem, Interrupted | SystemExit | KeyboardInterrupt | StopIteration):
-            self._future.set_exception(RaisedInThread(problem))  # a future cannot carry these
+            self.result.set_exception(RaisedInThread(problem))  # a future cannot carry these
         elif problem is not None:
-            self._future.set_exception(problem)
+            self.result.set_exception(problem)
         else:
-            self._future.set_result(result)
+            self.result.set_result(result)
 
 
 class RaisedInThread(Exception):

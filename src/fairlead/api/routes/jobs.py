@@ -16,7 +16,7 @@ from fairlead.api.table import Routes
 from fairlead.live.job_feed import JobFeed
 from fairlead.model.job import ENDED, NewJob
 from fairlead.model.tenants import id_of
-from fairlead.pipeline.submitting import submit_job
+from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.shapes.base import Json, LongPageQuery
 from fairlead.shapes.job import (
