@@ -242,7 +242,7 @@ async def test_a_step_that_nobody_does_is_refused_when_a_job_is_submitted(fl: Fa
 
 
 def test_two_pipelines_have_two_names(fl: Fairlead) -> None:
-    with pytest.raises(InvalidInput, match="there are two named 'plain': name one of them otherwise"):
+    with pytest.raises(InvalidInput, match="there are two named 'plain': rename one of them"):
         fl.pipeline("plain", ["enhancer"])
 
 

@@ -229,7 +229,7 @@ def test_a_name_must_be_one() -> None:
 def test_two_tasks_of_one_name_are_refused() -> None:
     fl = Fairlead()
     fl.task(named)
-    with pytest.raises(InvalidInput, match="there are two tasks named 'named': name one of them otherwise"):
+    with pytest.raises(InvalidInput, match="there are two tasks named 'named': rename one of them"):
         fl.task("named")(coroutine)
     assert fl.task("another")(named).task_type == "another"
 

@@ -171,7 +171,7 @@ def test_a_cron_that_could_never_run_is_refused_at_once() -> None:
     with pytest.raises(errors.InvalidInput, match="missing required field `city`"):
         fl.cron("30 2 * * *")(report)
     decorated = fl.task("weather")(report)
-    with pytest.raises(errors.InvalidInput, match="say timeout in `@fl"):
+    with pytest.raises(errors.InvalidInput, match="give timeout to `@fl"):
         fl.cron("30 2 * * *", parameters={"city": "Berlin"}, timeout=5)(decorated)
     with pytest.raises(errors.InvalidInput, match="cannot be the same for every tick"):
         fl.cron("30 2 * * *", parameters={"city": "Berlin"}, idempotency_key="k")(decorated)

@@ -18,7 +18,9 @@ KILL_SECONDS = 1.5  # after its grace, for a server to end what is under way
 log = EventLog("fairlead.api")
 
 
-async def keep_processes(command: Sequence[str], opened: socket.socket, count: int, stop: StopRequest) -> None:
+async def keep_processes(
+    command: Sequence[str], opened: socket.socket, count: int, stop: StopRequest
+) -> None:
     """Runs until `stop` is set, and then stops the processes, too."""
     async with asyncio.TaskGroup() as group:
         for _ in range(count):

@@ -180,7 +180,7 @@ class Fairlead:
 
         def decorate(function: Any) -> Any:
             if isinstance(function, TaskFunction) and options:
-                raise InvalidInput("options", f"say {', '.join(options)} in `@fl.task`, where it belongs")
+                raise InvalidInput("options", f"give {', '.join(options)} to `@fl.task` instead")
             made = function if isinstance(function, TaskFunction) else self._make(function, None, **options)
             handler = made.handler
             cron = Cron(
@@ -239,7 +239,7 @@ class Fairlead:
         those that run beside each other."""
         made = Pipeline.of(name, steps)
         if name in self.pipelines:
-            raise InvalidInput("pipeline", f"there are two named {name!r}: name one of them otherwise")
+            raise InvalidInput("pipeline", f"there are two named {name!r}: rename one of them")
         self.pipelines[name] = made.stages
 
     async def run(
@@ -330,6 +330,6 @@ class Fairlead:
         )
         handler = Handler(name, function, place_for(function, run_in), settings)
         if name in self.handlers:
-            raise InvalidInput("task", f"there are two tasks named {name!r}: name one of them otherwise")
+            raise InvalidInput("task", f"there are two tasks named {name!r}: rename one of them")
         self.handlers[name] = handler
         return TaskFunction(self, handler)

@@ -1,7 +1,7 @@
 """A decorated function: still the function it was, and something that can be submitted."""
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import (
     TYPE_CHECKING,
@@ -111,10 +111,7 @@ class TaskFunction(Generic[P, C, R]):
 
 
 def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> NewTask:
-    if unknown := options.keys() - OPTIONS:
-        raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
-    given = {name: value for name, value in options.items() if value is not None}
-    given.setdefault("priority_asked", "priority" in given)  # else a gateway may ask its priority service
+    given = _given(options, OPTIONS)
     if isinstance(capabilities := given.get("required_capabilities"), LISTS):
         given["required_capabilities"] = tuple(capabilities)
     if isinstance(run_at := given.get("run_at"), datetime):
@@ -125,11 +122,16 @@ def new_task(task_type: str, parameters: Mapping[str, Any], options: Mapping[str
 
 
 def new_job(feature_name: str, input_data: Mapping[str, Any], options: Mapping[str, Any]) -> NewJob:
-    if unknown := options.keys() - JobOptions.__annotations__.keys():
+    given = _given(options, JobOptions.__annotations__.keys())
+    return NewJob(feature_name=feature_name, input_data=input_data, **given)
+
+
+def _given(options: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
+    if unknown := options.keys() - known:
         raise InvalidInput("options", f"there is no option {', '.join(sorted(unknown))}")
     given = {name: value for name, value in options.items() if value is not None}
-    asked = "priority" in given
-    return NewJob(feature_name=feature_name, input_data=input_data, priority_asked=asked, **given)
+    given.setdefault("priority_asked", "priority" in given)  # else a gateway may ask its priority service
+    return given
 
 
 class Decorator(Protocol):

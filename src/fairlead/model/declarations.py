@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead.checks import check_capabilities, check_name, check_seconds, check_units, check_whole
+from fairlead.checks import check_capabilities, check_name, check_seconds, check_whole
 from fairlead.errors import InvalidInput
 from fairlead.model.limit import limit_arguments
-from fairlead.model.task import MOST_LIMITS, write_limits
+from fairlead.model.task import check_limits, write_limits
 from fairlead.settings import LimitSettings, TaskSettings
 
 Origin = Literal["code", "file"]
@@ -35,13 +35,7 @@ def _declared(
 
 
 def _type(_: str, wanted: TaskSettings) -> dict[str, str]:
-    if not isinstance(wanted.limits, Mapping):
-        raise InvalidInput("limits", "is not a table of names and units")
-    if len(wanted.limits) > MOST_LIMITS:
-        raise InvalidInput("limits", f"names {len(wanted.limits)}, at most {MOST_LIMITS} are accepted")
-    for name, units in wanted.limits.items():
-        check_name("limits", name)
-        check_units(f"limits.{name}", units)
+    check_limits(wanted.limits)
     check_capabilities(wanted.required_capabilities)
     check_seconds("timeout_seconds", wanted.timeout_seconds)
     if wanted.max_retries is not None:

@@ -184,21 +184,27 @@ def check(new: NewTask) -> None:
     if new.required_capabilities != ():
         check_capabilities(new.required_capabilities)
     if new.limits != {} or new.concurrency_group is not None or new.concurrency_limit is not None:
-        _check_limits(new)
+        _check_all_limits(new)
     if new.run_at is not None and new.delay_seconds is not None:
         raise InvalidInput("run_at", "give run_at or delay_seconds, not both")
 
 
-def _check_limits(new: NewTask) -> None:
-    if not isinstance(new.limits, Mapping):
+def check_limits(limits: object, group: str | None = None) -> None:
+    """Names and units of the limits that a task or a type needs; its concurrency group is one more."""
+    if not isinstance(limits, Mapping):
         raise InvalidInput("limits", "is not a table of names and units")
-    group = new.concurrency_group or (new.task_type if new.concurrency_limit is not None else None)
-    names = {*new.limits, *([group] if group else [])}
+    names = {*limits, *([group] if group else [])}
     if len(names) > MOST_LIMITS:
         raise InvalidInput("limits", f"names {len(names)} limits, at most {MOST_LIMITS} are accepted")
-    for name, units in new.limits.items():
+    for name, units in limits.items():
         check_name("limits", name)
         check_units(f"limits.{name}", units)
+
+
+def _check_all_limits(new: NewTask) -> None:
+    check_limits(
+        new.limits, new.concurrency_group or (new.task_type if new.concurrency_limit is not None else None)
+    )
     if new.concurrency_limit is not None:
         check_units("concurrency_limit", new.concurrency_limit)
         if new.concurrency_group is None:
