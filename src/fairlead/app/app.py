@@ -85,10 +85,9 @@ class Fairlead:
     async def __aenter__(self) -> Self:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: use `async with fl:` only once.")
-        async with AsyncExitStack() as stack:
-            joined = joined_backend(self.target.read_settings(), self.declare, waits=self.waits_for_data)
-            self._backend = await stack.enter_async_context(joined)
-            self._opened = stack.pop_all()
+        joined = joined_backend(self.target.read_settings(), self.declare, waits=self.waits_for_data)
+        stack = AsyncExitStack()
+        self._backend, self._opened = await stack.enter_async_context(joined), stack
         return self
 
     async def declare(self, backend: Backend) -> None:

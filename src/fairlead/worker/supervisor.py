@@ -36,12 +36,12 @@ class Supervisor:
     def __init__(self, plan: Plan, processes: int = 1) -> None:
         self._plan = plan
         self._processes = processes
-        self._children: set[WorkerProcess] = set()
+        self._workers: set[WorkerProcess] = set()
         self._excused: Counter[str] = Counter()
         self._backend: Backend | None = None
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._grace = 0.0  # for children that are still starting
+        self._grace = 0.0  # for worker processes that are still starting
         self._worked = False
         self._exit_code = 0
 
@@ -60,7 +60,7 @@ class Supervisor:
         return self._exit_code
 
     def stop(self) -> None:
-        """The children drain."""
+        """The workers drain."""
         self._end(self._plan.options.grace)
 
     def hurry(self) -> None:
@@ -70,8 +70,8 @@ class Supervisor:
     def _end(self, grace: float) -> None:
         self._stopping.set()
         self._grace = grace
-        for child in self._children:
-            child.drain(grace)
+        for worker in self._workers:
+            worker.drain(grace)
 
     async def _keep(self, stack: AsyncExitStack) -> None:
         """One place among the processes: a process that dies in it is replaced."""
@@ -79,13 +79,13 @@ class Supervisor:
         while not self._stopping.is_set():
             born = monotonic()
             try:
-                child = await WorkerProcess.start(self._plan, self._excused)
+                worker = await WorkerProcess.start(self._plan, self._excused)
             except (OSError, RuntimeError) as problem:  # no room for another process, file or thread, for now
                 pause = longer(pause)
                 log.error("worker_not_started", problem=str(problem), next_try_seconds=pause)
                 await self._rest(pause)
                 continue
-            code = await self._one_life(child, stack)
+            code = await self._one_life(worker, stack)
             if self._stopping.is_set() or code == DRAINED:
                 return  # any other end is a death, also one with exit code 0
             away = code == NOT_REACHABLE
@@ -103,29 +103,29 @@ class Supervisor:
             async with asyncio.timeout(pause):
                 await self._stopping.wait()
 
-    async def _one_life(self, child: WorkerProcess, stack: AsyncExitStack) -> int:
-        self._children.add(child)
+    async def _one_life(self, worker: WorkerProcess, stack: AsyncExitStack) -> int:
+        self._workers.add(worker)
         if self._stopping.is_set():  # since it was being started
-            child.drain(self._grace)
+            worker.drain(self._grace)
         try:
-            if settings := await child.settings():
-                await child.live(await self._open(stack, settings))
+            if settings := await worker.settings():
+                await worker.live(await self._open(stack, settings))
             self._has_worked()
-            return await child.close()
+            return await worker.close()
         finally:
-            self._children.discard(child)
+            self._workers.discard(worker)
 
     def _has_worked(self) -> bool:
-        """Whether some child has ever registered."""
+        """Whether some worker has ever registered."""
         self._worked = self._worked or any(
-            child.heartbeat and child.heartbeat.worker for child in self._children
+            worker.heartbeat and worker.heartbeat.worker for worker in self._workers
         )
         return self._worked
 
     async def _reopened(self) -> bool:
         """Whether there is an embedded server again.
 
-        The one that the child found may have ended with the command that owned it, before it could register.
+        The one that the worker found may have ended with the command that owned it, before it could register.
         """
         if self._backend is None or self._backend.settings.engine.url:
             return False
