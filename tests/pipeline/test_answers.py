@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.checks import MOST_BYTES
 from fairlead.errors import PermanentError, RetriableError
-from fairlead.pipeline.answers import MOST_RETRY_AFTER, Answer, Heard, ServiceError, classify
+from fairlead.pipeline.answers import MOST_RETRY_AFTER, Heard, ServiceError, classify
 from fairlead.rules.http_retry import retry_after_seconds
 
 JSON = {"content-type": "application/json"}
@@ -22,7 +22,7 @@ def heard(body: Any, status: int = 200, **headers: str) -> Heard:
 
 def failure(what: Heard | Exception) -> ServiceError:
     found = classify(what, 12)
-    assert not isinstance(found, Answer)
+    assert not isinstance(found, dict)
     return found
 
 
@@ -30,23 +30,22 @@ def test_an_answer_is_data_and_metrics(subtests: pytest.Subtests) -> None:
     for body, answer in [
         (
             {"data": {"a": 1}, "metrics": {"tokens": 3}},
-            Answer({"a": 1}, {"execution_time_ms": 12, "tokens": 3}),
+            {"data": {"a": 1}, "metrics": {"execution_time_ms": 12, "tokens": 3}},
         ),
-        ({"data": 1, "metrics": {"execution_time_ms": 9}}, Answer(1, {"execution_time_ms": 9})),
-        ({"data": None}, Answer(None, {"execution_time_ms": 12})),
-        ({"data": [], "metrics": None}, Answer([], {"execution_time_ms": 12})),
-        ({"data": "x", "status": "SUCCESS", "more": 1}, Answer("x", {"execution_time_ms": 12})),
+        ({"data": 1, "metrics": {"execution_time_ms": 9}}, {"data": 1, "metrics": {"execution_time_ms": 9}}),
+        ({"data": None}, {"data": None, "metrics": {"execution_time_ms": 12}}),
+        ({"data": [], "metrics": None}, {"data": [], "metrics": {"execution_time_ms": 12}}),
+        ({"data": "x", "status": "SUCCESS", "more": 1}, {"data": "x", "metrics": {"execution_time_ms": 12}}),
     ]:
         with subtests.test(body=body, answer=answer):
             assert classify(heard(body), 12) == answer
-            assert answer.as_result() == {"data": answer.data, "metrics": answer.metrics}
 
 
 @pytest.mark.parametrize(
     "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/x+json"]
 )
 def test_content_types_of_json(kind: str) -> None:
-    assert isinstance(classify(heard({"data": 1}, content_type=kind), 0), Answer)
+    assert isinstance(classify(heard({"data": 1}, content_type=kind), 0), dict)
 
 
 def test_a_status_that_may_pass_is_worth_another_try(subtests: pytest.Subtests) -> None:
@@ -139,7 +138,7 @@ def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
 
 def test_an_answer_may_be_as_large_as_a_result() -> None:
     room = MOST_BYTES - len(msgspec.json.encode({"data": "", "metrics": {"execution_time_ms": 12}}))
-    assert isinstance(classify(heard({"data": "x" * room}), 12), Answer)
+    assert isinstance(classify(heard({"data": "x" * room}), 12), dict)
     for size in (room + 1, MOST_BYTES):  # the second one is larger by itself, the first with its metrics
         found = failure(heard({"data": "x" * size}))
         assert (found.code, isinstance(found, RetriableError)) == ("service_answer_too_large", False)

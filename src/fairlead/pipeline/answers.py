@@ -28,15 +28,7 @@ class Heard:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    data: Any
-    metrics: dict[str, Any]
-
-    def as_result(self) -> dict[str, Any]:
-        return {"data": self.data, "metrics": self.metrics}
-
-
+Result = dict[str, Any]  # {"data": ..., "metrics": {...}}
 ServiceError = RetriableError | PermanentError
 
 
@@ -47,7 +39,7 @@ def _failure(code: str, message: str, *, retriable: bool = False, retry_after: f
     return error
 
 
-def classify(heard: Heard | Exception, took_ms: int) -> Answer | ServiceError:
+def classify(heard: Heard | Exception, took_ms: int) -> Result | ServiceError:
     """`took_ms`: how long the call took, for a service that does not say it itself."""
     if isinstance(heard, Exception):
         return _broken(heard)
@@ -76,7 +68,7 @@ def _broken(problem: Exception) -> ServiceError:
     return _failure("service_bad_url", "the service cannot be called: its URL is not usable")
 
 
-def _read(heard: Heard, took_ms: int) -> Answer | ServiceError:
+def _read(heard: Heard, took_ms: int) -> Result | ServiceError:
     kind = heard.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         return _bad(f"its Content-Type is {kind or 'missing'}, not application/json")
@@ -93,14 +85,14 @@ def _read(heard: Heard, took_ms: int) -> Answer | ServiceError:
     metrics = {} if said.get("metrics") is None else said["metrics"]
     if not isinstance(metrics, dict):
         return _bad("its `metrics` are not an object")
-    answer = Answer(said["data"], {"execution_time_ms": took_ms, **metrics})
+    result = {"data": said["data"], "metrics": {"execution_time_ms": took_ms, **metrics}}
     try:
-        to_json("answer", answer.as_result())
+        to_json("answer", result)
     except InvalidInput as problem:  # what the store would refuse is better said here
         if problem.code == "too_large":
             return _failure("service_answer_too_large", TOO_LARGE)
         return _bad(problem.message)
-    return answer
+    return result
 
 
 def _bad(why: str) -> ServiceError:

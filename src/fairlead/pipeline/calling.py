@@ -14,7 +14,7 @@ import msgspec
 from fairlead import __version__
 from fairlead.checks import MOST_BYTES
 from fairlead.clock import monotonic
-from fairlead.pipeline.answers import Answer, Heard, classify
+from fairlead.pipeline.answers import Heard, classify
 from fairlead.settings import ServiceSettings
 
 CONNECT_SECONDS = 5.0
@@ -93,8 +93,8 @@ class ServiceClient:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as problem:
             heard = problem
         answer = classify(heard, round((monotonic() - began) * 1000))
-        if isinstance(answer, Answer):
-            return answer.as_result()
+        if isinstance(answer, dict):
+            return answer
         answer.facts = self._facts(heard)
         raise answer from (heard if isinstance(heard, Exception) else None)
 

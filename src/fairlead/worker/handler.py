@@ -99,37 +99,36 @@ class Parameters:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = _name(function)
         hints = _hints(function)
-        kept, self.context = [], None
-        self._takes_any = False
+        named: list[inspect.Parameter] = []
+        any_others: list[inspect.Parameter] = []
+        self.context: str | None = None
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 raise InvalidInput(
                     "task", f"{self._name}: parameter {parameter.name!r} has no name to be given by; name it"
                 )
             if parameter.kind is parameter.VAR_KEYWORD:
-                self._takes_any = True
+                any_others.append(parameter)
             elif _is_context(hints.get(parameter.name)):
                 self.context = parameter.name
-                continue
-            kept.append(parameter)
-        self.signature = inspect.Signature(kept)
-        self.names = {one.name for one in kept if one.kind is not one.VAR_KEYWORD}
-        self._in_order = [one.name for one in kept if one.kind is one.POSITIONAL_OR_KEYWORD]
-        self._required = {one.name for one in kept if one.name in self.names and one.default is one.empty}
-        self._shape = self._make_shape(kept, hints)
-        self._empty = not kept
+            else:
+                named.append(parameter)
+        self._takes_any = bool(any_others)
+        self.signature = inspect.Signature([*named, *any_others])
+        self.names = {one.name for one in named}
+        self._in_order = [one.name for one in named if one.kind is one.POSITIONAL_OR_KEYWORD]
+        self._required = {one.name for one in named if one.default is one.empty}
+        self._shape = self._make_shape(named, hints)
 
     @property
     def taken(self) -> set[str] | None:
         """The names it takes; None: any."""
         return None if self._takes_any else self.names
 
-    def _make_shape(self, kept: list[inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
+    def _make_shape(self, named: list[inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
         fields: list[Any] = []
         try:
-            for parameter in kept:
-                if parameter.kind is parameter.VAR_KEYWORD:
-                    continue
+            for parameter in named:
                 kind = hints.get(parameter.name, Any)
                 if parameter.default is parameter.empty:
                     fields.append((parameter.name, kind))
@@ -145,7 +144,7 @@ class Parameters:
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the function is to be called with; InvalidInput when it does not fit its type hints."""
-        if self._empty and not given:
+        if not self.names and not given:
             return {}
         try:
             shaped = msgspec.convert(given, self._shape, dec_hook=_other_kinds, str_keys=True)
