@@ -137,8 +137,12 @@ def read_query(raw: bytes, kind: type[B]) -> B:
         if name in given:
             raise InvalidBody([(name, "is given twice")])
         given[name] = value
+    return convert(given, kind, strict=False)
+
+
+def convert(given: dict[str, Any], kind: type[B], *, strict: bool = True) -> B:
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(given, kind, strict=strict)
     except msgspec.ValidationError as problem:
         raise InvalidBody([where_and_what(problem)]) from None
 

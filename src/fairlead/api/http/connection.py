@@ -17,9 +17,9 @@ from fairlead.api.http.websocket import WebSocketConnection
 from fairlead.api.http.wire import refusal
 from fairlead.api.problems import BodyTooSlow, HttpProblem
 
-LINGER_SECONDS = 1.0  # in which a client may read its last answer and close first
+LINGER_SECONDS = 1.0  # in which a client may read the last answer and close first
 MOST_UNCONFIRMED = 64
-PIECES_IN_A_ROW = 256  # of a body that are read before others have their turn: each may be a byte
+PIECES_IN_A_ROW = 256  # of a body, each perhaps one byte, before other connections have their turn
 
 
 class HttpConnection(BoundedProtocol):
@@ -45,7 +45,7 @@ class HttpConnection(BoundedProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._exchange is None and self._discarded is None:
-            self._unconfirmed.clear()  # a client that sends another request has read the answer
+            self._unconfirmed.clear()  # a client that sends another request has read the last answer
             if not self._reader.has_begun:
                 self._wait(self._bounds.read_seconds)
         super().data_received(data)
@@ -75,7 +75,7 @@ class HttpConnection(BoundedProtocol):
             self._end_waiting()
 
     def shut_down(self) -> None:
-        """The server stops: what is under way may end."""
+        """The server stops: a request under way may end."""
         if self._exchange is None or self._exchange.answered:
             self.close()
         else:
@@ -95,10 +95,10 @@ class HttpConnection(BoundedProtocol):
             if exchange.request_complete:
                 self._begin_again()
             else:
-                self._advance()  # the rest of its body is read, but not kept
+                self._advance()  # the rest of the body is read and dropped
         elif not exchange.request_complete:
             self._linger()
-        elif exchange.on_lost:  # whether it was received matters: the client may close first, which tells
+        elif exchange.on_lost:  # let the client close first, which shows that it received the answer
             asyncio.get_running_loop().call_later(LINGER_SECONDS, self.close)
         else:
             self.close()
@@ -139,7 +139,7 @@ class HttpConnection(BoundedProtocol):
                 return
             self._begin(reader.head)
         exchange = self._exchange
-        if exchange is None:  # another protocol reads from here on
+        if exchange is None:  # the WebSocket reads from here on
             return
         if reader.pieces:
             exchange.feed(reader.pieces)
@@ -162,7 +162,7 @@ class HttpConnection(BoundedProtocol):
         self._manager.start(self._exchange.run(self._manager.app))
 
     def _begin_again(self) -> None:
-        """The next request, if the client sends one."""
+        """Waits for the next request."""
         self._exchange = None
         self._reader.next()
         self._wait(self._bounds.read_seconds if self._unread else self._bounds.idle_seconds)
@@ -188,12 +188,12 @@ class HttpConnection(BoundedProtocol):
         if self._transport.is_closing() or self._discarded is not None:
             self._transport.abort()
         elif exchange and not exchange.started:
-            self._refuse(BodyTooSlow())  # a client that has sent a head and waits gets an answer
+            self._refuse(BodyTooSlow())  # a client that has sent a head expects an answer
         else:
             self.close()
 
     def _refuse(self, problem: HttpProblem) -> None:
-        """What cannot be read is refused in the same form as everything else."""
+        """Answers a request that cannot be read with a problem, like any other refusal."""
         if self._exchange:
             if self._exchange.started:
                 self.close()
@@ -210,7 +210,7 @@ class HttpConnection(BoundedProtocol):
         self._wait(self._bounds.read_seconds)
 
     def _has_lost_something(self) -> bool:
-        """For certain. A reset says nothing: some clients and proxies end every connection with one."""
+        """Certainly. A reset proves nothing: some clients and proxies end every connection with one."""
         return self.outlet.paused or (self._hung_up and has_unacknowledged(self._transport))
 
     def _wait(self, seconds: float) -> None:

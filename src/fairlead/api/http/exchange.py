@@ -11,12 +11,12 @@ from fairlead.api.http.head import Head
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, answer_of, header_line
 
-MOST_BUFFERED = 64 * 1024  # bytes of a body that the application has not taken; then no more is read
+MOST_BUFFERED = 64 * 1024  # bytes of a body that the application has not received; then no more is read
 WITHOUT_BODY = frozenset({204, 304})
 
 
 class Line(Protocol):
-    """The connection, to an exchange."""
+    """The connection, as an exchange sees it."""
 
     outlet: Outlet
 
@@ -26,10 +26,10 @@ class Line(Protocol):
 
 
 class Exchange:
-    """The start of an answer may say `whole`: the body follows at once and complete, its length is among the
-    headers, and none of them is of the connection. Then both go together, for two writes are two system calls
-    and two packets. It may also bring `on_lost`, which is called when the client has certainly not received
-    all of the answer.
+    """The start of an answer may have `whole`: the complete body follows at once, the headers include its
+    length, and none of them concerns the connection. Then both are written together, because two writes are
+    two system calls and two packets. It may also have `on_lost`, which is called when the client certainly
+    has not received the whole answer.
     """
 
     __slots__ = (
@@ -47,9 +47,9 @@ class Exchange:
         self._buffered = 0
         self._delivered = False  # the application has seen the end of the body
         self._news = asyncio.Event()
-        self._start: Message | None = None  # of a whole answer, whose body has not come yet
+        self._start: Message | None = None  # of a whole answer whose body has not followed yet
         self._chunked = False
-        self._left: int | None = None  # bytes that the body of the answer still has; None: it does not say
+        self._left: int | None = None  # bytes of the answer's body that are left; None: its length is unknown
         self.keep_alive = head.keep_alive
         self.on_lost: Callable[[], None] | None = None
         self.request_complete = False
@@ -61,8 +61,8 @@ class Exchange:
 
     @property
     def has_room(self) -> bool:
-        """For more of the body. Once it is complete the connection is read to hear of its end, and what comes
-        after the answer is not kept."""
+        """For more of the body. Once it is complete the connection is read to notice its end, and what
+        arrives after the answer is dropped."""
         return self.request_complete or self.answered or self.disconnected or self._buffered < MOST_BUFFERED
 
     def feed(self, pieces: list[bytes]) -> None:
@@ -78,7 +78,7 @@ class Exchange:
         self._news.set()
 
     def disconnect(self) -> None:
-        """Nobody is left to be answered."""
+        """The client has disconnected."""
         if not self.answered:
             self.disconnected = True
         self._body.clear()
@@ -87,7 +87,7 @@ class Exchange:
     async def run(self, app: ASGIApp) -> None:
         try:
             await app(self._scope, self.receive, self.send)
-        except asyncio.CancelledError:  # the server stops, and this took too long
+        except asyncio.CancelledError:  # the server stops, and this request took too long
             self._line.close()
         except Exception as fault:
             self._fail(fault)
@@ -147,8 +147,8 @@ class Exchange:
         lines += [header_line(name, value) for name, value in start["headers"]]
         outlet = self._line.outlet
         if outlet.paused:
-            await outlet.drain()  # the reader has not taken the answers before this one
-        if self.disconnected or not outlet.is_open:  # what is written now would be dropped
+            await outlet.drain()  # the client has not read the previous answers
+        if self.disconnected or not outlet.is_open:  # nothing would be sent
             if self.on_lost:
                 self.on_lost()
             return
@@ -194,7 +194,7 @@ class Exchange:
         if self._left is not None:
             self._left -= len(body)
             if self._left < 0 or (self._left and not more):
-                raise RuntimeError("the body of the answer has another length than its head says")
+                raise RuntimeError("the body of the answer differs from its declared length")
         if self._chunked:
             parts = [b"%x\r\n" % len(body), body, b"\r\n"] if body else []
             parts += [] if more else [LAST_CHUNK]
@@ -207,7 +207,7 @@ class Exchange:
 
     def _begin(self) -> None:
         self.started = True
-        if self._expects_continue:  # the client may send the body or not: what comes next could be either
+        if self._expects_continue:  # the client may send the body or not: the next bytes could be either
             self.keep_alive = False
 
     def _finish(self) -> None:

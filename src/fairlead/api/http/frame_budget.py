@@ -1,4 +1,4 @@
-"""How many frames a client may send over a WebSocket, whatever is in them."""
+"""Bounds the rate of frames from a client over a WebSocket."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ FRAMES_PER_SECOND = 1_000
 
 @dataclass(slots=True)
 class FrameBudget:
-    """Frames of a second may come at once; then each has to wait for its share of a second.
+    """The frames of a second may arrive at once; after that each waits for its share of a second.
 
-    Frames are counted, not bytes: an empty one costs us as much as any other, and its sender nothing.
+    Frames are counted, not bytes: an empty one costs the server as much as any other, and its sender nothing.
     """
 
     left: float = FRAMES_PER_SECOND
@@ -20,5 +20,5 @@ class FrameBudget:
         self.at = now
 
     def wait_seconds(self) -> float:
-        """Until more may be read; 0: at once."""
+        """How long to wait before more is read; 0: not at all."""
         return max(0.0, -self.left / FRAMES_PER_SECOND)

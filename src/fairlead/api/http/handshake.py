@@ -1,4 +1,4 @@
-"""The handshake of a WebSocket, of which HTTP has read the head."""
+"""The handshake of a WebSocket, whose head was read as HTTP."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line
 
 
 def agreed(head: Head) -> Headers:
-    """The headers of the answer. Raises BadHandshake."""
+    """The headers of the answer that accepts this handshake. Raises BadHandshake."""
     headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers])
     answer = ServerProtocol().accept(Request(head.target.decode("ascii"), headers))
     if answer.status_code != 101:
@@ -24,20 +24,16 @@ def agreed(head: Head) -> Headers:
     return answer.headers
 
 
-def acceptance(headers: Headers, message: Message) -> Iterable[bytes]:
-    """The answer to a handshake that the application accepts with this message."""
+def acceptance(headers: Headers) -> Iterable[bytes]:
+    """The answer to a handshake that the application accepts."""
     yield STATUS_LINE[101]
     for name, value in headers.raw_items():
         yield header_line(name.lower().encode(), value.encode())
-    for name, value in message.get("headers", ()):
-        yield header_line(name, value)
-    if chosen := message.get("subprotocol"):
-        yield header_line(b"sec-websocket-protocol", chosen.encode())
     yield b"\r\n"
 
 
 def refusal_head(message: Message) -> Iterable[bytes]:
-    """Of the answer that the application begins to send with this message instead of accepting."""
+    """The head of the answer that the application starts with this message instead of accepting."""
     yield STATUS_LINE[message["status"]]
     for name, value in message.get("headers", ()):
         yield header_line(name, value)
@@ -45,17 +41,11 @@ def refusal_head(message: Message) -> Iterable[bytes]:
     yield b"\r\n"
 
 
-def socket_scope(scope: Mapping[str, Any], head: Head) -> dict[str, Any]:
-    """What the application learns of a WebSocket, made from what it would learn of the request."""
+def socket_scope(scope: Mapping[str, Any]) -> dict[str, Any]:
+    """The ASGI scope of a WebSocket, from that of its request."""
     return {
         **{name: value for name, value in scope.items() if name != "method"},
         "type": "websocket",
         "scheme": "ws",
-        "subprotocols": _subprotocols(head),
         "extensions": {"websocket.http.response": {}},
     }
-
-
-def _subprotocols(head: Head) -> list[str]:
-    values = [value.decode("latin-1") for name, value in head.headers if name == b"sec-websocket-protocol"]
-    return [one.strip() for value in values for one in value.split(",")]

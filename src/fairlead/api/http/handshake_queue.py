@@ -1,4 +1,4 @@
-"""Few handshakes at a time, so that a flood of them delays only its own kind."""
+"""Few handshakes at a time, so that a flood of them delays only other handshakes."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,7 +12,7 @@ class Handshake(Protocol):
 
 
 class HandshakeQueue:
-    """First in, first out. Plain requests do not wait here: they pass those that do."""
+    """First in, first out. Plain requests do not wait here."""
 
     def __init__(self) -> None:
         self._under_way: set[Handshake] = set()
@@ -26,7 +26,7 @@ class HandshakeQueue:
             self._waiting[handshake] = None
 
     def leave(self, handshake: Handshake) -> None:
-        """It was answered, or its client has gone, perhaps before its turn."""
+        """It was answered, or its client has disconnected, perhaps before its turn."""
         self._waiting.pop(handshake, None)
         if handshake not in self._under_way:
             return
@@ -34,5 +34,5 @@ class HandshakeQueue:
         if self._waiting:
             following, _ = self._waiting.popitem(last=False)
             self._under_way.add(following)
-            # not at once: a row of clients that have gone would end in one long turn of the loop
+            # not at once: many clients that have disconnected would make one long turn of the event loop
             asyncio.get_running_loop().call_soon(following.start)

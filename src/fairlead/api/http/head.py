@@ -1,4 +1,4 @@
-"""The head of a request: what it asks for, and whether its framing leaves room for two readings."""
+"""The head of a request, and the check that its framing is unambiguous."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from fairlead.api.http.problems import MalformedRequest
 Headers = list[tuple[bytes, bytes]]
 Address = tuple[str, int] | None
 
-#: Headers that decide how the connection is read. A proxy in front may choose another of two that contradict.
+#: Headers that decide how the connection is read. A proxy may pick the other one of two that contradict.
 FRAMING = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
 
 
@@ -22,7 +22,7 @@ class Head:
     version: str
     headers: Headers  # names are in lower case
     keep_alive: bool
-    length: int = 0  # of the body, if it says so
+    length: int = 0  # of the body, if declared
     chunked: bool = False
     expects_continue: bool = False
     upgrade: bytes = b""
@@ -33,7 +33,7 @@ class Head:
 
 
 def check_head(head: Head) -> Head:
-    """Reads what decides over framing into the head. Raises MalformedRequest."""
+    """Reads the headers that decide the framing into the head. Raises MalformedRequest."""
     if head.version not in ("1.1", "1.0") or head.method == "CONNECT":
         raise MalformedRequest()
     framing = [header for header in head.headers if header[0] in FRAMING]
@@ -68,7 +68,7 @@ def _length(value: bytes) -> int:
 
 
 def scope_of(head: Head, client: Address, server: Address) -> dict[str, Any]:
-    """For ASGI. Raises MalformedRequest when the address is none."""
+    """The ASGI scope. Raises MalformedRequest when the address is invalid."""
     try:
         url = httptools.parse_url(head.target)
         raw_path = url.path or b"/"

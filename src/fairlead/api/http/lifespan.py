@@ -1,4 +1,4 @@
-"""The lifespan of an ASGI application: it starts before the first request, and ends after the last."""
+"""The lifespan of an ASGI application: startup before the first request, shutdown after the last."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,12 +9,12 @@ from starlette.types import ASGIApp, Message
 
 
 class StartFailed(RuntimeError):
-    """The application could not start, and has said why."""
+    """The application could not start; the message is its reason."""
 
 
 class Lifespan:
     def __init__(self, app: ASGIApp) -> None:
-        self.state: dict[str, Any] = {}  # what the application wants each of its requests to know
+        self.state: dict[str, Any] = {}  # what the application shares with each of its requests
         self._app = app
         self._messages: asyncio.Queue[Message] = asyncio.Queue()
         self._answers: asyncio.Queue[Message] = asyncio.Queue()
@@ -22,7 +22,7 @@ class Lifespan:
     @classmethod
     @asynccontextmanager
     async def of(cls, app: ASGIApp) -> AsyncIterator["Lifespan"]:
-        """An application that raises does not know of lifespans, which is allowed."""
+        """An application that raises does not support lifespans, which is allowed."""
         lifespan = cls(app)
         running = asyncio.create_task(lifespan._run())
         try:
@@ -39,7 +39,7 @@ class Lifespan:
         await self._app(scope, self._messages.get, self._answers.put)
 
     async def _ask(self, what: str, running: "asyncio.Task[None]") -> bool:
-        """Whether the application has answered; raises StartFailed when it cannot start."""
+        """Returns whether the application has answered; raises StartFailed when it cannot start."""
         self._messages.put_nowait({"type": f"lifespan.{what}"})
         answering = asyncio.create_task(self._answers.get())
         await asyncio.wait({answering, running}, return_when=asyncio.FIRST_COMPLETED)

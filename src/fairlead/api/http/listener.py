@@ -1,4 +1,4 @@
-"""New connections, accepted one by one, so that running out of files, or of room, is survived."""
+"""Accepts connections one by one, and survives when files or room run out."""
 
 import asyncio
 import contextlib
@@ -10,15 +10,15 @@ from fairlead.api.http.problems import ServerFull
 from fairlead.api.http.wire import refusal
 from fairlead.log.limited import LimitedLog
 
-ACCEPTED_IN_A_ROW = 64  # before others have their turn
-PAUSE_SECONDS = 0.5  # after which it is tried again, when the system has no more files or memory
+ACCEPTED_IN_A_ROW = 64  # before open connections have their turn
+PAUSE_SECONDS = 0.5  # before the next attempt, when the system has no more files or memory
 CLOSED_FOR_FILES = 16  # idle connections, each time
 
 seldom = LimitedLog("fairlead.api", seconds=60)
 
 
 class Listener:
-    """Of a socket that is open already, and that other processes may listen on too."""
+    """Listens on an open socket, which other processes may share."""
 
     def __init__(self, manager: ConnectionManager, opened: socket.socket) -> None:
         self._manager = manager
@@ -44,24 +44,24 @@ class Listener:
         for _ in range(ACCEPTED_IN_A_ROW):
             is_full = self._manager.count >= self._manager.bounds.most_connections
             if is_full and self._manager.has_arriving and not self._manager.has_idle:
-                return  # those who have just come are looked at first: they may be idle in a moment
+                return  # connections that have just arrived come first: they may be idle in a moment
             try:
                 connection, _ = self._opened.accept()
             except (BlockingIOError, InterruptedError, ConnectionError):
-                return  # another process was faster, or the client has left
+                return  # another process was faster, or the client has disconnected
             except OSError as problem:
                 self._wait(problem)
                 return
             self._admit(connection, is_full)
 
     def _admit(self, connection: socket.socket, is_full: bool) -> None:
-        """An idle connection makes room for one that may ask for something."""
+        """Closes an idle connection when there is no room for a new one."""
         connection.setblocking(False)
         if is_full and not self._manager.close_idle():
             self._refuse(connection)
             return
         arriving = HttpConnection(self._manager)
-        self._manager.expect(arriving)  # until it joins: counted once, and never twice
+        self._manager.expect(arriving)  # counted here until it joins, and never twice
         task = self._loop.create_task(self._hand_over(connection, arriving))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -69,7 +69,7 @@ class Listener:
     async def _hand_over(self, connection: socket.socket, arriving: HttpConnection) -> None:
         try:
             await self._loop.connect_accepted_socket(lambda: arriving, connection)
-        except OSError:  # it has gone already
+        except OSError:  # it has disconnected already
             self._manager.leave(arriving)
             connection.close()
 
@@ -88,7 +88,7 @@ class Listener:
                 connection.shutdown(socket.SHUT_WR)
 
     def _wait(self, problem: OSError) -> None:
-        """Trying again at once would fail again, and take all time. Those who are in are served meanwhile."""
+        """A retry at once would fail again, and use all time. Open connections are served meanwhile."""
         seldom.error(
             "accept_failed",
             problem=problem.strerror,

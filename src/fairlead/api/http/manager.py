@@ -1,4 +1,4 @@
-"""What the connections of a process share: the application, the bounds, and a look at each now and then."""
+"""What the connections of a process share: the application, the bounds, and the check of their deadlines."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -10,13 +10,13 @@ from starlette.types import ASGIApp
 from fairlead.api.http.handshake_queue import HandshakeQueue
 
 READ_BYTES = 64 * 1024  # at once, from one connection
-LOOK_SECONDS = 1.0  # at most, between two looks at all connections
+LOOK_SECONDS = 1.0  # at most, between two checks of all connections
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     read_seconds: float = 10.0  # for a head, and then for its body
-    write_seconds: float = 10.0  # in which a client that is behind must take some of what is sent
+    write_seconds: float = 10.0  # in which a client that is behind must read some of what was sent
     idle_seconds: float = 60.0  # between two requests
     handshake_seconds: float = 10.0  # for the answer to a handshake, from its head on
     most_connections: int = 16_384
@@ -28,7 +28,7 @@ class Bounds:
 
 
 class Connection(Protocol):
-    """A connection, to the manager."""
+    """A connection, as the manager sees it."""
 
     def look(self, now: float) -> None: ...
     def shut_down(self) -> None: ...
@@ -37,18 +37,18 @@ class Connection(Protocol):
 
 
 class ConnectionManager:
-    """One timer looks at all connections: a timer for each, or for each request, would cost more."""
+    """One timer checks all connections: a timer for each, or for each request, would cost more."""
 
     def __init__(self, app: ASGIApp, bounds: Bounds, state: Mapping[str, Any]) -> None:
         self.app = app
-        self.state = state  # what the application wants each of its requests to know
+        self.state = state  # what the application shares with each of its requests
         self.bounds = bounds
         self.is_stopping = False
         self.handshakes = HandshakeQueue()
         self.buffer = memoryview(bytearray(READ_BYTES))
         self._connections: set[Connection] = set()
-        self._arriving: set[Connection] = set()  # accepted, and not yet in the hands of the loop
-        self._idle: dict[Connection, None] = {}  # those between two requests, the longest idle first
+        self._arriving: set[Connection] = set()  # accepted, but without a transport yet
+        self._idle: dict[Connection, None] = {}  # connections between two requests, the longest idle first
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._alone = asyncio.Event()
@@ -86,7 +86,7 @@ class ConnectionManager:
         return bool(self._idle)
 
     def close_idle(self) -> bool:
-        """The one that is idle for the longest time; False: all are in use."""
+        """Closes the connection that has been idle the longest; False: all are in use."""
         if not self._idle:
             return False
         longest = next(iter(self._idle))
@@ -104,7 +104,7 @@ class ConnectionManager:
         return task
 
     async def stop(self, grace: float, hurried: asyncio.Event) -> int:
-        """What is under way has the grace; how many requests had to be cut off."""
+        """Gives requests under way the grace; returns how many had to be cut off."""
         self.is_stopping = True
         for connection in list(self._connections):
             connection.shut_down()

@@ -12,26 +12,26 @@ MOST_FRAGMENTS = 1_024  # of one message
 TOO_MANY_FRAGMENTS = 1008  # a policy is violated
 NOT_UTF_8 = 1007
 
-quiet = logging.getLogger("fairlead.api.frames")  # of the library: what a client does wrong is ours to log
+quiet = logging.getLogger("fairlead.api.frames")  # of the library: Fairlead logs what a client does wrong
 quiet.addHandler(logging.NullHandler())
 quiet.propagate = False
 
 
 class MessageReader:
-    """`read(data)`, then look at what has come: `messages`, `has_pong`, `goodbye`, `problem`."""
+    """`read(data)`, then see what was received: `messages`, `has_pong`, `goodbye`, `problem`."""
 
     def __init__(self) -> None:
-        # the handshake is not its business
+        # without the handshake
         self.frames = ServerProtocol(state=State.OPEN, max_size=MOST_MESSAGE, logger=quiet)
         self.messages: list[Message] = []
         self.has_pong = False
         self.goodbye: tuple[int, str] | None = None
-        self.problem: str | None = None  # what was wrong with a frame; the library has said goodbye
+        self.problem: str | None = None  # what was wrong with a frame; the library has sent a close frame
         self._fragments: list[bytes] = []
         self._is_text = False
 
     def read(self, data: bytes) -> int:
-        """How many frames there were."""
+        """Returns the number of frames."""
         self.frames.receive_data(data)
         events = self.frames.events_received()
         for event in events:

@@ -1,17 +1,17 @@
-"""What is written to a client, and for how long the client may leave it unread."""
+"""Writes to a client, and bounds how long the client may leave that unread."""
 
 import asyncio
 import math
 
 
 class Outlet:
-    """Of one connection, whichever protocol it speaks."""
+    """The writing side of one connection, whichever protocol it speaks."""
 
     __slots__ = ("_due", "_seconds", "_unsent", "_writable", "lost", "paused", "transport")
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
         self.transport = transport
-        self.paused = False  # more is unsent than should be
+        self.paused = False  # too much is unsent
         self.lost = False
         self._seconds = seconds
         self._writable = asyncio.Event()
@@ -26,7 +26,7 @@ class Outlet:
         self.transport.writelines(parts)
 
     async def drain(self) -> None:
-        """Until the client has read enough, or has gone."""
+        """Returns when the client has read enough, or has disconnected."""
         while self.paused and not self.lost:
             await self._writable.wait()
 
@@ -41,13 +41,13 @@ class Outlet:
         self._writable.set()
 
     def lose(self) -> None:
-        """Pending writes are released; `paused` still says whether something was left unread."""
+        """Releases pending writes; `paused` still shows whether something was left unread."""
         self.lost = True
         self._due = math.inf
         self._writable.set()
 
     def is_stuck(self, now: float) -> bool:
-        """The client takes nothing. A client that has taken some is slow, but reads."""
+        """Whether the client reads nothing. A client that has read some is slow, but not stuck."""
         if now < self._due:
             return False
         if self.transport.get_write_buffer_size() < self._unsent:

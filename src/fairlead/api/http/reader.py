@@ -1,4 +1,4 @@
-"""Requests, one after the other, from the bytes of a connection; no byte is read beyond the end of one."""
+"""Reads requests one after the other from the bytes of a connection, never beyond the end of one."""
 
 import httptools
 
@@ -9,17 +9,17 @@ from fairlead.api.problems import HttpProblem
 # Bytes of the address and all headers; also of what a chunked body may have between two chunks.
 MOST_HEAD = 64 * 1024
 MOST_HEADERS = 256
-STEP = 8 * 1024  # bytes given to the parser at once where the end of a message is not known
-BODY_STEP = 64 * 1024  # where it is
+STEP = 8 * 1024  # bytes passed to the parser at once where the end of a message is unknown
+BODY_STEP = 64 * 1024  # where it is known
 BLANK_LINE = b"\r\n\r\n"
 
 
 class RequestReader:
-    """`at = reader.read(data, at)`, then look at `head`, `pieces` and `ended`; `next()` begins another one.
+    """`at = reader.read(data, at)`, then see `head`, `pieces` and `ended`; `next()` begins another request.
 
-    The parser cannot be stopped within what it is given, and would go through thousands of pipelined requests
-    at once. So it is never given more than up to the next place where a message can end: the end of a body
-    of known length, or an empty line, with which every head and every chunked body ends.
+    The parser cannot be stopped within its input, and would process thousands of pipelined requests at once.
+    So its input never goes beyond the next place where a message can end: the end of a body of known length,
+    or an empty line, with which every head and every chunked body ends.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class RequestReader:
         return httptools.HttpRequestParser(self)
 
     def close(self) -> None:
-        """The parser holds on to us: without this, only the garbage collector would free both."""
+        """The parser refers to this reader: without this, only the garbage collector would free both."""
         del self._parser
 
     @property
@@ -49,8 +49,8 @@ class RequestReader:
         return self._begun or self._seen > 0
 
     def read(self, data: bytes, at: int) -> int:
-        """Some of the data from `at` on; where it stopped. Raises HttpProblem."""
-        if not self._begun and data[at] in b"\r\n":  # empty lines may come before a request
+        """Reads some of the data from `at` on; returns where it stopped. Raises HttpProblem."""
+        if not self._begun and data[at] in b"\r\n":  # empty lines may precede a request
             begin = len(data) - len(data[at:].lstrip(b"\r\n"))
             self._count(begin - at)
             return begin
@@ -92,7 +92,7 @@ class RequestReader:
             raise problem if isinstance(problem, HttpProblem) else MalformedRequest() from None
 
     def _read_again(self, head: Head) -> None:
-        """Without the wish for another protocol, which is not met: the parser would skip the body."""
+        """Without the Upgrade header, which is not followed: the parser would skip the body."""
         self.next()
         self._parser = self._new_parser()
         lines = [b"%b: %b\r\n" % header for header in head.headers if header[0] != b"upgrade"]
@@ -102,7 +102,7 @@ class RequestReader:
     # What the parser calls
 
     def on_message_begin(self) -> None:
-        if self._begun:  # the one before ended elsewhere than we thought
+        if self._begun:  # the previous one ended elsewhere than expected
             raise MalformedRequest()
         self._begun = True
 
@@ -111,7 +111,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.head is not None:
-            return  # a trailer, for which nobody has a use
+            return  # a trailer, which nobody uses
         if len(self._headers) >= MOST_HEADERS:
             raise HeadTooLarge(f"There are more than {MOST_HEADERS} headers: send fewer.")
         self._headers.append((name.lower(), value))
@@ -123,7 +123,7 @@ class RequestReader:
         head = Head(parser.get_method().decode("ascii"), self._url, version, self._headers, keep_alive)
         self.head = check_head(head)
         if not parser.should_upgrade():
-            head.upgrade = b""  # only named, not asked for
+            head.upgrade = b""  # named, but not requested by Connection
         self._left = head.length
         self._seen = 0
 

@@ -1,4 +1,4 @@
-"""The HTTP server of a process: it listens on a socket that is open already, until it is stopped."""
+"""The HTTP server of a process: it listens on an open socket until it is stopped."""
 
 import asyncio
 import socket
@@ -40,7 +40,7 @@ class HttpServer:
         return self._manager.count
 
     async def stop(self, grace: float, hurried: asyncio.Event) -> None:
-        """Nobody else gets in; what is under way has the grace."""
+        """Accepts no more connections; requests under way have the grace."""
         if self._manager.is_stopping:
             return
         self._listener.close()

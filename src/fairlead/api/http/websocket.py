@@ -25,25 +25,25 @@ from fairlead.log.events import EventLog
 from fairlead.log.limited import LimitedLog
 from fairlead.log.tracebacks import traceback_of
 
-STEP = 2 * 1024  # bytes given to the parser at once: a few hundred frames at most
-FRAMES_IN_A_ROW = 64  # that are read before others have their turn
+STEP = 2 * 1024  # bytes passed to the parser at once: a few hundred frames at most
+FRAMES_IN_A_ROW = 64  # that are read before other connections have their turn
 PING_SECONDS = 20.0  # between two pings, and for the answer to one
-CLOSE_SECONDS = 10.0  # for a client to say goodbye too
+CLOSE_SECONDS = 10.0  # for the client to close, too
 STOP_SECONDS = 1.0  # when the server stops
 
 log = EventLog("fairlead.api")
-seldom = LimitedLog("fairlead.api", seconds=60)  # for what clients cause
+seldom = LimitedLog("fairlead.api", seconds=60)  # for events that clients cause
 
 
 class Phase(Enum):
-    CONNECTING = 1  # the application has not said what it makes of the handshake
-    REFUSING = 2  # it sends an answer instead
+    CONNECTING = 1  # the application has not answered the handshake
+    REFUSING = 2  # it sends an HTTP answer instead
     OPEN = 3
-    CLOSING = 4  # a goodbye was said, or nothing is left to say
+    CLOSING = 4  # a close frame was sent or received, or the connection is lost
 
 
 class ClientDisconnected(OSError):
-    """Nothing can be sent to this client any more."""
+    """The client has disconnected: nothing can be sent to it."""
 
 
 class WebSocketConnection(BoundedProtocol):
@@ -57,13 +57,13 @@ class WebSocketConnection(BoundedProtocol):
         self._budget = FrameBudget(at=manager.now())
         self._received = deque[Message]()
         self._news = asyncio.Event()
-        self._farewell: Message | None = None  # what the application receives from the end on
+        self._farewell: Message | None = None  # what the application receives once the connection has ended
         self._ping_at = self._pong_by = self._closed_by = math.inf
         self._answered_by = manager.now() + manager.bounds.handshake_seconds
         self._running: asyncio.Task[None] | None = None
 
     def begin(self, rest: bytes) -> None:
-        """`rest` is what came after the handshake."""
+        """`rest` was received after the handshake."""
         self._unread = rest
         self._manager.join(self)
         if self._phase is not Phase.CONNECTING:  # the server stops
@@ -73,7 +73,7 @@ class WebSocketConnection(BoundedProtocol):
         except BadHandshake as problem:
             self._refuse(refusal(problem))
             return
-        self._scope = socket_scope(self._scope, self._head)
+        self._scope = socket_scope(self._scope)
         self._tell({"type": "websocket.connect"})
         self._advance()
         self._manager.handshakes.join(self)
@@ -81,7 +81,7 @@ class WebSocketConnection(BoundedProtocol):
     # What the queue of handshakes calls
 
     def start(self) -> None:
-        if self._phase is Phase.CONNECTING:  # else the client left, or the server stopped, just before
+        if self._phase is Phase.CONNECTING:  # else the client or the server has ended it just before
             self._running = self._manager.start(self._run())
 
     # What the transport calls
@@ -109,7 +109,7 @@ class WebSocketConnection(BoundedProtocol):
         elif now >= self._pong_by:
             if self._is_reading:
                 self._close(FAULT, "keepalive ping timeout", CLOSE_SECONDS)
-            else:  # the answer may lie there unread
+            else:  # the pong may have arrived, but not been read
                 self._pong_by = now + PING_SECONDS
         elif now >= self._ping_at and self._phase is Phase.OPEN:
             self._ping_at, self._pong_by = math.inf, now + PING_SECONDS
@@ -121,7 +121,7 @@ class WebSocketConnection(BoundedProtocol):
             self._refuse(refusal(ServerStops()))
         elif self._phase is Phase.OPEN:
             self._close(SERVER_STOPS, "", STOP_SECONDS)
-        if self.outlet.paused:  # else a stopping server would wait for a reader that does not read
+        if self.outlet.paused:  # else a stopping server would wait for a client that does not read
             self.abort()
 
     def close(self) -> None:
@@ -142,13 +142,13 @@ class WebSocketConnection(BoundedProtocol):
             return
         if self._at >= len(self._unread):
             self._unread, self._at = b"", 0
-        # during the handshake too, or nobody would notice that the client has gone
+        # during the handshake, too, or a disconnect would not be noticed
         self._set_reading(not self._unread and (self._phase is Phase.CONNECTING or self._may_read()))
 
     def _may_read(self) -> bool:
         if self._again or self.outlet.paused or self._discarded is not None:
             return False
-        # a client that is to close is still heard, for its goodbye
+        # after a close frame was sent, the client's is still read
         return self._phase is Phase.CLOSING or (self._phase is Phase.OPEN and not self._received)
 
     def _read(self, piece: bytes) -> int:
@@ -226,7 +226,7 @@ class WebSocketConnection(BoundedProtocol):
 
     def _answer_handshake(self, kind: str, message: Message) -> None:
         if kind == "websocket.accept":
-            self._accept(message)
+            self._accept()
         elif kind == "websocket.close":
             self._refuse(refusal(Forbidden("This WebSocket is not open to you: ask for another address.")))
         elif kind == "websocket.http.response.start":
@@ -235,8 +235,8 @@ class WebSocketConnection(BoundedProtocol):
         else:
             raise RuntimeError(f"{kind} before the handshake was answered")
 
-    def _accept(self, message: Message) -> None:
-        self.outlet.write(b"".join(acceptance(self._agreed, message)))
+    def _accept(self) -> None:
+        self.outlet.write(*acceptance(self._agreed))
         self._phase = Phase.OPEN
         self._manager.handshakes.leave(self)
         self._ping_at = self._manager.now() + PING_SECONDS
@@ -249,7 +249,7 @@ class WebSocketConnection(BoundedProtocol):
         self._news.set()
 
     def _end(self, code: int, reason: str = "") -> None:
-        """From here on the application receives this, once it has taken what came before."""
+        """The application receives this after the messages that came before."""
         if self._farewell is None:
             self._farewell = {"type": "websocket.disconnect", "code": code, "reason": reason}
             self._news.set()
@@ -257,7 +257,7 @@ class WebSocketConnection(BoundedProtocol):
         self._phase = Phase.CLOSING
 
     def _close(self, code: int, reason: str, seconds: float) -> None:
-        """With a goodbye; the client has some time to answer it."""
+        """Sends a close frame; the client has some time to answer it."""
         if self._frames.state is State.OPEN:
             self._frames.send_close(code, reason)
             self._flush()
@@ -266,8 +266,8 @@ class WebSocketConnection(BoundedProtocol):
         self._advance()
 
     def _give_up(self) -> None:
-        """The client learns why if it reads after all; pending sends fail at once."""
-        if self._frames.state is State.OPEN:  # else its goodbye was answered
+        """The client sees the reason if it reads after all; pending sends fail at once."""
+        if self._frames.state is State.OPEN:  # else its close frame was answered
             self._frames.send_close(TOO_SLOW, "reads too slowly")
             self._flush()
         self._end(TOO_SLOW)
@@ -289,7 +289,7 @@ class WebSocketConnection(BoundedProtocol):
         self.close()
 
     def _time_out(self) -> None:
-        """While the store is away each takes seconds, and one that waits would wait for all before it."""
+        """While the store is unavailable each handshake takes seconds, and waits for all before it."""
         self._refuse(refusal(HandshakeTimeout()))
         if self._running:
             self._running.cancel()

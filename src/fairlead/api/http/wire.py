@@ -22,7 +22,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 @lru_cache(maxsize=1024)
 def header_line(name: bytes, value: bytes) -> bytes:
-    """Most answers have the same few: each is checked and written once."""
+    """Most answers have the same few headers: each is checked and written once."""
     if NOT_IN_NAMES.search(name) or NOT_IN_VALUES.search(value):
         raise RuntimeError(f"{name!r}: {value!r} is not a header")
     return b"%b: %b\r\n" % (name, value)
@@ -33,7 +33,7 @@ def refusal(error: Exception) -> bytes:
 
 
 def answer_of(problem: Problem) -> bytes:
-    """After which the connection is closed."""
+    """An answer after which the connection is closed."""
     body = msgspec.json.encode(problem.body)
     headers = {
         "content-type": "application/problem+json",

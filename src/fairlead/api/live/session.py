@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from fairlead.api.gateway import check_scope
 from fairlead.api.live.socket import Socket
 from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
-from fairlead.api.request import Request, where_and_what
+from fairlead.api.request import Request, convert
 from fairlead.api.routes import tasks
 from fairlead.backend import retry_while_unavailable
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
@@ -19,8 +19,6 @@ from fairlead.live.feed import TaskFeed
 from fairlead.shapes.task import CancelMessage, SubmitBody
 
 MOST_WATCHED = 100
-
-B = TypeVar("B")
 
 
 class Session:
@@ -55,7 +53,7 @@ class Session:
         if len(self._telling) >= MOST_WATCHED:
             raise TooManyWatched(MOST_WATCHED)
         request = self._make_request()
-        answer = await tasks.submit(request, _as(SubmitBody, wanted))
+        answer = await tasks.submit(request, convert(wanted, SubmitBody))
         task_id = answer.task_id
         if follows:
             self._to_cancel.add(task_id)
@@ -76,7 +74,7 @@ class Session:
     async def _cancel(self, wanted: dict[str, Any], ref: Any) -> None:
         check_scope(self._request.caller, "cancel")
         request = self._make_request()
-        request.path = {"task_id": _as(CancelMessage, wanted).cancel}
+        request.path = {"task_id": convert(wanted, CancelMessage).cancel}
         await self._socket.send({"type": "ACCEPTED", "ref": ref, **asdict(await tasks.cancel(request))})
 
     def _make_request(self) -> Request:
@@ -117,10 +115,3 @@ def _flag(wanted: dict[str, Any], name: str) -> bool:
     if not isinstance(value, bool):
         raise InvalidBody([(name, "neither true nor false")])
     return value
-
-
-def _as(kind: type[B], wanted: dict[str, Any]) -> B:
-    try:
-        return msgspec.convert(wanted, kind)
-    except msgspec.ValidationError as problem:
-        raise InvalidBody([where_and_what(problem)]) from None
