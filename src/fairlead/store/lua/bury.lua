@@ -42,6 +42,6 @@ if mark < silent then
 end
 local named = number(act.meta, "buried") or 0 -- later ones are still to be named, however long ago they were seen
 write({"ZREMRANGEBYSCORE", keys.workers, "-inf", "(" .. int(math.min(now - HOUR, named))})
-tidying.go_on(now)
+tidying.tidy(now)
 waking.reindex_and_commit()
 return {answer = "ok", workers = lost}

@@ -35,7 +35,6 @@ local VALUES = {
   "asker", -- the acquire that asks
   "asks_again", -- the profile of a claim that was not given all it wanted
   "finished_totals", -- {count, bytes} of all that have finished, including this act
-  "ended_key", "ended_of_key",
   "is_committed",
   "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
 }

@@ -15,21 +15,24 @@ function endings.finish(t, verb, state, now, detail)
   local job = state ~= "completed" and jobs.job_of(t)
   if job then jobs.step_failed(job, t, state, now, detail and detail.crashes) end
   events.add(t, verb, from, state, now, detail)
-  act.ended_key = keys.recent(int(math.floor(now / 10000)))
   act.ended[state] = (act.ended[state] or 0) + 1
-  act.ended_of_key = keys.recentof(int(math.floor(now / 10000)))
   presence.note_end(t, state)
 end
 
-function endings.write()
-  for state, count in pairs(act.ended) do write({"HINCRBY", act.ended_key, state, count}) end
-  if act.ended_key then write({"PEXPIRE", act.ended_key, 120000}) end
-  if next(act.ended_of) == nil then return end
-  for field, count in pairs(act.ended_of) do write({"HINCRBY", act.ended_of_key, field, count}) end
-  write({"PEXPIRE", act.ended_of_key, 120000})
+local function write_counts(key, counts)
+  if next(counts) == nil then return end
+  for field, count in pairs(counts) do write({"HINCRBY", key, field, count}) end
+  write({"PEXPIRE", key, 120000})
 end
 
--- The traceback is a field of its own, and not always there: lists, events and workers do without it.
+function endings.write()
+  if next(act.ended) == nil then return end
+  local bucket = int(math.floor(act.instant / 10000))
+  write_counts(keys.recent(bucket), act.ended)
+  write_counts(keys.recentof(bucket), act.ended_of)
+end
+
+-- The traceback is a separate, optional field, because lists, events and workers do not need it.
 function endings.set_error(t, problem, retriable)
   local known = t.known
   if problem.traceback or known.retries or known.crashes or known.losses then put(t, "traceback", problem.traceback) end

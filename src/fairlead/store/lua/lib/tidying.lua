@@ -34,7 +34,7 @@ local function look_at_audience(audience)
 end
 
 -- Where to continue, or nil at the end.
-local function go_on(at)
+local function tidy_page(at)
   local what, cursor = string.sub(at, 1, 1), string.sub(at, 2)
   if what == "r" then
     local following = look_through(keys.routes, cursor, look_at_route)
@@ -46,12 +46,12 @@ local function go_on(at)
   act.unlinked[#act.unlinked + 1] = keys.used
 end
 
-function tidying.go_on(now)
+function tidying.tidy(now)
   local at = get(act.meta, "tidying")
   if not at then
     if now - (number(act.meta, "tidied") or 0) < EVERY then return end
     put(act.meta, "tidied", now)
     profiles.forget_old(now - HOUR)
   end
-  put(act.meta, "tidying", go_on(at or "r0"))
+  put(act.meta, "tidying", tidy_page(at or "r0"))
 end

@@ -90,7 +90,7 @@ function waiters.rank(record)
   return {class = class, turn = choice.turn_of(class, false), tag = number(record, "tag"), seq = names.member(number(record, "seq"), "")}
 end
 
--- Does anybody wait?
+-- Does any acquire wait?
 function waiters.anybody()
   return get(act.meta, "waiters_0n") or get(act.meta, "waiters_1n") or get(act.meta, "waiters_2n")
 end

@@ -14,7 +14,7 @@ function workers.record(id)
   end
 end
 
--- It was seen. Its record outlives it for an hour, for whoever looks it up.
+-- It was seen. Its record outlives it for an hour, so that it can be looked up.
 function workers.mark_seen(worker, now)
   put(worker, "seen", now)
   if get(worker, "lost") then put(worker, "lost", nil) end -- it was not dead
