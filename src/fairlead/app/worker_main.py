@@ -20,7 +20,6 @@ from fairlead.worker.begun import Begun
 from fairlead.worker.child_process import become_child
 from fairlead.worker.options import DRAINED, NOT_REACHABLE, STUCK, Plan
 from fairlead.worker.pipe import MessagePipe
-from fairlead.worker.services import calls_at_once, service_handlers
 from fairlead.worker.worker import Worker
 
 log = EventLog("fairlead.worker")
@@ -42,6 +41,9 @@ async def work(end: socket.socket, begun: Begun) -> int:
             return DRAINED
         handlers, options = app.handlers, plan.options
         if not plan.app:
+            # only here: the HTTP client takes a third of the time in which a worker starts
+            from fairlead.worker.services import calls_at_once, service_handlers
+
             handlers = await stack.enter_async_context(service_handlers(settings.services))
             capacity = options.capacity or calls_at_once(settings.services)
             options = replace(options, capacity=capacity, reserve=options.reserve or 0)
