@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from fairlead.model.job import NewJob, NewStep
-from fairlead.rules import NewTask
+from fairlead.rules.values import NewTask
 from tests.model.machine import Machine
 from tests.model.wishes import CAPABILITIES, TYPES, UNSERVED, WEIGHTS, WORDS, account
 

@@ -18,7 +18,8 @@ from fairlead.model.limit import Lease
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
-from fairlead.rules import NewTask, Policy, Twin, Worker
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Policy, Worker
 from fairlead.settings import (
     Fairness,
     LeaseSettings,

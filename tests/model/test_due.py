@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.model.task import NewTask as Asked
-from fairlead.rules import NewTask, Policy, Twin, Worker
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Policy, Worker
 from fairlead.settings import Settings, Slots
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store

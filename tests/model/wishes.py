@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from fairlead.model.task import NewTask as Asked
-from fairlead.rules import NewTask
+from fairlead.rules.values import NewTask
 
 LIMITS = ("one", "two", "gpu", "api")
 CUSTOMERS = tuple(f"customer{number}" for number in range(9))  # each a limit of one slot

@@ -13,8 +13,10 @@ from fairlead.errors import (
     UnknownTask,
     UnknownWorker,
 )
+from fairlead.model.priority import Priority
 from fairlead.model.states import State
-from fairlead.rules import NewTask, Place, Policy, Priority, Twin, Worker
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Place, Policy, Worker
 
 LEASE = 100
 

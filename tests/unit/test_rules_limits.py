@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import Fenced, InvalidInput, LimitFull, UnknownLimit
-from fairlead.rules import NewTask, Policy, Priority, Twin, Worker
+from fairlead.model.priority import Priority
 from fairlead.rules.limits import Companions, Rate
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Policy, Worker
 
 quick = settings(max_examples=60, deadline=None)
 FOREVER = 10**9

@@ -3,8 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.rules import NewTask, Place, Policy, Priority, Twin, Worker
+from fairlead.model.priority import Priority
 from fairlead.rules.fairness import stride_of
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Place, Policy, Worker
 
 quick = settings(max_examples=100, deadline=None)
 FOREVER = 10**9

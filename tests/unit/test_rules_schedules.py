@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairlead.errors import FairleadError
+from fairlead.model.priority import Priority
 from fairlead.model.states import TERMINAL, Act, State, allowed
-from fairlead.rules import NewTask, Policy, Priority, Task, Twin, Worker
 from fairlead.rules.limits import Rate, Slots
+from fairlead.rules.twin import Twin
+from fairlead.rules.values import NewTask, Policy, Task, Worker
 
 POLICY = Policy(
     budget=2, low_to_medium=60, low_to_high=150, medium_to_high=100, hold_after=30, grace=5, retry_base=20

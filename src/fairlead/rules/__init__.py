@@ -3,9 +3,3 @@
 Start with `choice.py`, the rule itself. `limits`, `holds`, `fairness`, `ageing` and `retry` are its parts;
 `twin.py` is a whole scheduler made of them. The same rule in Lua decides; this one is the specification.
 """
-
-from fairlead.model.priority import Priority
-from fairlead.rules.twin import Twin
-from fairlead.rules.values import NewTask, Place, Policy, Task, Worker
-
-__all__ = ["NewTask", "Place", "Policy", "Priority", "Task", "Twin", "Worker"]
