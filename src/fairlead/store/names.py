@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 SEQ_DIGITS = 13
+PLACES = ("0n", "0p", "1n", "1p", "2n")  # a class of priority, native or promoted
 NEED = re.compile(r"([^=,]+)=([0-9]{1,15})(?=,|$)")
 LOT = re.compile(r"((?:[^=,]+=\d+,)*[^=,]+=\d+)(!?)@([0-2][np]:.*)")
 WAITER = re.compile(r"([0-2][np])([0-9]{1,15}):(.*)", re.DOTALL)  # after its seq
@@ -76,6 +77,10 @@ def place_of(text: str) -> str:
 
 def audience_of(lane: str) -> str:
     return lane[3:]
+
+
+def needs_of_lot(lot: str) -> dict[str, int]:
+    return needs(lot.partition("@")[0].removesuffix("!"))
 
 
 def cut_lot(text: str) -> Lot | None:

@@ -52,12 +52,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadPage:
-    """`looked` entries were looked at; some of their records may be gone."""
+class TaskSlice:
+    """The tasks that exist among the first `looked` ids; all their records together have `size` bytes."""
 
     tasks: list[Task]
     looked: int
-    more: bool
+    size: int
+    more: bool  # ids were left
 
 
 class Queries(Session):
@@ -94,11 +95,11 @@ class Queries(Session):
         for _ in range(ROUNDS):
             following, ids = await self._look(place, wanted)
             found = [task_id for task_id in ids if task_id > last]
-            some = await self._read_tasks(found[: limit - len(tasks)], room, content)
+            some = await self._read_tasks(found, limit - len(tasks), room, content)
             # the status may have changed between the look at a few fields and the reading of all
             tasks += [task for task in some.tasks if status in (None, task.status)]
             room -= some.size
-            if len(found) > some.looked:  # the same place again, behind the last one that was looked at
+            if some.more:  # the same place again, behind the last one that was looked at
                 return TaskPage(tasks, f"{place}.{found[some.looked - 1]}")
             if following == 0:
                 return TaskPage(tasks)
@@ -119,15 +120,14 @@ class Queries(Session):
 
     async def dead_page(
         self, count: int, skip: int, tenant: str | None, content: Content = msgspec.json.decode
-    ) -> DeadPage:
+    ) -> TaskSlice:
         """Up to `count` of the dead letters, fewer if they are larger than a page."""
         check_short("tenant", tenant)
         keys = self.connection.keys
         key = keys.key("dead") if tenant is None else keys.key("deadof", tenant)
         (members,) = await self.connection.read(("ZREVRANGE", key, skip, skip + count))
         ids = [text(member) for member in members]
-        some = await self._read_tasks(ids[:count], PAGE_BYTES, content)
-        return DeadPage(some.tasks, some.looked, len(ids) > some.looked)
+        return await self._read_tasks(ids, count, PAGE_BYTES, content)
 
     async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
@@ -175,13 +175,13 @@ class Queries(Session):
         fitting = [key for key, row in zip(keys, rows, strict=True) if row[1] and _fits(*row, wanted=wanted)]
         return int(following), sorted({text(key).removeprefix(f"{prefix}:") for key in fitting})
 
-    async def _read_tasks(self, ids: Sequence[str], room: int, content: Content) -> "Some":
-        """As many as there is room for, and at least one: a page must make progress."""
+    async def _read_tasks(self, ids: Sequence[str], most: int, room: int, content: Content) -> TaskSlice:
+        """At most `most`, as many as there is room for, and at least one: a page must make progress."""
         tasks: list[Task] = []
         looked = size = 0
         count = FIRST_RECORDS
-        while looked < len(ids) and (size < room or not looked):
-            piece = ids[looked : looked + count]
+        while looked < min(most, len(ids)) and (size < room or not looked):
+            piece = ids[looked : min(most, looked + count)]
             commands = [("HGETALL", self.connection.keys.key("task", task_id)) for task_id in piece]
             records = await self.connection.read_piece(*commands)
             sizes = list(map(size_of, records))
@@ -193,16 +193,7 @@ class Queries(Session):
                 if b"state" in record:
                     tasks.append(Task.from_record(task_id, read_record(record, without=TRACEBACK), content))
                     await asyncio.sleep(0)  # one may take as long to read as others may be made to wait
-        return Some(tasks, looked, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Some:
-    """The tasks that exist among the first `looked`; all their records together have `size` bytes."""
-
-    tasks: list[Task]
-    looked: int
-    size: int
+        return TaskSlice(tasks, looked, size, more=looked < len(ids))
 
 
 def _fits(packed: bytes | None, *stored: bytes | None, wanted: tuple[str | None, ...]) -> bool:

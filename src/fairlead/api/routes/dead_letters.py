@@ -8,7 +8,7 @@ from fairlead.api.table import Routes
 from fairlead.model.task import Task
 from fairlead.shapes.base import PageQuery
 from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.queries import DeadPage
+from fairlead.store.queries import TaskSlice
 
 PAGE, PAGES = 200, 20
 
@@ -29,7 +29,7 @@ async def find(request: Request, query: PageQuery) -> TasksAnswer:
     return _page(tasks, str(skip))
 
 
-async def _dead(request: Request, count: int, skip: int) -> DeadPage:
+async def _dead(request: Request, count: int, skip: int) -> TaskSlice:
     return await request.store.dead_page(count, skip, request.caller.tenant, msgspec.Raw)
 
 

@@ -7,8 +7,6 @@ from fairlead.store import names
 from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
 
-PLACES = ("0n", "0p", "1n", "1p", "2n")
-
 
 def _compare(
     counted: Mapping[str, int], right: Mapping[str, int], what: str, slack: int = 0
@@ -29,10 +27,10 @@ def places(s: Snapshot) -> Iterator[Breach]:
     """C1: the tasks of each place, and their order, are those of its queues."""
     if s.torn:  # a queue that is newer than the list of keys is missing
         return
-    members: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    members: dict[str, dict[str, float]] = {place: {} for place in names.PLACES}
     for sub, queue in s.queues.items():
         members.setdefault(names.place_of(sub), {}).update(queue)
-    for place in PLACES:
+    for place in names.PLACES:
         counted = number(s.meta, f"queued_{place}")
         if counted != len(members[place]):
             sentence = f"meta counts {counted} tasks in {place}, there are {len(members[place])}"

@@ -7,7 +7,7 @@ import msgspec
 from fairlead.model.tenants import cut_name
 from fairlead.store.doctor.breach import Breach, differences
 from fairlead.store.doctor.snapshot import Fields, Snapshot, number
-from fairlead.store.names import needs
+from fairlead.store.names import needs, needs_of_lot
 
 
 def room(limit: Fields, priority: int, is_owner: bool) -> int:
@@ -88,7 +88,7 @@ def refills_are_near(s: Snapshot) -> Iterator[Breach]:
     if number(s.meta, "rated") > s.now:  # the clock was set back, and nobody has claimed since
         return
     for lot in s.zset("refills").keys() & s.sets.get("parked", {}).keys():
-        refill, needed = s.zset("refills")[lot], needs(lot.partition("@")[0].removesuffix("!"))
+        refill, needed = s.zset("refills")[lot], needs_of_lot(lot)
         rates = [s.limits[name] for name in needed if s.limits.get(name, {}).get("kind") == "rate"]
         grown = [-(-number(rate, "burst") * number(rate, "interval") // 1000) for rate in rates]
         latest = s.now + max(grown, default=0)

@@ -85,7 +85,7 @@ def indexes(s: Snapshot) -> Iterator[Breach]:
         elif position:
             expected[f"heads:{position.where}", f"{position.seq}s{sub}"] = tag
     for lot, parked in s.sets.get("parked", {}).items():
-        for name in names.needs(lot.partition("@")[0].removesuffix("!")):
+        for name in names.needs_of_lot(lot):
             expected[f"lots:{name}", lot] = 0
         if marker := s.hash("markers").get(lot):
             expected[f"heads:{lot.partition('@')[2]}", f"{marker}m{lot}"] = _first(parked)[2]
@@ -117,8 +117,7 @@ def lots(s: Snapshot) -> Iterator[Breach]:
     for name in markers.keys() - lots.keys():
         yield Breach("S10", f"lot {name} has a marker, but nobody is parked there", name)
     for name in refills:
-        needed = names.needs(name.partition("@")[0].removesuffix("!"))
-        rates = [s.limits.get(limit, {}) for limit in needed]
+        rates = [s.limits.get(limit, {}) for limit in names.needs_of_lot(name)]
         waits = any(limit.get("kind") == "rate" and not limit.get("paused") for limit in rates)
         if name not in lots or name in markers or not waits:
             yield Breach("S10", f"refills has lot {name}, which does not wait for a rate", name)

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from fairlead.store.connection import Connection
 from fairlead.store.keys import ALL
-from fairlead.store.names import cut_position, route_of
+from fairlead.store.names import PLACES, cut_position, route_of
 from fairlead.store.outbox import rows_of
 from fairlead.store.pieces import scan_keys
 from fairlead.store.records import read_facts
@@ -202,9 +202,8 @@ def _places(before: Snapshot | None) -> set[str]:
     """Keys that come and go with the traffic, and may be there again although the list of keys lacks them."""
     if not before:
         return set()
-    names = {f"age:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
+    names = {f"{kind}:{place}" for kind in ("age", "order") for place in PLACES}
     names |= {f"delayed:{priority}" for priority in range(3)}
-    names |= {f"order:{place}" for place in ("0n", "0p", "1n", "1p", "2n")}
     for sub, text in before.hash("home").items():
         names |= {f"queue:{sub}", f"subs:{route_of(sub)}"}
         if position := cut_position(text):
