@@ -175,7 +175,7 @@ async def test_the_use_of_a_key_is_noted_once_a_minute(store: Store, clock: Cloc
     [
         ({"scopes": ["read", "rule"]}, "scopes", "'rule' is unknown: use some of submit, read, cancel"),
         ({"scopes": []}, "scopes", "at least one"),
-        ({"name": ""}, "name", "whose key"),
+        ({"name": ""}, "name", "owner"),
         ({"name": "a\nb"}, "name", "printable"),
         ({"tenant": ""}, "tenant", "printable"),
         ({"expires_seconds": 0}, "expires_seconds", "number of seconds"),

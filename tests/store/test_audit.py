@@ -99,8 +99,8 @@ def edited(entry: Fields, *, mended: bool = False) -> None:
         (lambda entries: entries[2].update({b"hash": b"0" * 64}), "entry 3 was edited"),
         (lambda entries: entries[4].update({b"hash": b"\xff"}), "entry 5 was edited"),
         (lambda entries: entries.pop(2), "entry 4 does not follow entry 2"),
-        (lambda entries: entries.pop(0), "the entries before 2 were taken out"),
-        (lambda entries: entries.pop(), "the entries after 4 were taken out"),
+        (lambda entries: entries.pop(0), "the entries before 2 were removed"),
+        (lambda entries: entries.pop(), "the entries after 4 were removed"),
         (lambda entries: entries.insert(2, entries[1]), "entry 2 does not follow entry 2"),
         (lambda entries: entries.reverse(), "entry 4 does not follow entry 5"),
         (lambda entries: entries[2].update({b"entry": b"\xff"}), "the entry after 2 cannot be read"),
@@ -139,7 +139,7 @@ async def test_after_a_hash_that_is_no_text_entries_are_still_written_and_follow
 async def test_all_that_was_taken_out_is_missed(store: Store) -> None:
     await record(store)
     await raw(store).delete(store.connection.keys.key("audit"))
-    assert await store.audit.verify() == ["the entries after 0 were taken out"]
+    assert await store.audit.verify() == ["the entries after 0 were removed"]
     await wipe(store)
 
 
@@ -158,7 +158,7 @@ async def test_the_latest_are_kept_and_their_chain_still_holds(
     for n in range(10):
         await record(store, n)
     await raw(store).xtrim(store.connection.keys.key("audit"), maxlen=7, approximate=False)
-    assert await store.audit.verify() == ["the entries before 4 were taken out"]
+    assert await store.audit.verify() == ["the entries before 4 were removed"]
     monkeypatch.setattr(audit, "MOST_KEPT", 7)
     assert await store.audit.verify() == []
     assert [entry.seq for entry in await store.audit.list(5)] == [10, 9, 8, 7, 6]

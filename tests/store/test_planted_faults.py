@@ -447,7 +447,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a key that is not listed": ([("ZREM", "keys", "keyright")], {"K4"}, ["keyright", "does not have it"]),
     "a key listed for another time": ([("ZADD", "keys", FAR, "keyended")], {"K4"}, ["keyended", str(FAR)]),
     "a key without record": ([("DEL", "key:keyright")], {"K4"}, ["keyright", "no record"]),
-    "an audit that was taken out": ([("DEL", "audit")], {"A1"}, ["entries after 0 were taken out"]),
+    "an audit that was taken out": ([("DEL", "audit")], {"A1"}, ["entries after 0 were removed"]),
     "an audit that goes on by hand": (
         [("XADD", "audit", "*", "entry", "odd", "hash", "odd")],
         {"A1"},

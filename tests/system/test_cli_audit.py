@@ -84,7 +84,7 @@ async def test_entries_that_were_taken_out_are_found(live_store: Store, shell: S
     kept = await client.dump(key)
     await client.delete(key)
     emptied = await shell.run("audit", "verify")
-    assert (emptied.code, emptied.out) == (1, "the entries after 0 were taken out\n")
+    assert (emptied.code, emptied.out) == (1, "the entries after 0 were removed\n")
     as_json = await shell.run("audit", "verify", "--output", "json")
     assert (as_json.code, json.loads(as_json.out)["last_hash"]) == (1, None)
     await client.restore(key, 0, kept or b"")  # the doctor looks at it when the test is over

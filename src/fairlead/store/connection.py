@@ -30,10 +30,10 @@ log = EventLog("fairlead.store")
 
 LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
 ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
-READS_AT_ONCE = 64  # on their way; the others wait here, where no act has to wait behind them
+READS_AT_ONCE = 64  # under way; the others wait here, where no act waits behind them
 PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
-#: Acts that only look. They take turns with the other reads.
+#: Acts that only read. They take turns with the other reads.
 LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "show_workers", "stats"})
 
 RUN_FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
@@ -87,7 +87,7 @@ class Connection:
         self._meta = keys.meta
         self._call = call
         self._known: set[str] = set()  # acts this server has been seen to know
-        # until then scripts are sent instead; how a test calls is for this test alone
+        # until then scripts are sent instead; a test that calls by another name always sends scripts
         self.functions_refused_until = 0.0 if call == "redis.call" else math.inf
 
     @property
@@ -227,7 +227,7 @@ class Connection:
             raise await self.refusal(problem) from problem
 
     async def refusal(self, problem: Exception) -> Exception:
-        """The error for the caller; a server that is no longer the primary is left."""
+        """The error for the caller; disconnects from a server that is no longer the primary."""
         if isinstance(problem, RedisError) and error_code(problem) in NOT_PRIMARY:
             await self.shared.reconnect()
         return translated(problem)
@@ -254,7 +254,7 @@ class Connection:
         self, act: str, arguments: Sequence[Argument], patience: LenientTimeout | None = None
     ) -> Any:
         (answer,) = await self.shared.call(self._command(act, arguments), patience=patience)
-        if isinstance(answer, NoScriptError):  # a new server, or one that was made to forget
+        if isinstance(answer, NoScriptError):  # a new server, or one that has lost its functions
             answer = await self._teach(act, arguments)
         if isinstance(answer, RedisError):
             raise answer

@@ -22,8 +22,8 @@ class Crons:
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
         """Submits the task and moves the cron on to `tick`; None when `previous` is no longer its last tick.
 
-        What submit would refuse is refused with its error, and the cron stays where it is. Lost the answer?
-        Repeat with the same task.
+        What submit would refuse is refused with its error, and the cron does not move. If the answer is
+        lost, repeat with the same task.
         """
         check_name("name", name)
         check_whole("previous", previous, LATEST)

@@ -44,11 +44,11 @@ class Epochs:
         return found
 
     async def seal(self) -> None:
-        """Closes it for everybody: for processes too that start now and know nothing of a loss."""
+        """Closes it to everybody, including processes that start now and know nothing of the loss."""
         await self._connection.run("seal", *self._connection.membership.known)
 
     async def accept(self, how: Literal["new", "restored"], hold_ms: int) -> float:
-        """An operator accepts what a loss has left; in how many seconds the namespace is open.
+        """An operator accepts what a loss has left; returns in how many seconds the namespace opens.
 
         `new`: that there is no data; `restored`: data that is older or other than before. `hold_ms`: for how
         long after the loss was noticed handlers from before may run.

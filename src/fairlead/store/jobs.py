@@ -1,4 +1,4 @@
-"""Jobs in the store: submitting a pipeline's run, looking at it, ending it, going on with it."""
+"""Jobs in the store, each a run of a pipeline: submit, read, cancel and resume them."""
 
 import hashlib
 from itertools import count
@@ -40,11 +40,11 @@ class Jobs:
         return Job.from_record(job_id, record)
 
     async def cancel(self, job_id: str) -> None:
-        """Ends it, with what waits and runs of it."""
+        """Ends it, with those of its steps that wait or run."""
         await self._session.run("cancel_job", check_job_id(job_id))
 
     async def resume(self, job_id: str) -> list[str]:
-        """Continues at the stage that failed; steps of it that are done are not run again, and returned."""
+        """Continues at the stage that failed; returns those of its steps that are done and not run again."""
         done: list[str] = (await self._session.run("resume_job", check_job_id(job_id)))["done"]
         return done
 
@@ -92,7 +92,7 @@ def _step(job: NewJob, step: NewStep, index: int, settings: Settings) -> dict[st
 
 
 def _digest(job: NewJob, fields: dict[str, Any]) -> str:
-    """The same job asked for again gives the same digest, whatever its id and its trace."""
+    """The same request again has the same digest, whatever its id and its trace."""
     left_out = {"trace_id"} if job.priority_asked else {"trace_id", "priority"}
     content = sorted((name, repr(value)) for name, value in fields.items() if name not in left_out)
     return hashlib.sha256(repr([*content, repr(job.max_wait_seconds)]).encode()).hexdigest()[:32]

@@ -21,7 +21,7 @@ from fairlead.store.session import Session
 from fairlead.store.specs import account_of, weight_of
 
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often
-LEAST_PAUSE = 0.02  # seconds between two questions that nobody called for
+LEAST_PAUSE = 0.02  # seconds between two requests without a call in between
 
 
 class Limits:
@@ -31,7 +31,7 @@ class Limits:
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
-        """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: whose own it is.
+        """Defines or changes a limit, with effect at once. 0 slots pause it. `tenant`: its owner.
 
         `shared`: every tenant may name it, or none; None: as before.
         """
@@ -58,7 +58,7 @@ class Limits:
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
     async def pages(self, after: str = "", *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
-        """All of them, a few at a time: others are served in between."""
+        """All of them, page by page, so that other callers are served in between."""
         is_first = True
         while is_first or after:
             limits, after = await self.page(after, tenant=tenant)
@@ -82,7 +82,7 @@ class Limits:
         tenant: str | None = None,
         only_own_slots: bool = False,
     ) -> Limit:
-        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one.
+        """With up to 100 of its holders; with `lease_id` (the id of a task), at most that one.
 
         `tenant`: what it means by this name. `only_own_slots`: without holders of other tenants.
         """

@@ -118,7 +118,7 @@ class Membership:
         return StoreLost(*self._lost) if self._lost else None
 
     def hear(self, answer: dict[str, Any]) -> None:
-        """Learns from the reply to an act, and takes out what is not the act's own."""
+        """Learns from the reply to an act, and removes from it what is not the act's."""
         if answer["answer"] == "lost":
             found = Found.of(answer)
             # when nothing is wrong by now, this process has joined it since the act was sent
@@ -138,7 +138,7 @@ class Membership:
         self.epoch, self.beat, self._lost = found.epoch, found.beat, None
 
     def check(self) -> None:
-        """Raises StoreLost while the data is not what is known: for those who only read."""
+        """Raises StoreLost while the data is not what is known; for callers that only read."""
         if problem := self.problem:
             raise problem
 

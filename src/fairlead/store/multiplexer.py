@@ -34,7 +34,7 @@ log = LimitedLog("fairlead.store")
 
 
 class Channel(asyncio.Protocol):
-    """One connection. `pushed` is called with each message that is no answer: those of subscriptions."""
+    """One connection. `pushed` is called with each message of a subscription."""
 
     client_id: int  # what the server calls this connection
     _transport: asyncio.Transport
@@ -183,7 +183,7 @@ class SharedConnection:
         """With `patience` it waits as long as the server sends something on the same connection."""
         channel = self._channel
         if channel is None or not channel.is_open:
-            async with self._connecting:  # one for all who ask at the same time
+            async with self._connecting:  # one for all callers at the same time
                 if self._channel is None or not self._channel.is_open:
                     self._channel = await Channel.connect(self.client)
                 channel = self._channel
@@ -192,10 +192,10 @@ class SharedConnection:
         return await channel.call(*commands)
 
     def replace_if_silent(self, seconds: float) -> None:
-        """The connection may be cut off without a word, so the next call makes a new one.
+        """The connection may have been cut without notice, so the next call opens a new one.
 
-        Calls under way on the old one may still be answered: a server that is slow is not gone, and what one
-        caller gives up is not lost for the others. Each watches its own time.
+        Calls under way on the old one may still be answered: a slow server is not gone, and what one
+        caller gives up may still arrive for the others. Each has its own timeout.
         """
         if self._channel and self._channel.silent_seconds >= seconds:
             self.replace()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def connected_store(settings: Settings) -> AsyncIterator[Store]:
-    """Connected, but not opened: nothing is written. The embedded server ends with whoever started it."""
+    """Connected, but not opened: nothing is written. An embedded server ends with its starter."""
     if settings.engine.is_gateway:
         raise InvalidSettings(
             f"this works on the engine itself, not through a gateway ({settings.engine.url}): run it where "
@@ -47,7 +47,7 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def gateway_store(settings: Settings) -> AsyncIterator[Store]:
-    """For a gateway. It is not opened when it has lost data: a gateway serves all the same, and says so."""
+    """For a gateway. It stays closed if data was lost: the gateway serves all the same, and reports it."""
     async with connected_store(settings) as store:
         store.rejoin = store.open
         with contextlib.suppress(StoreLost):
@@ -61,7 +61,7 @@ def _recall(store: Store, remembered: Remembered) -> None:
 
 
 async def first_act(store: Store, act: Callable[[], Awaitable[T]]) -> T:
-    """Does it, and may do it again: the owner of an embedded server may leave just after we adopted it."""
+    """Runs `act`, twice if needed: the owner of an embedded server may end just after we adopted it."""
     try:
         return await act()
     except StoreUnavailable as away:
@@ -126,7 +126,7 @@ class _Embedded:
         async with self._reopening:
             self._health.look()
             # Also when somebody else here has done it already. A connection we have says nothing: a server
-            # that is about to end answers on it, but can be connected to no more.
+            # that is about to end answers on it, but accepts no new connection.
             try:
                 engine = await self._engine()
             except EngineFailed as problem:

@@ -1,4 +1,4 @@
-"""Long rows of reads in short pieces: a page of large records must not hold up what shares its connection."""
+"""Many reads in short pieces, so that a page of large records does not delay the calls beside it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pipelines and task types that were declared, by a file or by code; what a file says goes first."""
+"""Pipelines and task types that were declared, by a file or by code; a file takes precedence."""
 
 from bisect import bisect_right
 from collections.abc import Iterable

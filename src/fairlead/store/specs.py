@@ -54,7 +54,7 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
 
 
 def account_of(tenant: str | None, user: str | None, settings: Settings) -> str:
-    """Between whom shares are fair: users, each within its tenant, or tenants. "" when nobody is named."""
+    """What has a fair share: a user within its tenant, or a tenant. "" if neither is named."""
     tenant, user = tenant or "", user or ""
     if settings.fairness.by == "tenant":
         return tenant
@@ -74,7 +74,7 @@ def _facts(new: NewTask) -> dict[str, str]:
     }
     for name, kind in NUMBERS.items():
         if (value := getattr(new, name)) is not None:
-            facts[name] = repr(kind(value))  # 1 and 1.0 are the same wish
+            facts[name] = repr(kind(value))  # 1 and 1.0 are the same
     return facts
 
 
@@ -95,7 +95,7 @@ def _add_times(spec: dict[str, Any], new: NewTask) -> None:
 
 
 def _digest(spec: dict[str, Any], priority_asked: bool) -> str:
-    """The same task asked for again gives the same digest, whatever its id and its trace."""
+    """The same request again has the same digest, whatever its id and its trace."""
     left_out = NOT_ASKED if priority_asked else NOT_ASKED | {"priority"}
     facts = {name: value for name, value in spec.get("facts", {}).items() if name != "trace_id"}
     content = sorted((name, repr(value)) for name, value in spec.items() if name not in left_out)

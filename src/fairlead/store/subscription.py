@@ -63,7 +63,7 @@ class Subscriber:
         listeners.append(listener)
         if self._running is None:
             self._running = asyncio.create_task(keep_running("subscription", self._run))
-        elif self._connection:  # confirmed to those who listen already, too: they take it for a gap, and look
+        elif self._connection:  # also confirmed to present listeners, which take it for a gap and look
             self._connection.send("SUBSCRIBE", listener.channel)
 
     async def remove(self, listener: Listener) -> None:

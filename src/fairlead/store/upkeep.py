@@ -35,15 +35,15 @@ class Upkeep:
         return str((await self._session.run("elect", who, lease_ms)).get("caretaker", ""))
 
     async def bury(self) -> list[LostWorker]:
-        """The workers that have fallen silent; each is named once, whoever asks."""
+        """The workers that have fallen silent; each is returned once, to one caller."""
         rows = (await self._session.run("bury"))["workers"]
         return [LostWorker(row["id"], row["seen"], row["running"]) for row in rows]
 
     async def forget(self) -> int:
-        """Forgets what has ended, at most 128 of a kind: over its bounds, or out of time; the most of one."""
+        """Forgets up to 128 ended records of each kind, over bounds or expired; returns the most of one."""
         return int((await self._session.run("forget"))["forgotten"])
 
     async def inspect(self) -> Memory:
-        """Looks at the memory of the server, so that other acts know how it is."""
+        """Reads the memory use of the server, and keeps it for other acts."""
         answer = await self._session.run("inspect")
         return Memory(*(answer.get(name) for name in ("used", "most", "policy", "pressed")))

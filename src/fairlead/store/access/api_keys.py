@@ -58,7 +58,7 @@ class ApiKeys:
         that they may have (None: any).
         """
         if not name:
-            raise errors.InvalidInput("name", "say whose key it is")
+            raise errors.InvalidInput("name", "name its owner or its use")
         check_short("name", name)
         check_short("tenant", tenant)
         check_seconds("expires_seconds", expires_seconds)
@@ -90,7 +90,7 @@ class ApiKeys:
                 return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, made["fields"], made["now"]))
 
     async def revoke(self, key_id: str) -> None:
-        """Ends it, at once."""
+        """Takes effect at once."""
         await self._session.run("revoke_key", _known_form(key_id))
 
     async def all(self) -> list[ApiKey]:
@@ -117,7 +117,7 @@ class ApiKeys:
         return bool(exists)
 
     async def check(self, key_text: str) -> ApiKey | None:
-        """The key, if this is the text of one that may be used now."""
+        """The key with this text, if it may be used now."""
         seen = await self.find(key_text)
         return seen.api_key if seen and seen.is_open() else None
 

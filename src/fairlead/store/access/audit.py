@@ -75,7 +75,7 @@ class Audit:
             raise StoreFault("An entry of the audit cannot be read: `fairlead doctor` says which.") from None
 
     async def verify(self) -> Sentences:
-        """A sentence for everything that was edited, added or taken out; none: it is as it was written."""
+        """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         first = await self._written()
         rows = await self._rows(MOST_KEPT)
         return [*problems(rows[::-1], first, await self._written())]
@@ -118,12 +118,12 @@ def problems(rows: Rows, at_least: int, at_most: int) -> Iterator[str]:
         if _digest(row[0]) != entry.hash:
             yield f"entry {entry.seq} was edited"
         elif before and (entry.previous, entry.seq) != (before.hash, before.seq + 1):
-            yield f"entry {entry.seq} does not follow entry {before.seq}: one was edited, added or taken out"
+            yield f"entry {entry.seq} does not follow entry {before.seq}: one was edited, added or removed"
         elif not before and entry.seq > max(1, at_most - MOST_KEPT + 1):
-            yield f"the entries before {entry.seq} were taken out"
+            yield f"the entries before {entry.seq} were removed"
         before = entry
     if (last := before.seq if before else 0) < at_least:
-        yield f"the entries after {last} were taken out"
+        yield f"the entries after {last} were removed"
 
 
 def _digest(entry: str) -> str:

@@ -23,7 +23,7 @@ class KeyRing:
     def __init__(self, api_keys: ApiKeys, cache_seconds: float = LONGEST_MEMORY) -> None:
         self._api_keys = api_keys
         self._cache_seconds = min(cache_seconds, LONGEST_MEMORY)
-        # By the digest of the text, also what is no key: a wrong secret is remembered like an unknown id.
+        # By the digest of the text. Texts that are no key are kept too: a wrong secret like an unknown id.
         self._remembered: dict[str, tuple[float, Seen | None]] = {}
         self._changes = 0
         self._noted: dict[str, float] = {}
@@ -61,7 +61,7 @@ class KeyRing:
             return known
         changes = self._changes
         known = (now, await self._api_keys.find(key_text))
-        # A revocation that was heard of meanwhile may be newer than the answer: that is not kept.
+        # A revocation that arrived meanwhile may be newer than the answer, which is then not kept.
         if self._listener.subscribed and changes == self._changes:
             self._remembered.pop(digest, None)  # so that it is the newest
             self._remembered[digest] = known

@@ -89,7 +89,7 @@ class EngineFolder:
             return self.socket_link
 
     def choose_socket(self) -> Path:
-        """Clear away a dead server's socket and say where the next one listens; the lock must be held."""
+        """Remove a dead server's socket and return where the next one listens; the lock must be held."""
         self.remove_socket()
         if len(os.fsencode(self.socket_link)) <= SOCKET_PATH_BYTES:
             return self.socket_link

@@ -1,4 +1,4 @@
-"""The embedded server as a child process: which binary, with what arguments, started and stopped how."""
+"""The embedded server as a child process: its binary, its arguments, its start and its end."""
 
 import asyncio
 import contextlib
