@@ -35,7 +35,7 @@ async def retry_while_unavailable(backend: Reopens, look: Callable[[], Awaitable
             return await look()
         except StoreUnavailable:
             await asyncio.sleep(PAUSE)
-            with contextlib.suppress(FairleadError):  # the next look tells
+            with contextlib.suppress(FairleadError):  # the next look raises it
                 await backend.reopen()
 
 

@@ -23,7 +23,7 @@ log = EventLog("fairlead.background")
 async def keep_running(name: str, work: Work, tell: Tell | None = None) -> NoReturn:
     """Runs `work` until cancelled. Work that ends by itself has failed as well.
 
-    One failure is logged and mended by a new start. From the second in a row on `tell` hears of it, until the
+    One failure is logged, and the work is started again. From the second in a row `tell` is called, until the
     work has run for a while again.
     """
     in_a_row = 0

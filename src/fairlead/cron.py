@@ -33,7 +33,7 @@ class Cron:
     timezone: str = "UTC"
     missed: Missed = "last"  # of the ticks nobody submitted in their minute: none, the latest, or each
     wishes: Mapping[str, Any] = field(default_factory=dict)  # other fields of each NewTask
-    tick_parameter: str | None = None  # the parameter that is told the tick
+    tick_parameter: str | None = None  # the parameter that receives the tick
 
     def __post_init__(self) -> None:
         check_name("name", self.name)

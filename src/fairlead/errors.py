@@ -14,7 +14,7 @@ FairleadError
 ├── Fenced                  the lease is no longer the caller's
 │   └── LeaseLost           ... and what it protected was stopped
 ├── LimitFull               no room in the limit now
-├── QueueFull               so many tasks wait that no more are accepted
+├── QueueFull               too many tasks wait: no more are accepted
 ├── RateLimited             this API key submits faster than it may
 ├── AlreadyFinished         the task has ended, nothing to change
 ├── NotReplayable           only failed and dead-lettered tasks can be replayed

@@ -34,12 +34,12 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.worker.context import Context, HandlerMessage
 
 R = TypeVar("R")
-START = 1_700_000_000_000  # ms: where a fake clock stands at first
+START = 1_700_000_000_000  # ms: the first time of a fake clock
 MOMENT = 0.1  # seconds
 
 
 class FakeClock:
-    """The store's time: it stands until it is moved."""
+    """The store's time, which changes only when you advance it."""
 
     def __init__(self, now_ms: int = START) -> None:
         self.now_ms = now_ms
@@ -89,7 +89,7 @@ async def run_inline(
 
 @asynccontextmanager
 async def private(app: Fairlead, clock: Callable[[], str] | None = None) -> AsyncIterator[Fairlead]:
-    """`async with fl:` on an engine of its own in a temporary folder, gone afterwards.
+    """`async with fl:` on a private engine in a temporary folder, removed afterwards.
 
     With a `FakeClock` the store's time is yours: delays, ageing, back-off and leases pass when you say so;
     `await fl.store.promote()` then does what is due. Every invariant is checked at the end.
@@ -115,7 +115,7 @@ async def check(app: Fairlead) -> list[Breach]:
 
 
 def _attentive(settings: Settings) -> Settings:
-    """A heartbeat every moment of real time: who was given up in a leap of the clock comes back at once."""
+    """Frequent heartbeats: a worker that a leap of the clock declared dead registers again at once."""
     beats = max(2, round(settings.worker_ttl_ms / 1000 / MOMENT))
     worker = replace(settings.worker, heartbeat_seconds=MOMENT, missed_heartbeats=beats)
     return replace(settings, worker=worker)

@@ -197,7 +197,7 @@ async def test_the_address_may_come_from_the_environment(
 
 
 def test_a_gateway_has_a_namespace_of_its_own() -> None:
-    with pytest.raises(InvalidSettings, match="namespace of its own"):
+    with pytest.raises(InvalidSettings, match="its own namespace"):
         Fairlead("http://127.0.0.1:8000", namespace="blue").target.read_settings()
 
 

@@ -161,7 +161,7 @@ async def test_what_needs_the_engine_itself_says_so(shell: Shell, command: tuple
     [
         (("--engine", "redis://there"), "leave out --engine and --data"),
         (("--data", "there"), "leave out --engine and --data"),
-        (("--namespace", "blue"), "namespace of its own"),
+        (("--namespace", "blue"), "its own namespace"),
         (("--key", "a b"), "fairlead key create"),
     ],
 )

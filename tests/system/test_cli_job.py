@@ -157,7 +157,7 @@ async def test_ctrl_c_ends_the_waiting_and_not_the_job(live_store: Store, shell:
     process.send_signal(signal.SIGINT)
     answer = await ended(process)
     assert (answer.code, answer.out) == (130, "")
-    assert f"the job goes on. To see how: fairlead job watch {task.job_id}" in answer.err
+    assert f"the job continues. To watch it again: fairlead job watch {task.job_id}" in answer.err
     await complete(live_store, task)
 
 

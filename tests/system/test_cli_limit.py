@@ -78,7 +78,7 @@ async def test_a_lease_is_found_among_more_than_are_shown(live_store: Store, she
     await live_store.limits.set("gpu", Slots(limit=200))
     leases = [await live_store.limits.acquire("gpu", holder="ann") for _ in range(101)]
     table = (await shell.run("limit", "status", "gpu")).out
-    assert table.endswith("... and more: these are 100 of those who hold it\n")
+    assert table.endswith("... and more: these are 100 of its holders\n")
     (hidden,) = [lease.lease_id for lease in leases if lease.lease_id not in table]
     assert (
         "this would free 1 of gpu that ann holds" in (await shell.run("limit", "release", "gpu", hidden)).err

@@ -35,17 +35,17 @@ EXIT_CODES: dict[type[FairleadError], int] = {
     UnsuitableServer: NOT_REACHABLE,
 }
 
-# The help stands here, not in the command's file, so that `fairlead --help` imports none of them.
+# The help is here, not in the command's file, so that `fairlead --help` imports none of them.
 COMMANDS = {
     "up": (
         "fairlead.cli.up:up",
-        "Start all of it: engine, server, a worker for --app; --demo brings sample work.",
+        "Start everything: engine, server, a worker for --app; --demo runs sample work.",
     ),
     "server": ("fairlead.cli.server:server", "Serve the gateway over HTTP, with its upkeep."),
     "worker": ("fairlead.cli.worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
     "submit": (
         "fairlead.cli.submit:submit",
-        "Submit a task; --wait shows how it goes and prints its result.",
+        "Submit a task; --wait shows its progress and prints its result.",
     ),
     "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
     "job": ("fairlead.cli.job:app", "Submit, show, watch, resume and cancel jobs: runs of pipelines."),
@@ -53,16 +53,16 @@ COMMANDS = {
     "type": ("fairlead.cli.type:app", "List, pause and resume task types."),
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
-    "key": ("fairlead.cli.key:app", "Make, list, rotate and revoke API keys."),
+    "key": ("fairlead.cli.key:app", "Create, list, rotate and revoke API keys."),
     "audit": (
         "fairlead.cli.audit:app",
         "List what was changed by hand, and check that the list is intact.",
     ),
-    "stats": ("fairlead.cli.stats:stats", "How much waits, runs and ended lately."),
+    "stats": ("fairlead.cli.stats:stats", "Count what waits, runs and ended recently."),
     "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
     "open": (
         "fairlead.cli.open:open_again",
-        "After the store has lost data: accept what is left (--new, --restored).",
+        "After a loss of data: accept what is left in the store (--new, --restored).",
     ),
     "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),
     "--install-completion": (
@@ -88,8 +88,8 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and say how it went: 0 done, 1 failed, 2 wrong use, 3 not reachable."""
-    # What stays (server, up, worker) writes a log; a command that only asks does not.
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 3 not reachable."""
+    # Commands that keep running (server, up, worker) write a log; the others do not.
     logging.getLogger("fairlead").addHandler(logging.NullHandler())
     try:
         answer = app(arguments, print_error=False, exit_on_error=False, result_action="return_value")

@@ -32,17 +32,17 @@ MOST_NAMED = 1_000  # in the audit
 DONE_WORDS = {"replay": "replayed", "purge": "purged"}
 
 TaskIds = Annotated[str, Parameter(help="Ids, as `dlq list` shows them.")]
-OfType = Annotated[str | None, Parameter(help="Only those of this type.")]
+OfType = Annotated[str | None, Parameter(help="Only tasks of this type.")]
 
 
 @app.command(name="list")
 async def list_dead(
     *,
     task_type: OfType = None,
-    limit: Annotated[int, Parameter(help="At most so many, the latest first.")] = 50,
+    limit: Annotated[int, Parameter(help="Maximum number of tasks, newest first.")] = 50,
     options: Options = DEFAULTS,
 ) -> None:
-    """List what failed for good, or used up its tries."""
+    """List tasks that failed for good or used up their retries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
     async with open_backend(options) as backend:
@@ -54,7 +54,7 @@ async def list_dead(
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which of them, when they are not named one by one."""
+    """Which tasks, when they are not named one by one."""
 
     every: Annotated[bool, Parameter(name="--all", help="All, or all of --task-type.", negative=())] = False
     task_type: OfType = None
@@ -82,7 +82,7 @@ async def replay(
     choice: Choice = NAMED,
     options: Options = DEFAULTS,
 ) -> int:
-    """Queue failed and dead-lettered tasks again, as at the beginning."""
+    """Queue failed and dead-lettered tasks again, with all their retries."""
     choice.words(task_ids)
     return await _do("replay", task_ids, choice, options)
 
@@ -94,7 +94,7 @@ def purge(
     yes: Annotated[bool, Parameter(help="Do not ask.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> int:
-    """Forget failed and dead-lettered tasks for good. On a terminal it asks first."""
+    """Delete failed and dead-lettered tasks for good. On a terminal it asks first."""
     words = choice.words(task_ids)
     if not yes and not agreed(f"Forget {words} for good?"):
         say("Nothing was purged.")
@@ -132,15 +132,15 @@ async def _do(
 
 
 async def _dead(backend: Backend, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
-    """The latest first. What fails meanwhile moves the others on: one that is met twice is told once."""
-    told: set[str] = set()
+    """Newest first. What fails meanwhile shifts the pages, so a task may be met twice: it is yielded once."""
+    seen: set[str] = set()
     skip = 0
     while page := await backend.dead_letters(PAGE, skip=skip):
         for task in page:
-            if len(told) == most:
+            if len(seen) == most:
                 return
-            if task.task_id not in told and task_type in (None, task.task_type):
-                told.add(task.task_id)
+            if task.task_id not in seen and task_type in (None, task.task_type):
+                seen.add(task.task_id)
                 yield task
         skip += PAGE
 

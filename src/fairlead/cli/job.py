@@ -1,4 +1,4 @@
-"""`fairlead job`: runs of pipelines. Submit one, see how it stands and goes on, go on with it, end it."""
+"""`fairlead job`: submit, show, watch, resume and cancel jobs, which are runs of pipelines."""
 
 import sys
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ async def submit(
 
 @app.command
 async def show(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
-    """Show a job and its steps; as JSON also what each has answered."""
+    """Show a job and its steps; as JSON also the result of each."""
     async with open_backend(options) as backend:
         job = await jobs_of(backend).get(job_id)
     answer = JobAnswer.from_value(job)
@@ -82,7 +82,7 @@ async def show(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def watch(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
-    """Show how a job goes on until it has ended. Exit code 1 when it failed or was cancelled."""
+    """Show the progress of a job until it has ended. Exit code 1 when it failed or was cancelled."""
     async with open_backend(options) as backend:
         job = await follow_job(await JobHandle.of(jobs_of(backend), job_id), sys.stdout, options.output)
     context = context_of(job)
@@ -92,7 +92,7 @@ async def watch(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def resume(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
-    """Go on at the step that failed, with all results so far."""
+    """Resume a job at the step that failed, with all results so far."""
     async with open_backend(options) as backend:
         jobs = jobs_of(backend)
         skipped = await jobs.resume(job_id)
@@ -104,7 +104,7 @@ async def resume(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def cancel(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
-    """End a job, with what waits and runs of it."""
+    """Cancel a job, with its steps that wait or run."""
     async with open_backend(options) as backend:
         await jobs_of(backend).cancel(job_id)
     answer = {"job_id": job_id, "status": JobStatus.CANCELLED}
@@ -124,13 +124,13 @@ def _sentence(submitted: SubmittedJob) -> str:
 
 
 def _row(job: Job, step: JobStep) -> tuple[object, ...]:
-    metrics = step.result.get("metrics") if step.result else None  # as its worker told them
+    metrics = step.result.get("metrics") if step.result else None  # as its worker reported them
     took = metrics.get("execution_time_ms") if isinstance(metrics, dict) else None
-    return step.index, step.name, _standing(job, step), step.attempts, took, step.task_id
+    return step.index, step.name, _step_status(job, step), step.attempts, took, step.task_id
 
 
-def _standing(job: Job, step: JobStep) -> str:
-    """As far as the job tells: how the task of a step is in detail, `fairlead task show` says."""
+def _step_status(job: Job, step: JobStep) -> str:
+    """As far as the job knows; `fairlead task show` has the details of a step."""
     if step.result:
         return "completed"
     if job.error and job.error.step == step.index:

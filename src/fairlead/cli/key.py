@@ -17,7 +17,7 @@ from fairlead.shapes.base import Json
 from fairlead.shapes.key import KeyAnswer
 from fairlead.store.access.api_keys import id_of
 
-app = App(name="key", help="Make, list, rotate and revoke API keys.")
+app = App(name="key", help="Create, list, rotate and revoke API keys.")
 
 COLUMNS: Columns = {
     "key": "id",
@@ -40,13 +40,13 @@ KeyId = Annotated[str, Parameter(help="Id, as `key list` shows it, or the whole 
 @app.command
 async def create(
     *,
-    name: Annotated[str, Parameter(help="Whose key it is: a person, a program.")],
+    name: Annotated[str, Parameter(help="The owner of the key: a person or a program.")],
     scope: Annotated[
         tuple[str, ...],
         Parameter(help="What it may do: submit, read, cancel, worker, admin, metrics.", negative=()),
     ],
     tenant: Annotated[str | None, Parameter(help="Only for the tasks of this tenant; else for all.")] = None,
-    expires: Annotated[str, Parameter(help="For how long: 90d, 12h, 30min, or never.")] = "never",
+    expires: Annotated[str, Parameter(help="How long it is valid: 90d, 12h, 30min, or never.")] = "never",
     rate: Annotated[
         str | None, Parameter(help="Tasks it may submit: 100/s, 1000/h; else as the server says.")
     ] = None,
@@ -55,7 +55,7 @@ async def create(
     ] = None,
     options: Options = DEFAULTS,
 ) -> None:
-    """Make a key and print it, once: the store keeps only a digest of it."""
+    """Create a key and print it once: the store keeps only its digest."""
     scopes = [one.strip() for part in scope for one in part.split(",")]
     seconds = None if expires == "never" else read_duration("--expires", expires)
     allowed = None if rate is None else read_rate("--rate", rate)
@@ -79,7 +79,7 @@ async def list_keys(*, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def revoke(key_id: KeyId, /, *, options: Options = DEFAULTS) -> None:
-    """End a key, at once and for good."""
+    """Revoke a key, at once and for good."""
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
         await store.api_keys.revoke(before.id)
@@ -92,10 +92,10 @@ async def rotate(
     key_id: KeyId,
     /,
     *,
-    overlap: Annotated[str, Parameter(help="For how long the old key goes on: 1d, 1h, 0s.")] = "1d",
+    overlap: Annotated[str, Parameter(help="How long the old key remains valid: 1d, 1h, 0s.")] = "1d",
     options: Options = DEFAULTS,
 ) -> None:
-    """Make a key with the same rights and print it; the old one ends after the overlap."""
+    """Create a key with the same rights and print it; the old one expires after the overlap."""
     seconds = read_duration("--overlap", overlap)
     async with open_store(options) as store:
         new = await store.api_keys.rotate(id_of(key_id), seconds)

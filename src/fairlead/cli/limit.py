@@ -1,4 +1,4 @@
-"""`fairlead limit`: what is scarce, who holds it, and how much of it there is."""
+"""`fairlead limit`: show limits and the holders of their units, set them, and free leases."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ async def status(
     tenant: Tenant = None,
     options: Options = DEFAULTS,
 ) -> None:
-    """Show all limits, or one with those who hold it, up to 100."""
+    """Show all limits, or one with up to 100 of its holders."""
     async with open_backend(options) as backend:
         if name is not None:
             limits = [await backend.limits.get(name, tenant=tenant)]
@@ -75,7 +75,7 @@ def _print_slots(limit: Limit) -> None:
     ]
     print_table(("lease", "of a", "worker", "units", "until"), rows)
     if limit.has_more_slots:
-        print(f"... and more: these are {len(rows)} of those who hold it")
+        print(f"... and more: these are {len(rows)} of its holders")
 
 
 @app.command(name="set")
@@ -86,7 +86,7 @@ async def set_limit(
     limit: Annotated[int | None, Parameter(help="Units that may be held at a time; 0 pauses.")] = None,
     rate: Annotated[str | None, Parameter(help="Starts per time, such as 60/min, 10/s or 1000/h.")] = None,
     burst: Annotated[
-        int | None, Parameter(help="Of a rate: so many at once; else as many as its number.")
+        int | None, Parameter(help="Of a rate: how many may start at once; default: its number.")
     ] = None,
     shared: Annotated[
         bool | None, Parameter(help="Let every tenant name it in its tasks, or none; default: as before.")
@@ -94,7 +94,7 @@ async def set_limit(
     tenant: Tenant = None,
     options: Options = DEFAULTS,
 ) -> None:
-    """Define a limit or change it. It takes effect at once; what runs goes on."""
+    """Define or change a limit. It takes effect at once; running tasks continue."""
     wanted = wanted_limit(limit, rate, burst)
     async with open_backend(options, join=True) as backend:
         before = await _before(backend, name, tenant)
@@ -129,12 +129,12 @@ async def release(
     /,
     *,
     force: Annotated[
-        bool, Parameter(help="Do it; without this it only says what it would do.", negative=())
+        bool, Parameter(help="Do it; without this option it only says what it would do.", negative=())
     ] = False,
     tenant: Tenant = None,
     options: Options = DEFAULTS,
 ) -> None:
-    """Free a lease that is stuck, although what it protects may still be going on."""
+    """Free a lease that is stuck. What it protects may still be running."""
     async with open_backend(options) as backend:
         try:
             if not force:
@@ -163,5 +163,5 @@ def _why_not(limit: Limit, lease: str) -> FairleadError:
     return InvalidInput(
         "--force",
         f"this would free {slot.units} of {limit.name} that {slot.holder or 'somebody'} holds until "
-        f"{time_text(slot.expires_at)}, while what it protects may still be going on; to do it, say --force",
+        f"{time_text(slot.expires_at)}, while what it protects may still be running; to do it, add --force",
     )

@@ -75,7 +75,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """One thing and what is known of it, a line each."""
+    """One thing and its fields, a line for each."""
     rows = [(name, printable(shown(value))) for name, value in facts.items()]
     if sys.stdout.isatty():
         _print_rich(None, rows)
@@ -107,7 +107,7 @@ def each(things: Sequence[T], words: str) -> Iterable[T]:
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor or break the line: errors and outputs say whatever they like."""
+    """Without what would move the cursor or break the line: errors and outputs may hold anything."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 

@@ -20,7 +20,7 @@ class Update:
     line: str  # in a pipe
     bar: int | None = None  # the bar that it changes; None: the line is printed above all bars
     words: str = ""  # beside the bar
-    starts: bool = False  # what the bar stands for runs now, and how far it is is unknown
+    starts: bool = False  # the task or step of the bar runs now; its fraction is unknown
     fraction: float | None = None  # of the bar
 
 
@@ -42,7 +42,7 @@ async def follow(
                 async for update in updates:
                     show(update)
     except asyncio.CancelledError:
-        say(f"Stopped watching; the {noun} goes on. To see how: fairlead {noun} watch {watched_id}")
+        say(f"Stopped watching; the {noun} continues. To watch it again: fairlead {noun} watch {watched_id}")
         raise
 
 

@@ -1,4 +1,4 @@
-"""`fairlead stats`: how much waits, runs and ended lately."""
+"""`fairlead stats`: what waits, runs and ended recently, in numbers."""
 
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_facts, print_json, print_table
@@ -6,7 +6,7 @@ from fairlead.shapes.stats import StatsAnswer
 
 
 async def stats(*, options: Options = DEFAULTS) -> None:
-    """Show how much waits, runs and ended lately."""
+    """Count what waits, runs and ended recently."""
     async with open_backend(options) as backend:
         answer = StatsAnswer.from_value(await backend.stats())
     if options.output == "json":

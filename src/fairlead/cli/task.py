@@ -1,4 +1,4 @@
-"""`fairlead task`: what there is, how it stands, why it waits, how it goes on, and ending it."""
+"""`fairlead task`: list, show, explain, watch and cancel tasks."""
 
 import sys
 from typing import Annotated, Any, Literal
@@ -36,15 +36,17 @@ TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 @app.command(name="list")
 async def list_tasks(
     *,
-    status: Annotated[StateName | None, Parameter(help="Only those in this state.")] = None,
-    priority: Annotated[PriorityName | None, Parameter(help="Only those submitted with it.")] = None,
-    task_type: Annotated[str | None, Parameter(help="Only those of this type.")] = None,
-    user_id: Annotated[str | None, Parameter(help="Only those of this user.")] = None,
-    limit: Annotated[int, Parameter(help="At most so many.")] = 50,
-    cursor: Annotated[str, Parameter(help="Go on where the list before ended.")] = "",
+    status: Annotated[StateName | None, Parameter(help="Only tasks in this state.")] = None,
+    priority: Annotated[
+        PriorityName | None, Parameter(help="Only tasks submitted with this priority.")
+    ] = None,
+    task_type: Annotated[str | None, Parameter(help="Only tasks of this type.")] = None,
+    user_id: Annotated[str | None, Parameter(help="Only tasks of this user.")] = None,
+    limit: Annotated[int, Parameter(help="Maximum number of tasks.")] = 50,
+    cursor: Annotated[str, Parameter(help="Continue where the previous list ended.")] = "",
     options: Options = DEFAULTS,
 ) -> None:
-    """List tasks that wait, run, or ended lately."""
+    """List tasks that wait, run or ended recently."""
     async with open_backend(options) as backend:
         wanted = Wanted(status, priority, task_type, user_id)
         tasks, cursor = await _listed(backend, wanted, limit, cursor)
@@ -73,7 +75,7 @@ async def _listed(backend: Backend, wanted: Wanted, limit: int, cursor: str) -> 
 
 @app.command
 async def show(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
-    """Show everything that is known of a task."""
+    """Show everything that is known about a task."""
     async with open_backend(options) as backend:
         task = await backend.get(task_id)
         waits = await backend.explain(task_id) if task.status is State.QUEUED else None
@@ -90,7 +92,7 @@ async def show(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
-    """Say why a task waits, and what has to happen before it starts."""
+    """Explain why a task waits and what must happen before it starts."""
     async with open_backend(options) as backend:
         explanation = await backend.explain(task_id)
     answer = ExplainAnswer.from_value(explanation)
@@ -104,17 +106,17 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
 
 @app.command
 async def cancel(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
-    """End a task. One that runs is cancelled at once, and its worker is told to stop."""
+    """Cancel a task. A running one is cancelled at once, and its worker is asked to stop it."""
     async with open_backend(options) as backend:
         worker = await backend.cancel(task_id)
     answer = {"task_id": task_id, "status": State.CANCELLED, "worker_id": worker}
-    stopping = f"; worker {worker} is told to stop" if worker else ""
+    stopping = f"; worker {worker} is asked to stop" if worker else ""
     print_answer(options.output, answer, f"{task_id} cancelled{stopping}")
 
 
 @app.command
 async def watch(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
-    """Show how a task goes on until it has ended. Exit code 1 when it failed or was cancelled."""
+    """Show the progress of a task until it has ended. Exit code 1 when it failed or was cancelled."""
     async with open_backend(options) as backend:
         task = await follow_task(backend, task_id, sys.stdout, options.output)
     result = result_of(task)
@@ -123,5 +125,5 @@ async def watch(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:
-    """What there is to say; nothing is said of what is empty."""
+    """Without what is empty."""
     return {name: value for name, value in answer.items() if value not in (None, "", [], {}, False)}

@@ -37,7 +37,7 @@ class Work:
     ] = None
     processes: Annotated[int, Parameter(help="Worker processes for the app.")] = 1
     demo: Annotated[bool, Parameter(help="Submit and run sample tasks, and show what happens.")] = False
-    once: Annotated[bool, Parameter(help="StopRequest when the sample work is done.")] = False
+    once: Annotated[bool, Parameter(help="Stop when the sample tasks are done.")] = False
 
 
 WORK = Work()
@@ -82,7 +82,7 @@ class Up:
             self._supervisor.stop()
 
     def _told_to_hurry(self) -> None:
-        """They give back what still runs."""
+        """They return what still runs to the queue."""
         self._stop.hurried.set()
         if self._supervisor:
             self._supervisor.hurry()
@@ -114,7 +114,7 @@ class Up:
         )
 
     async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
-        """Does the work, but drops it when told to stop."""
+        """Does the work, but cancels it on a request to stop."""
         task = asyncio.create_task(work)
         waiting = asyncio.create_task(self._stop.requested.wait())
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)

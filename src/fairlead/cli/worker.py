@@ -35,17 +35,15 @@ def worker(
     processes: Annotated[int, Parameter(help="Worker processes to run; one that dies is replaced.")] = 1,
     capacity: Annotated[int | None, Parameter(help="Tasks at once in each process.")] = None,
     reserve: Annotated[int | None, Parameter(help="Of those, how many for high priority only.")] = None,
-    capability: Annotated[
-        tuple[str, ...], Parameter(help="Something this worker can do; may be repeated.")
-    ] = (),
-    name: Annotated[str, Parameter(help="What the worker is called; else the machine's name.")] = "",
+    capability: Annotated[tuple[str, ...], Parameter(help="A capability of this worker; repeatable.")] = (),
+    name: Annotated[str, Parameter(help="Name of the worker; default: that of the machine.")] = "",
     grace: Annotated[
         float,
         Parameter(help="Seconds that running tasks get after SIGTERM or Ctrl-C before they are given back."),
     ] = GRACE_SECONDS,
     options: WorkerBackendOptions = BACKEND,
 ) -> int:
-    """Run the tasks of an app until SIGTERM or Ctrl-C; the second one cuts the draining short."""
+    """Run the tasks of an app until SIGTERM or Ctrl-C; a second signal ends the draining."""
     if bool(target) == services:
         raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
     check_whole("--processes", processes, MOST_PROCESSES, least=1)

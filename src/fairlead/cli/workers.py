@@ -1,4 +1,4 @@
-"""`fairlead workers`: who is there, and who shall take nothing more."""
+"""`fairlead workers`: list workers, and drain them."""
 
 from typing import Annotated
 
@@ -41,7 +41,7 @@ async def drain(
     name: Annotated[str | None, Parameter(help="All live workers of this name.")] = None,
     options: Options = DEFAULTS,
 ) -> None:
-    """Give workers nothing more; what they run goes on."""
+    """Give workers no more tasks; those that they run continue."""
     if bool(worker_ids) == (name is not None):
         raise InvalidInput("worker_id", "give the ids of workers, or --name for all of a name")
     async with open_backend(options) as backend:

@@ -105,7 +105,7 @@ class Client:
         limits: Mapping[str, LimitSettings],
         pipelines: Mapping[str, Stages] | None = None,
     ) -> None:
-        """What the code has; a file is the gateway's. Also learns how a worker here is to beat."""
+        """Declares what the code defines, and learns how often a worker must send heartbeats."""
         declared_types(types), declared_limits(limits)  # raises what the store would
         bodies = declared_bodies(
             {
@@ -119,7 +119,7 @@ class Client:
                 address = path("internal", "declarations")
                 rhythm = await self.caller.ask(DeclareAnswer, "PUT", address, body, repeat=True)
         except NotAllowed as problem:
-            # who only submits has no key for it, and need not: whoever runs the tasks has declared them
+            # a client that only submits has no key for it and needs none: the workers declare their tasks
             log.info("not_declared", problem=str(problem))
             return
         worker = replace(self.settings.worker, heartbeat_seconds=rhythm.heartbeat_seconds)
@@ -127,7 +127,7 @@ class Client:
         self.settings = replace(self.settings, worker=worker, lease=lease)
 
     async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]:
-        """Up to 1,000 at once. Every task has an id of its own, so a lost answer is asked for again."""
+        """Up to 1,000 at once. Every task has its own id, so a request without an answer is repeated."""
         if len(tasks) > MOST_PER_CALL:
             raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         batch = Batch(tasks, task_body)
@@ -161,7 +161,7 @@ class Client:
         return outputs
 
     async def cancel(self, task_id: str) -> str | None:
-        """Ends the task; the worker that runs it, if one does. To do it again changes nothing."""
+        """Cancels the task and returns the worker that runs it, if any. Repeating it changes nothing."""
         return (await self.caller.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
     async def list_tasks(
@@ -174,7 +174,7 @@ class Client:
         limit: int = 50,
         cursor: str = "",
     ) -> TaskPage:
-        """A page of the tasks that are like this, in no order; continue with its `next_cursor`."""
+        """A page of the tasks that match, in no order; continue with its `next_cursor`."""
         page = await self.caller.get(
             TasksAnswer,
             path("api", "v1", "tasks"),
@@ -188,7 +188,7 @@ class Client:
         return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
-        """Failed and dead-lettered tasks, the latest first; each can be replayed."""
+        """Failed and dead-lettered tasks, newest first; each can be replayed."""
         tasks: list[Task] = []
         cursor: str | None = str(skip)
         while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
@@ -202,11 +202,11 @@ class Client:
         await self.caller.post(ReplayAnswer, path("api", "v1", "dlq", check_task_id(task_id), "replay"))
 
     async def purge(self, task_id: str) -> None:
-        """Forgets a failed or dead-lettered task for good."""
+        """Deletes a failed or dead-lettered task for good."""
         await self.caller.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
 
     async def stats(self) -> Stats:
-        """With a tenant's key, of the tenant: it may not see the workers."""
+        """A tenant's key counts the tenant's own tasks: it may not see the workers."""
         stats = await self.caller.get(StatsAnswer, path("api", "v1", "queue", "stats"))
         if stats.workers.active is None:
             return stats.to_value()
@@ -250,7 +250,7 @@ class Client:
         return (await self.report(worker, failed=reports))[0]
 
     async def release(self, worker: str, *grants: Grant) -> list[State | FairleadError]:
-        """Gives tasks back unrun, to the place they had."""
+        """Returns tasks that were not run to their place in the queue."""
         if not grants:
             return []
         fences = {grant.id: grant.fence for grant in grants if grant.fence is not None}
@@ -259,7 +259,7 @@ class Client:
         return [state_or_error(row) for row in answer.results]
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
-        """Keeps how far runs are and what they put out; Fenced where one is no longer the caller's."""
+        """Records progress and output of runs; Fenced where the lease is no longer the caller's."""
         batch = Batch(reports, progress_body)
         rows: list[Accepted] = []
         for some in batch.bodies():

@@ -25,7 +25,7 @@ class JobsBackend(Reopens, Protocol):
 
 
 class StoreJobs:
-    """What a gateway does for its clients, done here: the plan of a job, and what is told of it."""
+    """What a gateway does for its clients, done here: the plan of a job, and its messages."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Jobs of a gateway: their pipelines are known there, so a job is asked for by the name of its own."""
+"""Jobs of a gateway, which knows their pipelines: a job is submitted by the name of its pipeline."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ class Jobs:
         """Nothing to do: the next call connects again."""
 
     async def submit(self, job: NewJob) -> SubmittedJob:
-        """A job has an id of its own, so a lost answer is asked for again."""
+        """A job has its own id, so a request without an answer is repeated."""
         address = path("api", "v1", "jobs")
         answer = await self._caller.post(SubmittedJobAnswer, address, job_body(job), repeat=True)
         return answer.to_value()
@@ -32,15 +32,15 @@ class Jobs:
         return (await self._caller.get(JobAnswer, _job(job_id))).to_value()
 
     async def cancel(self, job_id: str) -> None:
-        """Ends it, with what waits and runs of it. Of one that is cancelled it is no news: ask again."""
+        """Cancels it, with its steps that wait or run. Repeating it changes nothing."""
         await self._caller.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
     async def resume(self, job_id: str) -> list[str]:
-        """Goes on at the stage that failed; the steps of it that are done already are not run again."""
+        """Resumes it at the stage that failed; returns the steps of that stage that are not run again."""
         return (await self._caller.post(ResumeAnswer, _job(job_id, "resume"))).skipped
 
     async def watch(self, job: Job) -> AsyncGenerator[Json]:
-        """What is told of it until it has ended; a line that breaks is taken up where it was."""
+        """Its messages until it has ended; after a lost connection they continue where they were."""
         after, address = 0, _job(job.job_id, "events")
         while True:
             with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):

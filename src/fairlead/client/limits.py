@@ -62,7 +62,7 @@ class Limits:
     ) -> Lease:
         """Units without a task; raises LimitFull when there are none within `wait_seconds`.
 
-        The lease has an id of its own: a lost answer is asked for again.
+        The lease has its own id, so a request without an answer is repeated.
         """
         check_wish(units, lease_ms, holder, lease_id, wait_seconds, priority, user_id)
         lease_id = lease_id or str(uuid_utils.uuid7())
@@ -76,15 +76,15 @@ class Limits:
             user_id=user_id,
         )
         try:
-            lease = await self._wait_in_line(_limit(name, "leases"), body, wait_seconds)
+            lease = await self._wait_in_queue(_limit(name, "leases"), body, wait_seconds)
             return lease.to_value(limit=name)
         except asyncio.CancelledError:
             # the units may be there already, and nobody would give them back
             await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id)))
             raise
 
-    async def _wait_in_line(self, address: str, body: LeaseBody, seconds: float) -> LeaseAnswer:
-        """In several calls, because none waits for long; the place in the line is kept between them."""
+    async def _wait_in_queue(self, address: str, body: LeaseBody, seconds: float) -> LeaseAnswer:
+        """In several calls, because none waits for long; the place in the queue is kept between them."""
         ends = monotonic() + seconds
         while True:
             left = max(0.0, ends - monotonic())
@@ -116,7 +116,7 @@ class Limits:
         await self._caller.ask(ReleasedLease, "DELETE", address, query={"fence": lease.fence})
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
-        """Frees a stuck lease of this limit. What it protects may still be going on."""
+        """Frees a stuck lease of this limit. What it protects may still be running."""
         query = {"force": "true", "tenant": tenant}
         await self._caller.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id), query=query)
 

@@ -17,7 +17,7 @@ from fairlead.shapes.base import Json
 from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
 
-SILENT_SECONDS = 45.0  # after which nobody is there: the gateway gives a sign of life every 15
+SILENT_SECONDS = 45.0  # after which the connection is lost: the gateway sends a keep-alive every 15
 PAUSE = 0.5  # seconds before it is asked again
 NOTHING_KEPT = 999_999_999  # no message has this number: so the state comes first, and no old output
 MOST_MESSAGE = 4 * 1024 * 1024  # bytes; results and chunks are far smaller
@@ -29,7 +29,7 @@ ENDS = {"JOB_COMPLETE": "complete", "JOB_FAILED": "fail", "CANCELLED": "cancel"}
 
 
 class NothingNew(Exception):
-    """What is watched has ended, and all of it was told."""
+    """What is watched has ended, and all its messages were sent."""
 
 
 class Live:
@@ -74,7 +74,7 @@ class Live:
 
 
 async def messages_of(caller: HttpTransport, address: str, after: int) -> AsyncGenerator[Json]:
-    """What a stream of events tells until it ends."""
+    """The messages of an event stream until it ends."""
     async with contextlib.AsyncExitStack() as stack:
         async with asyncio.timeout(ANSWER_WITHIN):
             stream = caller.http.stream("GET", address, params={"after": after})
@@ -115,21 +115,21 @@ def event_of(message: Json) -> Event | None:
         case "STEP_START":
             return _event("claim", State.EXECUTING, message, {"worker": message["worker_id"]})
         case "PROGRESS":
-            told = {name: message[name] for name in ("fraction", "message")}
-            return _event("progress", State.EXECUTING, message, told)
+            detail = {name: message[name] for name in ("fraction", "message")}
+            return _event("progress", State.EXECUTING, message, detail)
         case "OUTPUT":
             return _event(
                 "output", State.EXECUTING, message, {"seq": message["seq"], "chunk": message["chunk"]}
             )
         case "RETRY":
             delay = round(message["delay_seconds"] * 1000)
-            told = {"code": message["code"], "delay": delay, "retries": message["retries"]}
-            return _event("fail", State(message["status"]), message, told)
+            detail = {"code": message["code"], "delay": delay, "retries": message["retries"]}
+            return _event("fail", State(message["status"]), message, detail)
         case "JOB_PROMOTED":
             return _event("promote", State.QUEUED, message, {"old": message["old"], "new": message["new"]})
         case "EXTENDED":
-            told = {"deadline": read_time("deadline", message["deadline"])}
-            return _event("extend", State.EXECUTING, message, told)
+            detail = {"deadline": read_time("deadline", message["deadline"])}
+            return _event("extend", State.EXECUTING, message, detail)
     return None
 
 

@@ -1,4 +1,4 @@
-"""News that can be waited for with patience of any length."""
+"""Items of a generator that can be awaited with timeouts."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Resumable(Generic[T]):
-    """What a generator gives; whoever stops waiting may come back, where the generator itself would be over.
+    """The items of a generator. A cancelled wait can be repeated; the generator itself would be closed.
 
     `async with Resumable(generator) as news:` closes it at the end.
     """
@@ -32,6 +32,6 @@ class Resumable(Generic[T]):
     async def __anext__(self) -> T:
         if self._coming is None:
             self._coming = asyncio.ensure_future(anext(self._source))
-        await asyncio.wait({self._coming})  # which leaves it alone when the one who waits is cancelled
+        await asyncio.wait({self._coming})  # which does not cancel it when the caller is cancelled
         came, self._coming = self._coming, None
         return came.result()

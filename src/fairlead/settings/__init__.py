@@ -39,7 +39,9 @@ class Priorities(Section, frozen=True):
 
 
 class Promotion(Section, frozen=True):
-    """When waiting tasks rise; of those risen one may start per `budget` native ones (0: no budget)."""
+    """When waiting tasks are promoted. After `budget` starts at native priority one promoted task may start
+    first; 0 disables the budget.
+    """
 
     low_to_medium_seconds: Seconds = 600
     medium_to_high_seconds: Seconds = 1200
@@ -59,7 +61,7 @@ class Promotion(Section, frozen=True):
 
 
 class WorkerSettings(Section, frozen=True):
-    """How much a worker runs at once, what of it is kept for `high`, and how it shows that it is alive."""
+    """How many tasks a worker runs at once, how many slots are kept for `high`, and its heartbeat."""
 
     capacity: Positive = 5
     reserve: Count = 0
@@ -78,7 +80,7 @@ class LeaseSettings(Section, frozen=True):
 
 
 class Slots(Section, frozen=True):
-    """A limit of so many units, held while running; 0 pauses."""
+    """A limit as a number of units, held while tasks run; 0 pauses."""
 
     limit: Count
     shared: bool = False  # every tenant may name it
@@ -172,7 +174,7 @@ class ServerSettings(Section, frozen=True):
     idle_seconds: SomeSeconds = 60  # for which a connection may be kept open between two requests
     max_connections: Positive = 16_384  # of one process; at most three quarters of its open files
     live_per_key: Positive = 1_000  # connections for live updates that a key may have open, of one process
-    submit_rate: Rate | None = None  # of a key that has no rate of its own; None: it submits at any rate
+    submit_rate: Rate | None = None  # of keys without their own rate; None: unlimited
     failed_keys_per_minute: Count = 30  # requests without a valid key, from one address; 0: any number
 
 
@@ -206,7 +208,7 @@ class RetrySettings(Section, frozen=True):
 
 
 class Retention(Section, frozen=True):
-    """For how long the store remembers what has ended, and at most how much of it; the oldest goes first."""
+    """How long, and at most how much, the store keeps of what has ended; the oldest is dropped first."""
 
     finished_seconds: SomeSeconds = 86_400
     max_finished: Positive = 100_000  # completed and cancelled tasks and jobs
@@ -218,13 +220,13 @@ class Retention(Section, frozen=True):
 
 
 class PriorityServiceSettings(Section, frozen=True):
-    """Who is asked for the priority of a user; with no URL nobody is, and such a task is `medium`."""
+    """The service that returns the priority of a user; without a URL such tasks are `medium`."""
 
-    url: str | None = None  # with {user_id} where it stands; else /users/{user_id}/priority follows
+    url: str | None = None  # with {user_id} in it; else /users/{user_id}/priority is appended
     timeout_seconds: SomeSeconds = 2
     cache_seconds: Seconds = 60
     fallback: PriorityName = "medium"
-    trust_clients: bool = True  # what a client asks for counts; else only what the service says
+    trust_clients: bool = True  # the priority that a client asks for counts; else only that of the service
 
     def problem(self) -> str | None:
         if self.url is not None and not self.url.startswith(("http://", "https://")):
@@ -244,7 +246,7 @@ class ServiceSettings(Section, frozen=True):
         return url_problem(self.url)
 
     def as_task(self, limit: str) -> TaskSettings:
-        """What a call of it is as a task."""
+        """The settings of a call as a task."""
         return TaskSettings(
             limits={limit: 1},
             # a little longer than the call may take: so the call itself ends first, and says why

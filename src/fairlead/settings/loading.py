@@ -37,15 +37,15 @@ def load_settings(
 def load_client_settings(
     path: Path | None, env: Mapping[str, str], options: Mapping[str, tuple[str, str]]
 ) -> Settings:
-    """For who may go through a gateway: FAIRLEAD_URL and FAIRLEAD_KEY count where no option says more."""
-    said = dict(options)
-    if not (said["engine.url"][1] or said["engine.data"][1]):
-        said["engine.url"] = (GATEWAY_URL, env.get(GATEWAY_URL, ""))
-    if not said["engine.key"][1]:
-        said["engine.key"] = (GATEWAY_KEY, env.get(GATEWAY_KEY, ""))
-    settings = load_settings(path, env, said)
-    if settings.engine.is_gateway and said["engine.namespace"][1]:
-        raise InvalidSettings("a gateway has a namespace of its own: leave out the namespace, or its URL")
+    """For clients of a gateway: FAIRLEAD_URL and FAIRLEAD_KEY apply where no option is given."""
+    given = dict(options)
+    if not (given["engine.url"][1] or given["engine.data"][1]):
+        given["engine.url"] = (GATEWAY_URL, env.get(GATEWAY_URL, ""))
+    if not given["engine.key"][1]:
+        given["engine.key"] = (GATEWAY_KEY, env.get(GATEWAY_KEY, ""))
+    settings = load_settings(path, env, given)
+    if settings.engine.is_gateway and given["engine.namespace"][1]:
+        raise InvalidSettings("a gateway has its own namespace: leave out the namespace, or its URL")
     return settings
 
 

@@ -32,7 +32,7 @@ class Sources:
 
 
 def line_of(text: str, key: Key) -> int | None:
-    """Where in a file of TOML a key begins, or else the table it should be in: the parser tells no lines."""
+    """The line of a TOML file where a key begins, or else its table: the parser does not report lines."""
     lines = text.split("\n")
     for known in (key[:length] for length in range(len(key), 0, -1)):
         for number, line in enumerate(lines, 1):

@@ -13,7 +13,7 @@ def engine_url_problem(url: str) -> str | None:
     scheme = scheme.lower()
     if not separator or scheme not in SCHEMES + GATEWAYS:
         return _other(scheme if separator else "")
-    if scheme in GATEWAYS:  # the client checks it, and knows more of it
+    if scheme in GATEWAYS:  # the client checks it in more detail
         return None
     try:
         parts = urlsplit(url)
