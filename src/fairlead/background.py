@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
@@ -80,3 +80,10 @@ async def _failure_of(work: Work) -> BaseException | None:
     except Exception as problem:
         return problem
     return None
+
+
+async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
+    """Cancels the tasks and waits until they have ended, however they do."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from fairlead.api.polls import grants_of, new_request
 from fairlead.api.request import ClientGone, Request
+from fairlead.background import cancel_all
 from fairlead.clock import monotonic
 from fairlead.errors import StoreUnavailable
 from fairlead.model.reports import Claimed, Handed
@@ -30,7 +31,7 @@ class LongPoll:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await _cancel(self._gone, self._stopping)
+        await cancel_all(self._gone, self._stopping)
 
     @property
     def has_gone(self) -> bool:
@@ -50,7 +51,7 @@ class LongPoll:
                 if one.done():
                     one.result()  # raises what went wrong
         finally:
-            await _cancel(*waiting)
+            await cancel_all(*waiting)
 
 
 async def poll_tasks(request: Request, worker: str, body: PollBody) -> Claimed:
@@ -118,9 +119,3 @@ def _until_alarm(claimed: Claimed, most: float) -> float:
     if claimed.next_alarm is None:
         return most
     return min(most, max(0.0, (claimed.next_alarm - claimed.now) / 1000))
-
-
-async def _cancel(*futures: asyncio.Future[Any]) -> None:
-    for future in futures:
-        future.cancel()
-    await asyncio.gather(*futures, return_exceptions=True)

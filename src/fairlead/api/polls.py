@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Self
 
+from fairlead.background import cancel_all
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Claimed, Grant
@@ -37,9 +38,7 @@ class Polls:
         returning = set(self._returning)
         if returning:
             await asyncio.wait(returning, timeout=CLOSE_SECONDS)
-        for task in returning:
-            task.cancel()
-        await asyncio.gather(*returning, return_exceptions=True)
+        await cancel_all(*returning)
 
     @contextlib.contextmanager
     def waiting(self, worker: str) -> Iterator[asyncio.Event]:

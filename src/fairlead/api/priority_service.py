@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
+from fairlead.background import cancel_all
 from fairlead.checks import is_weight
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
@@ -71,10 +72,7 @@ class PriorityService:
         await self.close()
 
     async def close(self) -> None:
-        asking = list(self._asking.values())
-        for task in asking:
-            task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        await cancel_all(*self._asking.values())
         if isinstance(self._get, HttpGet):
             await self._get.close()
 

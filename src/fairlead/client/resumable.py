@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Generic, Self, TypeVar
 
+from fairlead.background import cancel_all
+
 T = TypeVar("T")
 
 
@@ -22,8 +24,7 @@ class Resumable(Generic[T]):
 
     async def __aexit__(self, *_: object) -> None:
         if self._coming:
-            self._coming.cancel()
-            await asyncio.gather(self._coming, return_exceptions=True)
+            await cancel_all(self._coming)
         await self._source.aclose()
 
     def __aiter__(self) -> Self:

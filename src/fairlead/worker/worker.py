@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead.backend import Backend
+from fairlead.background import cancel_all
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
@@ -102,9 +103,7 @@ class Worker:
                 if task.done():
                     task.result()
         finally:
-            for task in (work, *background):
-                task.cancel()
-            await asyncio.gather(work, *background, return_exceptions=True)
+            await cancel_all(work, *background)
             await self._leave()
 
     async def _registered(self) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
+from fairlead.background import cancel_all
+
 
 class StartFailed(RuntimeError):
     """The application could not start; the message is its reason."""
@@ -31,8 +33,7 @@ class Lifespan:
             if is_known:
                 await lifespan._ask("shutdown", running)
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await cancel_all(running)
 
     async def _run(self) -> None:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}

@@ -14,6 +14,7 @@ from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, pr
 from fairlead.api.request import Request, convert
 from fairlead.api.routes import tasks
 from fairlead.backend import retry_while_unavailable
+from fairlead.background import cancel_all
 from fairlead.errors import AlreadyFinished, FairleadError, UnknownTask
 from fairlead.live.feed import TaskFeed
 from fairlead.shapes.task import CancelMessage, SubmitBody
@@ -87,10 +88,7 @@ class Session:
             self._to_cancel.discard(task_id)
 
     async def _leave(self) -> None:
-        telling = list(self._telling.values())
-        for task in telling:
-            task.cancel()
-        await asyncio.gather(*telling, return_exceptions=True)
+        await cancel_all(*self._telling.values())
         await asyncio.gather(*map(self._abort, self._to_cancel))
 
     async def _abort(self, task_id: str) -> None:

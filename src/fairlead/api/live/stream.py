@@ -10,6 +10,7 @@ from fairlead.api.endpoint import SECURITY, Headers, encode
 from fairlead.api.faults import noted
 from fairlead.api.live.connections import NORMAL, Connection
 from fairlead.api.request import Request
+from fairlead.background import cancel_all
 from fairlead.live.feed import Feed
 from fairlead.live.messages import Message
 
@@ -38,9 +39,7 @@ class EventStream:
             while not await _one_of(gone, connection.ended):
                 await _send(send, HEARTBEAT)
         finally:
-            for task in (telling, gone):
-                task.cancel()
-            await asyncio.gather(telling, gone, return_exceptions=True)
+            await cancel_all(telling, gone)
 
     async def _tell(self, send: Send, connection: Connection) -> None:
         try:

@@ -12,6 +12,7 @@ from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.request import Request
 from fairlead.api.table import Routes, SocketRoute
+from fairlead.background import cancel_all
 from fairlead.live.feed import Feed, TaskFeed
 from fairlead.live.job_feed import JobFeed
 from fairlead.model.states import TERMINAL
@@ -30,8 +31,7 @@ async def watch(request: Request, socket: Socket, query: WatchQuery) -> None:
         while True:  # what the client sends is ignored
             await socket.hear()
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
+        await cancel_all(telling)
 
 
 async def _feed_of(request: Request, some_id: str) -> Feed:

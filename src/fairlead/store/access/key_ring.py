@@ -5,6 +5,7 @@ import contextlib
 from typing import Self
 
 from fairlead import errors
+from fairlead.background import cancel_all
 from fairlead.clock import monotonic
 from fairlead.model.key import ApiKey
 from fairlead.store.access.api_keys import ApiKeys, Seen, digest_of
@@ -37,10 +38,7 @@ class KeyRing:
     async def __aexit__(self, *_: object) -> None:
         await self._listener.stop()
         self.forget()
-        noting = list(self._noting)
-        for task in noting:
-            task.cancel()
-        await asyncio.gather(*noting, return_exceptions=True)
+        await cancel_all(*self._noting)
 
     async def check(self, key_text: str) -> ApiKey | None:
         """As `ApiKeys.check`."""
