@@ -26,15 +26,14 @@ class Line(Protocol):
 
 
 class Exchange:
-    """The start of an answer may have `whole`: the complete body follows at once, the headers include its
-    length, and none of them concerns the connection. Then both are written together, because two writes are
-    two system calls and two packets. It may also have `on_lost`, which is called when the client certainly
-    has not received the whole answer.
+    """The start of an answer may have `whole`: the complete body follows at once. Then both are written
+    together, because two writes are two system calls and two packets. It may also have `on_lost`, which is
+    called when the client certainly has not received the whole answer.
     """
 
     __slots__ = (
-        *("_body", "_buffered", "_chunked", "_delivered", "_expects_continue", "_left", "_line", "_news"),
-        *("_scope", "_start", "_version", "answered", "disconnected", "keep_alive", "on_lost"),
+        *("_body", "_buffered", "_chunked", "_delivered", "_expects_continue", "_head", "_left", "_line"),
+        *("_news", "_scope", "_version", "answered", "disconnected", "keep_alive", "on_lost"),
         *("request_complete", "started"),
     )
 
@@ -47,7 +46,7 @@ class Exchange:
         self._buffered = 0
         self._delivered = False  # the application has seen the end of the body
         self._news = asyncio.Event()
-        self._start: Message | None = None  # of a whole answer whose body has not followed yet
+        self._head = b""  # of a whole answer, until its body follows
         self._chunked = False
         self._left: int | None = None  # bytes of the answer's body that are left; None: its length is unknown
         self.keep_alive = head.keep_alive
@@ -125,41 +124,18 @@ class Exchange:
         return {"type": "http.request", "body": body, "more_body": not self._delivered}
 
     async def send(self, message: Message) -> None:
-        if self._start is not None:
-            start, self._start = self._start, None
-            await self._send_whole(start, message["body"])
-        elif "whole" in message and not self.started:
-            self._start = message
-        else:
-            await self._line.outlet.drain()
-            if self.disconnected or not self._line.outlet.is_open:
-                return
-            if not self.started:
-                self._send_start(message)
-            elif not self.answered:
-                self._send_body(message)
-            else:
-                raise RuntimeError(f"{message['type']} after the end of the answer")
-
-    async def _send_whole(self, start: Message, body: bytes) -> None:
-        self.on_lost = start.get("on_lost")
-        lines = [STATUS_LINE[start["status"]]]
-        lines += [header_line(name, value) for name, value in start["headers"]]
         outlet = self._line.outlet
-        if outlet.paused:
-            await outlet.drain()  # the client has not read the previous answers
+        self.on_lost = message.get("on_lost", self.on_lost)
+        await outlet.drain()  # a slow client may not have read the previous answers
         if self.disconnected or not outlet.is_open:  # nothing would be sent
-            if self.on_lost:
+            if self.on_lost and message["type"] == "http.response.body":
                 self.on_lost()
-            return
-        self._begin()
-        lines.append(b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
-        head = b"".join(lines)
-        if self._scope["method"] == "HEAD":
-            outlet.write(head)
+        elif not self.started:
+            self._send_start(message)
+        elif not self.answered:
+            self._send_body(message)
         else:
-            outlet.write(head, body)
-        self._finish()
+            raise RuntimeError(f"{message['type']} after the end of the answer")
 
     def _send_start(self, start: Message) -> None:
         if start["type"] != "http.response.start":
@@ -173,7 +149,9 @@ class Exchange:
             elif lowered == b"connection" and b"close" in value.lower():
                 says_close = True
                 self.keep_alive = False
-        self._begin()
+        self.started = True
+        if self._expects_continue:  # the client may send the body or not: the next bytes could be either
+            self.keep_alive = False
         without_body = self._scope["method"] == "HEAD" or start["status"] in WITHOUT_BODY
         if without_body:
             self._left = None
@@ -183,7 +161,9 @@ class Exchange:
             lines += [CHUNKED] if self._chunked else []
         if not (self.keep_alive or says_close):
             lines.append(CLOSE)
-        self._line.outlet.write(b"".join(lines), b"\r\n")
+        self._head = b"".join([*lines, b"\r\n"])
+        if not start.get("whole"):
+            self._write()
 
     def _send_body(self, message: Message) -> None:
         if message["type"] != "http.response.body":
@@ -197,18 +177,17 @@ class Exchange:
                 raise RuntimeError("the body of the answer differs from its declared length")
         if self._chunked:
             parts = [b"%x\r\n" % len(body), body, b"\r\n"] if body else []
-            parts += [] if more else [LAST_CHUNK]
+            self._write(*parts, b"" if more else LAST_CHUNK)
         else:
-            parts = [body] if body else []
-        if parts:
-            self._line.outlet.write(*parts)
+            self._write(body)
         if not more:
             self._finish()
 
-    def _begin(self) -> None:
-        self.started = True
-        if self._expects_continue:  # the client may send the body or not: the next bytes could be either
-            self.keep_alive = False
+    def _write(self, *parts: bytes) -> None:
+        written = [part for part in (self._head, *parts) if part]
+        self._head = b""
+        if written:
+            self._line.outlet.write(*written)
 
     def _finish(self) -> None:
         self.answered = True
