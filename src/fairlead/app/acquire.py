@@ -39,7 +39,7 @@ class LeaseGuard:
         if self._lost:
             assert self._block
             if self._block.uncancel() and kind is asyncio.CancelledError:
-                return  # somebody else has cancelled it too
+                return  # it was cancelled from elsewhere too
             raise LeaseLost() from problem
         try:
             await asyncio.wait({self._renewing})

@@ -153,8 +153,8 @@ class Fairlead:
     def task(self, subject: Any = None, /, **options: Any) -> Any:
         """Makes a task of a function, by its own name unless another is given.
 
-        `max_concurrent`: a limit named like the task. `run_in`: "loop" (as `async def` does unless said
-        otherwise), "thread" (as `def` does), or "process" for CPU work and for what must be killable.
+        `max_concurrent`: a limit named like the task. `run_in`: "loop" (the default of `async def`),
+        "thread" (the default of `def`), or "process" for CPU work and for what must be killable.
         """
         if callable(subject):
             return self._make(subject, None)

@@ -31,12 +31,12 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 LISTS = (list, set, frozenset)
-#: What may be said of a task besides its parameters, by the names of `NewTask`.
+#: The options of a submit, by the names of `NewTask`.
 OPTIONS = frozenset(NewTask.__struct_fields__) - {"task_type", "parameters", "by_tenant", "weight"}
 
 
 class Options(TypedDict, total=False):
-    """What may be said of one task besides its parameters."""
+    """The options of one task, in addition to its parameters."""
 
     priority: Literal["high", "medium", "low"]
     user_id: str
@@ -56,7 +56,7 @@ class Options(TypedDict, total=False):
 
 
 class JobOptions(TypedDict, total=False):
-    """What may be said of one job besides its input."""
+    """The options of one job, in addition to its input."""
 
     priority: Literal["high", "medium", "low"] | None
     user_id: str | None

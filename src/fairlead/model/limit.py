@@ -15,12 +15,12 @@ MOST_SLOTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Units somebody holds."""
+    """Units that are held."""
 
     lease_id: str  # of a task: its id
     units: int
     is_task: bool
-    holder: str | None = None  # the worker that runs the task, or whoever acquired the lease
+    holder: str | None = None  # the worker that runs the task, or the one named by the acquire
     expires_at: int | None = None  # ms
     tenant: str | None = None  # that acquired the lease; None: of a task, or the operator's
 

@@ -21,7 +21,7 @@ class Stats:
     delayed: int
     ended_last_minute: Counter[str]
     lost_events: int
-    missing_records: int = 0  # queued tasks whose records were deleted by somebody else
+    missing_records: int = 0  # queued tasks whose records were deleted by something else
     # For one tenant: how many of its tasks workers hold. The workers themselves belong to no tenant.
     held: int | None = None
 

@@ -161,7 +161,7 @@ def write_limits(limits: Mapping[str, int]) -> str:
 
 
 def read_limits(text: str) -> dict[str, int]:
-    """By the names that whoever submitted the task knows them by."""
+    """By the names that the submitter of the task knows."""
     needs = {name: int(units) for name, _, units in (need.partition("=") for need in text.split(",") if need)}
     return plain_needs(needs) if "/" in text else needs
 

@@ -47,7 +47,7 @@ class Claimer:
         self._may_claim = True  # there may be something to claim
         self._open = True  # it still claims
         self._requests = 0
-        # tasks with their fences, the latest, in order; and what the log says of them
+        # tasks with their fences, the latest, in order; and what the log records of them
         self._started: dict[tuple[str, int], dict[str, Fact]] = {}
         self._heard: set[int] = set()  # fences of tasks that came by a call; the store does not know it yet
         self._last_claim = -math.inf, 0  # a moment before the last claim that was answered: here, there (ms)
@@ -73,7 +73,7 @@ class Claimer:
                 await self._runs.changed.wait()
 
     def _want(self) -> int:
-        """How many more there is room for, besides those asked for already and those not reported yet."""
+        """How many more there is room for, apart from those asked for already and those not reported yet."""
         unreported = max(0, len(self._runs.reports) - self._most_per_trip)
         free = self._registration.capacity - len(self._runs.running) - self._asked - unreported
         return max(0, min(free, self._most_per_trip)) if self._open else 0
@@ -178,7 +178,7 @@ class Claimer:
             facts = self._started.get((report.task_id, report.fence or 0), {"task": report.task_id})
             log.error("task_failed", **facts, worker=self._worker, code="bad_result", traceback="")
             self._runs.report(bad_result(report.task_id, report.fence, problem))
-        else:  # the lease was not ours any more: somebody else has the task now
+        else:  # the lease was not ours any more: another worker has the task now
             log.warning("report_refused", task=report.task_id, fence=report.fence, code=problem.code)
 
     def _forget_begun(self, reports: list[Report]) -> None:

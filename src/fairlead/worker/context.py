@@ -110,7 +110,7 @@ class Context:
         return emitted
 
     def extend(self, seconds: float | None = None) -> None:
-        """More time: the deadline becomes now + `seconds` (its timeout, unless said). Never earlier."""
+        """More time: the deadline becomes now + `seconds` (default: its timeout). Never earlier."""
         check_seconds("seconds", seconds)
         self._say(HandlerMessage("extend", self.timeout_seconds if seconds is None else float(seconds)))
 

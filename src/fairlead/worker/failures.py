@@ -1,4 +1,4 @@
-"""One record in the log for each attempt that failed; what it says of a task never holds its parameters."""
+"""One record in the log for each attempt that failed; it never holds the parameters of the task."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ MOST_TEXTS = 1000
 
 
 def log_failure(task: Task, report: Failed, worker: str, facts: Mapping[str, Fact] | None = None) -> None:
-    """`facts`: what else is known, of the service that failed, say."""
+    """`facts`: what else is known, for example of the service that failed."""
     if report.crashed:
         retries_left = max(0, CRASH_LIMIT - task.crash_count - 1)
     else:
@@ -72,7 +72,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _replaced(text: str, secret: str) -> str:
-    """A long one may have been cut off by whoever quoted it: its first letters are enough."""
+    """A long one may have been cut off where it is quoted: its first letters are enough."""
     head, start = secret[:32], 0
     while (start := text.find(head, start)) >= 0:
         end = start + len(head)

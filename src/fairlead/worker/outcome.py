@@ -18,7 +18,7 @@ class Stop(StrEnum):
 
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    DRAINED = "drained"  # the worker goes: somebody else runs it
+    DRAINED = "drained"  # the worker leaves: another one runs it
     LOST = "lost"  # its lease is over, or about to be
 
 

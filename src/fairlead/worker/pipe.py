@@ -44,7 +44,7 @@ class MessagePipe:
             yield message
 
     def cut(self) -> None:
-        """Ends the iteration, whoever may hold the other end."""
+        """Ends the iteration, even if another process holds the other end."""
         self._writer.transport.abort()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Handlers in threads: a plain `def` may block as it likes, and can be interrupted between two bytecodes."""
+"""Handlers in threads: a plain `def` may block, and can be interrupted between two bytecodes."""
 
 import asyncio
 import contextlib
