@@ -65,10 +65,10 @@ class Workers:
     ) -> Beat:
         """Renews the leases of `grants`; without a list, of everything the worker holds."""
         check_ms("lease_ms", lease_ms)
-        status = "draining" if draining else "active"
+        state = "draining" if draining else "active"
         parts = [None] if grants is None else list(_parts(grants))
         answers = [
-            answer for part in parts for answer in await self._beat(worker, status, pack(part), lease_ms)
+            answer for part in parts for answer in await self._beat(worker, state, pack(part), lease_ms)
         ]
         # by the time of the first: what the worker learns is counted from before that
         should_bury = any(answer["bury"] for answer in answers)
@@ -77,11 +77,11 @@ class Workers:
             beat.learn(row)
         return beat
 
-    async def _beat(self, worker: str, status: str, holders: bytes, lease_ms: int) -> list[Answer]:
+    async def _beat(self, worker: str, state: str, holders: bytes, lease_ms: int) -> list[Answer]:
         """An act, or several when the worker holds more than one of them takes."""
-        answers = [await self._session.run("heartbeat", worker, status, holders, 0, lease_ms)]
+        answers = [await self._session.run("heartbeat", worker, state, holders, 0, lease_ms)]
         while (cursor := answers[-1]["cursor"]) != "0":
-            answers.append(await self._session.run("heartbeat", worker, status, holders, cursor, lease_ms))
+            answers.append(await self._session.run("heartbeat", worker, state, holders, cursor, lease_ms))
         return answers
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
@@ -137,18 +137,12 @@ class Workers:
 
 
 def _worker_stats(row: Answer) -> WorkerStats:
-    types = row.get("types", "*")
+    types, capabilities = row.pop("types", "*"), row.pop("capabilities", "")
     return WorkerStats(
-        worker_id=row["id"],
-        state=row["state"],
-        capacity=row["capacity"],
-        running=row["running"],
-        seen=row["seen"],
-        reserve=row["reserve"],
+        worker_id=row.pop("id"),
         task_types=None if types == "*" else _named(types),
-        capabilities=_named(row.get("capabilities", "")),
-        name=row.get("name", ""),
-        version=row.get("version", ""),
+        capabilities=_named(capabilities),
+        **row,
     )
 
 
