@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fairlead.errors import LimitFull
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
@@ -117,3 +118,22 @@ async def test_what_cannot_be_done_is_said_in_one_line(
     assert (answer.code, answer.out) == (code, "")
     assert says in answer.err
     assert answer.err.count("\n") == 1
+
+
+async def test_a_paused_limit_gives_out_nothing_until_it_is_resumed(live_store: Store, shell: Shell) -> None:
+    await live_store.limits.set("openai", Rate.of("60/min"))
+    assert (await shell.run("limit", "pause", "openai")).out == "openai is paused\n"
+    with pytest.raises(LimitFull):
+        await live_store.limits.acquire("openai")
+    resumed = await shell.run("limit", "resume", "openai", "--output", "json")
+    assert not json.loads(resumed.out)["paused"]
+    await live_store.limits.acquire("openai")
+    last, first = await live_store.audit.list()
+    assert (first.act, first.subject, first.before["paused"], first.after["paused"]) == (
+        "pause_limit",
+        "openai",
+        False,
+        True,
+    )
+    assert (last.act, last.after["paused"]) == ("resume_limit", False)
+    assert (await shell.run("limit", "pause", "unknown")).code == 1

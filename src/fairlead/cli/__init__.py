@@ -49,7 +49,7 @@ COMMANDS = {
     ),
     "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
     "job": ("fairlead.cli.job:app", "Submit, show, watch, resume and cancel jobs: runs of pipelines."),
-    "limit": ("fairlead.cli.limit:app", "Show, set and free limits."),
+    "limit": ("fairlead.cli.limit:app", "Show, set, pause and resume limits, and free leases."),
     "type": ("fairlead.cli.type:app", "List, pause and resume task types."),
     "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
     "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),

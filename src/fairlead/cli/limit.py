@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from fairlead.backend import Backend
 from fairlead.cli.audit import note
-from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.options import DEFAULTS, Options, open_backend, open_store
 from fairlead.cli.output import print_answer, print_json, print_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
@@ -16,7 +16,7 @@ from fairlead.shapes.base import Json
 from fairlead.shapes.limit import LimitAndSlots, LimitAnswer
 from fairlead.times import time_text
 
-app = App(name="limit", help="Show, set and free limits.")
+app = App(name="limit", help="Show, set, pause and resume limits, and free leases.")
 
 Name = Annotated[str, Parameter(help="Name of the limit.")]
 Tenant = Annotated[str | None, Parameter(help="The tenant whose limits are meant; default: the operator's.")]
@@ -120,6 +120,29 @@ def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> Limi
         return Rate.of(rate or "", burst)
     except ValueError as problem:
         raise InvalidInput("--rate", f"{problem}, not {rate!r}") from None
+
+
+@app.command
+async def pause(name: Name, /, *, tenant: Tenant = None, options: Options = DEFAULTS) -> None:
+    """Give out no more units of a limit, also of a rate. Those that are held are kept."""
+    await _pause(name, True, tenant, options)
+
+
+@app.command
+async def resume(name: Name, /, *, tenant: Tenant = None, options: Options = DEFAULTS) -> None:
+    """Give out the units of a paused limit again."""
+    await _pause(name, False, tenant, options)
+
+
+async def _pause(name: str, paused: bool, tenant: str | None, options: Options) -> None:
+    async with open_store(options) as store:
+        before = await _before(store, name, tenant)
+        await store.limits.pause(name, paused, tenant=tenant)
+        now = await store.limits.get(name, tenant=tenant)
+        act = "pause_limit" if paused else "resume_limit"
+        await note(store, act, now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
+    answer = LimitAnswer.from_value(now)
+    print_answer(options.output, answer, f"{now.full_name} is {'paused' if paused else 'not paused'}")
 
 
 @app.command
