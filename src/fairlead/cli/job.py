@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -11,7 +12,7 @@ from fairlead.app.function import new_job
 from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.job_updates import follow_job
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import Output, print_answer, print_facts, print_json, print_table, say
+from fairlead.cli.output import print_answer, print_end, print_facts, print_json, print_table, say
 from fairlead.cli.submit import JsonObject, Wishes, given_parameters
 from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
@@ -58,7 +59,7 @@ async def submit(
             say(_sentence(submitted))
             job = await follow_job(JobHandle(jobs, submitted), sys.stderr, "table")
     if wait:
-        _print_end(job, options.output)
+        print_end(options.output, JobAnswer.from_value(job), partial(context_of, job))
     else:
         answer = {name: getattr(submitted, name) for name in ("job_id", "status", "repeated")}
         print_answer(options.output, answer, _sentence(submitted))
@@ -109,14 +110,6 @@ async def cancel(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
         await jobs_of(backend).cancel(job_id)
     answer = {"job_id": job_id, "status": JobStatus.CANCELLED}
     print_answer(options.output, answer, f"{job_id} {JobStatus.CANCELLED}")
-
-
-def _print_end(job: Job, output: Output) -> None:
-    if output == "json":
-        print_json(JobAnswer.from_value(job))
-    context = context_of(job)
-    if output == "table":
-        print_json(context)
 
 
 def _sentence(submitted: SubmittedJob) -> str:

@@ -47,6 +47,15 @@ def print_list(output: Output, answer: Any, rows: str, columns: Columns) -> None
         print_table(tuple(columns), [_cells(row, columns) for row in msgspec.to_builtins(answer)[rows]])
 
 
+def print_end(output: Output, answer: Any, result: Callable[[], Any]) -> None:
+    """What was waited for: as JSON, or its result alone, which raises if there is none."""
+    if output == "json":
+        print_json(answer)
+    given = result()
+    if output == "table":
+        print_json(given)
+
+
 def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 

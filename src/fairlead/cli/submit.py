@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,10 @@ from cyclopts import Parameter
 
 from fairlead.app.handle import result_of
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import Output, print_answer, print_json, say
+from fairlead.cli.output import print_answer, print_end, say
 from fairlead.cli.task_updates import follow_task
 from fairlead.errors import InvalidInput
-from fairlead.model.task import NewTask, Submitted, Task
+from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import PriorityName
 from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
@@ -106,19 +107,11 @@ async def submit(
             say(_sentence(submitted))
             task = await follow_task(backend, submitted.task_id, sys.stderr, "table")
     if wait:
-        _print_end(task, options.output)
+        print_end(options.output, TaskAnswer.from_value(task), partial(result_of, task))
     else:
         fields = ("task_id", "status", "queue_position", "repeated")
         answer = {name: getattr(submitted, name) for name in fields}
         print_answer(options.output, answer, _sentence(submitted))
-
-
-def _print_end(task: Task, output: Output) -> None:
-    if output == "json":
-        print_json(TaskAnswer.from_value(task))
-    result = result_of(task)
-    if output == "table":
-        print_json(result)
 
 
 def _sentence(submitted: Submitted) -> str:

@@ -1,21 +1,21 @@
 """`fairlead task`: list, show, explain, watch and cancel tasks."""
 
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.app.handle import result_of
-from fairlead.backend import Backend
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer, print_facts, print_json, print_list, printable, say
 from fairlead.cli.task_updates import follow_task
 from fairlead.model.states import State
-from fairlead.model.task import Task
+from fairlead.model.task import Task, TaskPage
 from fairlead.settings import PriorityName
 from fairlead.shapes.task import ExplainAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.queries import Wanted
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")
 
@@ -48,26 +48,23 @@ async def list_tasks(
 ) -> None:
     """List tasks that wait, run or ended recently."""
     async with open_backend(options) as backend:
-        wanted = Wanted(status, priority, task_type, user_id)
-        tasks, cursor = await _listed(backend, wanted, limit, cursor)
+        matching = partial(
+            backend.list_tasks, status=status, priority=priority, task_type=task_type, user_id=user_id
+        )
+        tasks, cursor = await _listed(matching, limit, cursor)
     answer = TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None)
     print_list(options.output, answer, "tasks", COLUMNS)
     if cursor and options.output == "table":
         say(f"There may be more: --cursor {cursor}")
 
 
-async def _listed(backend: Backend, wanted: Wanted, limit: int, cursor: str) -> tuple[list[Task], str]:
-    """The latest first. A page of the store may be empty and not the last."""
+async def _listed(
+    list_page: Callable[..., Awaitable[TaskPage]], limit: int, cursor: str
+) -> tuple[list[Task], str]:
+    """Newest first. A page of the store may be empty and not the last."""
     tasks: list[Task] = []
     while True:
-        page = await backend.list_tasks(
-            status=wanted.status,
-            priority=wanted.priority,
-            task_type=wanted.task_type,
-            user_id=wanted.user_id,
-            limit=limit - len(tasks),
-            cursor=cursor,
-        )
+        page = await list_page(limit=limit - len(tasks), cursor=cursor)
         tasks, cursor = [*tasks, *page.tasks], page.next_cursor
         if not cursor or len(tasks) >= limit:
             return sorted(tasks, key=lambda task: task.created_at, reverse=True), cursor
