@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.store.outbox import detail_of, rows_of
+from fairlead.store.outbox import JobRow, rows_of
 from fairlead.store.store import Store
 
 
@@ -20,11 +20,10 @@ def events_in(entry: dict[bytes, bytes]) -> list[dict[str, Any]]:
     """The events of an entry of the outbox, or of what a listener is told (as `{b"events": message}`)."""
     events: list[dict[str, Any]] = []
     for row in rows_of(entry[b"events"]):
-        task, act, before, to, at, fence, _, _, job = row
-        event = {"task": task, "act": act, "from": before, "to": to, "at": at, "fence": fence}
-        event["detail"] = detail_of(row)
-        if isinstance(job, tuple):
-            event |= {"job": job[0], "step": job[2], "status": job[3]}
+        event: dict[str, Any] = {"task": row.task, "act": row.act, "from": row.before, "to": row.after}
+        event |= {"at": row.at, "fence": row.fence, "detail": row.detail}
+        if isinstance(job := row.job, JobRow):
+            event |= {"job": job.id, "step": job.step, "status": job.status}
         events.append(event)
     return events
 

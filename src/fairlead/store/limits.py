@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import uuid_utils
@@ -120,11 +120,15 @@ class Limits:
         check_short("tenant", tenant)
         lease_id, settings = lease_id or str(uuid_utils.uuid7()), self._session.settings
         owner = tenant if by_tenant else None
-        wish = (scope_of(owner), name, units, lease_ms, scope_of(owner) + lease_id, holder)
-        account = account_of(tenant, user_id, settings)
-        line = (int(priority_named(priority)), account, repr(weight_of(tenant, user_id, settings)))
+        scope, rank = scope_of(owner), int(priority_named(priority))
+        account, weight = account_of(tenant, user_id, settings), repr(weight_of(tenant, user_id, settings))
+
+        def ask(wait_ms: int) -> Awaitable[Answer]:
+            wanted = (scope, name, units, lease_ms, scope + lease_id, holder)
+            return self._session.ask("acquire", *wanted, wait_ms, rank, account, weight)
+
         try:
-            answer = await self._wait_in_line(wish, line, wait_seconds, keep_place)
+            answer = await self._wait_in_line(ask, scope + lease_id, wait_seconds, keep_place)
         except asyncio.CancelledError:
             # it may be in line, or have its units already: nobody would give them back
             await asyncio.shield(asyncio.ensure_future(self._withdraw(name, lease_id, owner)))
@@ -132,25 +136,20 @@ class Limits:
         return Lease(lease_id, name, answer["fence"], answer["ends"], owner)
 
     async def _wait_in_line(
-        self,
-        wish: tuple[str, str, int, int, str, str],
-        line: tuple[int, str, str],
-        seconds: float,
-        keep_place: bool,
+        self, ask: Callable[[int], Awaitable[Answer]], lease: str, seconds: float, keep_place: bool
     ) -> Answer:
         ends = monotonic() + seconds
         while True:
             left = max(0.0, ends - monotonic())
             stays = int(NET_SECONDS * 1000) if keep_place else 0
-            wait_ms = max(stays, round(left * 1000))
-            answer = await self._session.ask("acquire", *wish, wait_ms, *line)
+            answer = await ask(max(stays, round(left * 1000)))
             if answer["answer"] != "waiting":
                 return expect_ok(answer)
             if not left:
                 raise errors.LimitFull()
             look = answer["ask_in"] / 1000 if "ask_in" in answer else NET_SECONDS
             pause = min(left, NET_SECONDS, max(look, LEAST_PAUSE))
-            await self._session.next_word("granted", wish[4], pause)
+            await self._session.next_word("granted", lease, pause)
 
     async def _withdraw(self, name: str, lease_id: str, tenant: str | None) -> None:
         with contextlib.suppress(errors.FairleadError):

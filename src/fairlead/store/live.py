@@ -10,7 +10,7 @@ from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.store.connection import Connection
-from fairlead.store.outbox import Row, detail_of, rows_of
+from fairlead.store.outbox import JobRow, Row, rows_of
 from fairlead.store.subscription import Listener
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
@@ -97,11 +97,11 @@ class Live:
     def _deliver(self, message: bytes) -> None:
         try:
             for row in rows_of(message):
-                names = (row[0], row[8][0], None) if isinstance(row[8], tuple) else (row[0], None)
+                names = (row.task, row.job.id, None) if isinstance(row.job, JobRow) else (row.task, None)
                 interested = [watcher for name in names for watcher in self._watchers.get(name, ())]
                 event = _event(row) if interested else None
                 for watcher in interested:
-                    watcher.put(event, len(row[6]))
+                    watcher.put(event, len(row.packed_detail))
         except ValueError:  # of a newer Fairlead, say: the state has the news too
             self._gap()
 
@@ -111,7 +111,7 @@ class Live:
 
 
 def _event(row: Row) -> Event:
-    task_id, act, before, after, at, fence, _, seq, of = row
-    was = State(before) if before else None
-    job = StepOf(*of[:3], JobStatus(of[3]), Priority(of[4])) if isinstance(of, tuple) else None
-    return Event(task_id, act, was, State(after), at, fence, detail_of(row), seq, job)
+    before, step = State(row.before) if row.before else None, None
+    if isinstance(job := row.job, JobRow):
+        step = StepOf(job.id, job.seq, job.step, JobStatus(job.status), Priority(job.priority))
+    return Event(row.task, row.act, before, State(row.after), row.at, row.fence, row.detail, row.seq, step)

@@ -1,17 +1,35 @@
 """The events of one act, as the store packs them: for the outbox, and for those who listen."""
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
-#: Of a job: its id, the number of its event, the step, its status, its priority by age.
-JobRow: TypeAlias = tuple[str, int, int, str, int]
-#: Task, act, from ("" for a new one), to, ms, fence, detail (facts, or JSON), number of its event, job.
-Row: TypeAlias = tuple[str, str, str, str, int, int, dict[str, Any] | str, int, JobRow | bool]
+
+class JobRow(NamedTuple):
+    """The job of the task, if it is a step of one."""
+
+    id: str
+    seq: int  # the number of the event among those of the job
+    step: int
+    status: str
+    priority: int  # by age
+
+
+class Row(NamedTuple):
+    task: str
+    act: str
+    before: str  # state; "" for a new task
+    after: str
+    at: int  # ms
+    fence: int
+    packed_detail: dict[str, Any] | str  # facts, or JSON
+    seq: int  # the number of the event among those of the task
+    job: JobRow | bool
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        detail = self.packed_detail
+        return detail if isinstance(detail, dict) else msgspec.json.decode(detail) if detail else {}
+
 
 rows_of = msgspec.msgpack.Decoder(list[Row]).decode
-
-
-def detail_of(row: Row) -> dict[str, Any]:
-    detail = row[6]
-    return detail if isinstance(detail, dict) else msgspec.json.decode(detail) if detail else {}
