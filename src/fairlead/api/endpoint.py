@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.faults import noted
+from fairlead.api.faults import logged_problem
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem
 from fairlead.api.request import (
@@ -60,7 +60,9 @@ class Endpoint:
         except Exception as error:
             is_operator = self._gateway.is_operator(request.caller)
             facts = {"method": self._route.method, "path": self._route.path}
-            await send_problem(send, noted("request_failed", error, to_operator=is_operator, **facts))
+            await send_problem(
+                send, logged_problem("request_failed", error, to_operator=is_operator, **facts)
+            )
         finally:
             budget.give_back(taken)
 

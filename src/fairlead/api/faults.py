@@ -10,7 +10,7 @@ from fairlead.log.tracebacks import traceback_of
 log = EventLog("fairlead.api")
 
 
-def noted(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
+def logged_problem(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
     """The problem to answer with. An internal error is logged, and both have the same id."""
     problem = problem_of(error, to_operator=to_operator)
     if problem.status < 500 or isinstance(error, StoreUnavailable | HttpProblem):

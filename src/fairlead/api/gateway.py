@@ -96,9 +96,9 @@ class Gateway:
         except (Unauthorized, StoreUnavailable, StoreFault):  # while keys cannot be checked, none is believed
             return NOBODY
 
-    def is_operator(self, who: Identity) -> bool:
+    def is_operator(self, caller: Identity) -> bool:
         """Whether they may see details of the server itself. Where no key is required, everybody may."""
-        return not self.asks_for_keys or (who.key_id is not None and who.tenant is None)
+        return not self.asks_for_keys or (caller.key_id is not None and caller.tenant is None)
 
     async def identify_by_ticket(self, ticket: str, address: str) -> Identity:
         self.store.connection.membership.check()
@@ -139,11 +139,11 @@ class Gateway:
         if self.asks_for_keys and not await self.store.api_keys.any():
             log.error("keys_lost", problem="no API key is left, so no caller is accepted", next_step=MAKE_KEY)
 
-    async def spend(self, who: Identity, tasks: int) -> None:
+    async def spend(self, caller: Identity, tasks: int) -> None:
         """Takes this number of tasks from the rate of the caller's key, before anything is submitted."""
-        if who.key_id and (who.has_rate or self.submit_rate):
+        if caller.key_id and (caller.has_rate or self.submit_rate):
             try:
-                await self.store.api_keys.spend(who.key_id, tasks, self.submit_rate)
+                await self.store.api_keys.spend(caller.key_id, tasks, self.submit_rate)
             except UnknownKey:  # deleted since it was checked
                 raise Unauthorized() from None
 
@@ -155,11 +155,11 @@ def host_name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-def check_scope(who: Identity, scope: Scope) -> None:
-    if scope not in who.scopes:
+def check_scope(caller: Identity, scope: Scope) -> None:
+    if scope not in caller.scopes:
         raise Forbidden(f"This key lacks the scope {scope!r}: use one that has it.")
 
 
-def check_all_tenants(who: Identity) -> None:
-    if who.tenant is not None:
+def check_all_tenants(caller: Identity) -> None:
+    if caller.tenant is not None:
         raise Forbidden("This affects all tenants, and the key belongs to one: use a key without a tenant.")

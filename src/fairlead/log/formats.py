@@ -1,13 +1,13 @@
 """The two formats of log lines: text for people, JSON for programs."""
 
 import logging
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from fairlead.log.secrets import redacted
 from fairlead.log.tracebacks import readable
+from fairlead.times import time_text
 
 
 class TextFormat(logging.Formatter):
@@ -53,8 +53,7 @@ def _printable(words: str) -> str:
 
 
 def _time(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(int(record.created * 1000))
 
 
 def _exception(format: logging.Formatter, record: logging.LogRecord) -> str:

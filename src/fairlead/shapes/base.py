@@ -81,8 +81,7 @@ class Shape(Answer, Generic[V]):
 
     @classmethod
     def from_value(cls, value: V, **given: Any) -> Self:
-        plan = _plan(cls)
-        for name, attribute, write in plan.written:
+        for name, attribute, write, _ in _plan(cls).fields:
             if name not in given:
                 given[name] = write(getattr(value, attribute))
         for name in cls.extra:
@@ -91,8 +90,8 @@ class Shape(Answer, Generic[V]):
 
     def to_value(self, **given: Any) -> V:
         plan = _plan(type(self))
-        for name, attribute, read in plan.read:
-            if attribute not in given:
+        for name, attribute, _, read in plan.fields:
+            if read and attribute not in given:
                 given[attribute] = read(getattr(self, name))
         made: V = plan.kind(**given)
         return made
@@ -104,18 +103,13 @@ class _Plan:
     def __init__(self, shape: type[Shape[Any]]) -> None:
         self.kind = _kind(shape)
         hints, attributes = get_type_hints(shape), get_type_hints(self.kind)
-        self.written: list[tuple[str, str, Convert]] = []
-        self.read: list[tuple[str, str, Convert]] = []
+        self.fields: list[tuple[str, str, Convert, Convert | None]] = []
         for field in fields(shape):
             attribute = shape.names.get(field.name, field.name)
-            if attribute in attributes:
-                write, read = _converters(field.name, hints[field.name], attributes[attribute])
-                self.written.append((field.name, attribute, write))
-                self.read.append((field.name, attribute, read))
-            elif hasattr(self.kind, attribute):  # a property
-                self.written.append(
-                    (field.name, attribute, _converters(field.name, hints[field.name], Any)[0])
-                )
+            if attribute in attributes or hasattr(self.kind, attribute):
+                write, read = _converters(field.name, hints[field.name], attributes.get(attribute, Any))
+                is_property = attribute not in attributes  # which cannot be set
+                self.fields.append((field.name, attribute, write, None if is_property else read))
             elif field.name not in shape.extra and field.required:
                 raise TypeError(f"{self.kind.__name__} has no {attribute} for the JSON of {shape.__name__}")
 

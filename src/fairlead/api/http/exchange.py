@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message
 
-from fairlead.api.faults import noted
+from fairlead.api.faults import logged_problem
 from fairlead.api.http.head import Head
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, answer_of, header_line
@@ -96,7 +96,7 @@ class Exchange:
 
     def _fail(self, fault: Exception) -> None:
         method, path = self._scope["method"], self._scope["path"]
-        problem = noted("request_failed", fault, method=method, path=path)
+        problem = logged_problem("request_failed", fault, method=method, path=path)
         if not (self.started or self.disconnected) and self._line.outlet.is_open:
             self.started = True
             self._line.outlet.write(answer_of(problem))

@@ -74,7 +74,7 @@ class WebSocketConnection(BoundedProtocol):
             self._refuse(refusal(problem))
             return
         self._scope = socket_scope(self._scope)
-        self._tell({"type": "websocket.connect"})
+        self._deliver({"type": "websocket.connect"})
         self._advance()
         self._manager.handshakes.join(self)
 
@@ -158,7 +158,7 @@ class WebSocketConnection(BoundedProtocol):
         self._flush()
         if self._phase is Phase.OPEN:
             for message in reader.messages:
-                self._tell(message)
+                self._deliver(message)
         reader.messages.clear()
         if reader.has_pong:
             reader.has_pong = False
@@ -244,7 +244,7 @@ class WebSocketConnection(BoundedProtocol):
 
     # Ending
 
-    def _tell(self, message: Message) -> None:
+    def _deliver(self, message: Message) -> None:
         self._received.append(message)
         self._news.set()
 

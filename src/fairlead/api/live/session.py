@@ -26,7 +26,7 @@ class Session:
     def __init__(self, request: Request, socket: Socket) -> None:
         self._request = request
         self._socket = socket
-        self._telling: dict[str, asyncio.Task[None]] = {}  # by task, until it has ended
+        self._watched: dict[str, asyncio.Task[None]] = {}  # by task, until it has ended
         self._to_cancel: set[str] = set()
 
     async def run(self) -> None:
@@ -34,7 +34,7 @@ class Session:
             while True:
                 # one after the other: nothing else is received during a submit, so that every accepted task
                 # is known here when the client disconnects
-                await self._answer(await self._socket.hear())
+                await self._answer(await self._socket.receive())
         finally:
             await self._leave()
 
@@ -51,7 +51,7 @@ class Session:
         follows = _flag(wanted, "cancel_on_disconnect")
         if follows:
             check_scope(self._request.caller, "cancel")
-        if len(self._telling) >= MOST_WATCHED:
+        if len(self._watched) >= MOST_WATCHED:
             raise TooManyWatched(MOST_WATCHED)
         request = self._make_request()
         answer = await tasks.submit(request, convert(wanted, SubmitBody))
@@ -60,13 +60,13 @@ class Session:
             self._to_cancel.add(task_id)
         repeated = request.status == 200
         await self._socket.send({"type": "SUBMITTED", "ref": ref, **asdict(answer), "repeated": repeated})
-        if task_id not in self._telling and not (repeated and await self._is_forgotten(task_id)):
-            self._telling[task_id] = asyncio.create_task(self._tell(task_id))
+        if task_id not in self._watched and not (repeated and await self._is_forgotten(task_id)):
+            self._watched[task_id] = asyncio.create_task(self._watch(task_id))
 
     async def _is_forgotten(self, task_id: str) -> bool:
         """An idempotency key may outlive its task: then there is nothing to watch."""
         try:
-            await self._request.gateway.store.get(task_id)
+            await self._request.store.get(task_id)
         except UnknownTask:
             self._to_cancel.discard(task_id)
             return True
@@ -82,18 +82,18 @@ class Session:
         """A request as over HTTP; the headers of the handshake do not apply to it."""
         return Request(self._request.gateway, self._request.caller, {}, {}, self._request.receive)
 
-    async def _tell(self, task_id: str) -> None:
-        if await self._socket.tell(TaskFeed(self._request.gateway.store, task_id)):
-            del self._telling[task_id]
+    async def _watch(self, task_id: str) -> None:
+        if await self._socket.send_feed(TaskFeed(self._request.store, task_id)):
+            del self._watched[task_id]
             self._to_cancel.discard(task_id)
 
     async def _leave(self) -> None:
-        await cancel_all(*self._telling.values())
+        await cancel_all(*self._watched.values())
         await asyncio.gather(*map(self._abort, self._to_cancel))
 
     async def _abort(self, task_id: str) -> None:
         """Retries while the store is unavailable: nobody else knows that this task is no longer wanted."""
-        store = self._request.gateway.store
+        store = self._request.store
         with contextlib.suppress(AlreadyFinished, UnknownTask):
             await retry_while_unavailable(store, partial(store.cancel, task_id))
 

@@ -8,7 +8,7 @@ from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import encode, send_problem
-from fairlead.api.faults import noted
+from fairlead.api.faults import logged_problem
 from fairlead.api.gateway import Gateway, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
 from fairlead.api.problems import Problem
@@ -45,34 +45,34 @@ class Socket:
         """Waits for a slow reader, until the protocol disconnects it."""
         await self._send({"type": "websocket.send", "text": encode(message).decode()})
 
-    async def hear(self) -> str | bytes:
+    async def receive(self) -> str | bytes:
         """The next message of the client. Raises ClientGone, or Ended when the connection is to close."""
-        saying, ended = asyncio.ensure_future(self._receive()), self.connection.ended
-        ends: tuple[asyncio.Future[Any], ...] = (saying, ended)
+        receiving, ended = asyncio.ensure_future(self._receive()), self.connection.ended
+        ends: tuple[asyncio.Future[Any], ...] = (receiving, ended)
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not saying.done():
-                saying.cancel()
+            if not receiving.done():
+                receiving.cancel()
         if ended.done():
             raise Ended(ended.result())
-        said = saying.result()
-        if said["type"] == "websocket.disconnect":
+        message = receiving.result()
+        if message["type"] == "websocket.disconnect":
             raise ClientGone
-        text: str | bytes | None = said.get("text")
-        return said["bytes"] if text is None else text
+        text: str | bytes | None = message.get("text")
+        return message["bytes"] if text is None else text
 
-    async def tell(self, feed: Feed, after: int | None = None) -> bool:
+    async def send_feed(self, feed: Feed, after: int | None = None) -> bool:
         """Sends the whole feed; returns whether it reached its end. An error closes the connection."""
         try:
             async with aclosing(feed.messages(after)) as messages:
                 async for message in messages:
                     await self.send(message)
             return True
-        except OSError:  # the client has disconnected, which `hear` notices, too
+        except OSError:  # the client has disconnected, which `receive` notices, too
             return False
         except Exception as error:
-            noted("socket_failed", error, what="feed")
+            logged_problem("socket_failed", error, what="feed")
             self.connection.end(code_of(error))
             return False
 
@@ -92,14 +92,14 @@ class SocketEndpoint:
         except (ClientGone, OSError):
             return
         except Exception as error:
-            await refuse(send, noted("socket_failed", error, what=self._route.path))
+            await refuse(send, logged_problem("socket_failed", error, what=self._route.path))
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An error before the socket is accepted is answered as for any other request."""
         headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
-        who = await self._who(headers, query.ticket, address_of(scope))
-        with self._gateway.connections.admitted(who.key_id) as connection:
-            request = Request(self._gateway, who, scope["path_params"], headers, receive)
+        caller = await self._identify(headers, query.ticket, address_of(scope))
+        with self._gateway.connections.admitted(caller.key_id) as connection:
+            request = Request(self._gateway, caller, scope["path_params"], headers, receive)
             socket = Socket(connection, receive, send)
             try:
                 await self._route.handler(request, socket, query)
@@ -110,19 +110,19 @@ class SocketEndpoint:
             except Exception as error:
                 if not socket.accepted:
                     raise
-                noted("socket_failed", error, what=self._route.path)
+                logged_problem("socket_failed", error, what=self._route.path)
                 await socket.close(code_of(error))
 
-    async def _who(self, headers: dict[str, str], ticket: str | None, address: str) -> Identity:
+    async def _identify(self, headers: dict[str, str], ticket: str | None, address: str) -> Identity:
         gateway = self._gateway
         gateway.check_caller(headers)
         if ticket is None:
-            who = await gateway.identify(headers.get("authorization"), address)
+            caller = await gateway.identify(headers.get("authorization"), address)
         else:
-            who = await gateway.identify_by_ticket(ticket, address)
+            caller = await gateway.identify_by_ticket(ticket, address)
         for scope in self._route.scopes:
-            check_scope(who, scope)
-        return who
+            check_scope(caller, scope)
+        return caller
 
 
 async def refuse(send: Send, problem: Problem) -> None:

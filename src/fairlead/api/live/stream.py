@@ -7,7 +7,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import SECURITY, Headers, encode
-from fairlead.api.faults import noted
+from fairlead.api.faults import logged_problem
 from fairlead.api.live.connections import NORMAL, Connection
 from fairlead.api.request import Request
 from fairlead.background import cancel_all
@@ -33,21 +33,21 @@ class EventStream:
             await send({"type": "http.response.body"})
 
     async def _run(self, send: Send, connection: Connection) -> None:
-        telling = asyncio.create_task(self._tell(send, connection))
+        sending = asyncio.create_task(self._send_feed(send, connection))
         gone = asyncio.create_task(self._request.gone())
         try:
             while not await _one_of(gone, connection.ended):
                 await _send(send, HEARTBEAT)
         finally:
-            await cancel_all(telling, gone)
+            await cancel_all(sending, gone)
 
-    async def _tell(self, send: Send, connection: Connection) -> None:
+    async def _send_feed(self, send: Send, connection: Connection) -> None:
         try:
             async with aclosing(self._feed.messages(self._after)) as messages:
                 async for message in messages:
                     await _send(send, as_event(message))
         except Exception as error:  # the client reconnects, and gets the error then
-            noted("socket_failed", error, what="stream")
+            logged_problem("socket_failed", error, what="stream")
         connection.end(NORMAL)
 
 

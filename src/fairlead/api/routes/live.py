@@ -26,12 +26,12 @@ async def watch(request: Request, socket: Socket, query: WatchQuery) -> None:
     """Watch one task or job, from its current state until it has ended."""
     feed = await _feed_of(request, request.path["id"])
     await socket.accept()
-    telling = asyncio.create_task(_tell_all(socket, feed, query.after))
+    sending = asyncio.create_task(_send_all(socket, feed, query.after))
     try:
         while True:  # what the client sends is ignored
-            await socket.hear()
+            await socket.receive()
     finally:
-        await cancel_all(telling)
+        await cancel_all(sending)
 
 
 async def _feed_of(request: Request, some_id: str) -> Feed:
@@ -45,8 +45,8 @@ async def _feed_of(request: Request, some_id: str) -> Feed:
             raise unknown from None
 
 
-async def _tell_all(socket: Socket, feed: Feed, after: int | None) -> None:
-    if await socket.tell(feed, after):
+async def _send_all(socket: Socket, feed: Feed, after: int | None) -> None:
+    if await socket.send_feed(feed, after):
         socket.connection.end(NORMAL)
 
 

@@ -195,7 +195,9 @@ async def progress(request: Request, body: SayBody) -> Json:
     reports, rows = body.reports, list[Json]()
     while len(rows) < len(reports):
         some = _next_few(reports, len(rows))
-        answers = await (_tell_in_pieces(request, some[0]) if len(some) == 1 else _tell(request, some))
+        answers = await (
+            _report_in_pieces(request, some[0]) if len(some) == 1 else _report_progress(request, some)
+        )
         rows += [_accepted(one.task_id, answer) for one, answer in zip(some, answers, strict=True)]
     return {"results": rows}
 
@@ -210,14 +212,14 @@ def _next_few(reports: Sequence[TaskProgressBody], start: int) -> list[TaskProgr
 Answers = list[errors.FairleadError | None]
 
 
-async def _tell(request: Request, some: Sequence[TaskProgressBody]) -> Answers:
+async def _report_progress(request: Request, some: Sequence[TaskProgressBody]) -> Answers:
     read = [_progress(one) for one in some]
     good = [one for one in read if isinstance(one, Progress)]
     answers = iter(await request.store.progress(worker_id(request), *good))
     return [next(answers) if isinstance(one, Progress) else one for one in read]
 
 
-async def _tell_in_pieces(request: Request, report: TaskProgressBody) -> Answers:
+async def _report_in_pieces(request: Request, report: TaskProgressBody) -> Answers:
     """A few chunks at a time. All are read before the first is reported: if one is refused, all are."""
     pieces = list(_pieces(report))
     if len(pieces) > 1:
@@ -226,7 +228,7 @@ async def _tell_in_pieces(request: Request, report: TaskProgressBody) -> Answers
             if problem:
                 return [problem]
     async for piece in taking_turns(pieces):
-        (answer,) = await _tell(request, [piece])
+        (answer,) = await _report_progress(request, [piece])
         if answer:
             return [answer]
     return [None]
