@@ -188,7 +188,7 @@ async def test_who_knows_the_end_is_told_that_there_is_nothing_new(fl: Fairlead,
     await job.cancel()
     last = [message async for message in job.watch()][-1]
     with pytest.raises(NothingNew):
-        async for _ in messages_of(client.caller, f"/api/v1/jobs/{job.job_id}/events", last["seq"]):
+        async for _ in messages_of(client.transport, f"/api/v1/jobs/{job.job_id}/events", last["seq"]):
             raise AssertionError("nothing was to come")
 
 

@@ -110,7 +110,7 @@ async def test_an_answer_that_is_too_large_is_not_read() -> None:
 
     async with answering(endless) as url, client_of(url) as client:
         with pytest.raises(errors.FairleadError, match="larger than 1 MiB"):
-            await client.caller.ask(Json, "GET", "/", most=1 << 20)
+            await client.transport.ask(Json, "GET", "/", most=1 << 20)
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
@@ -124,7 +124,7 @@ async def test_a_server_that_does_not_answer_is_not_waited_for() -> None:
 
     async with answering(drip) as url, client_of(url) as client:
         with pytest.raises(errors.StoreUnavailable):
-            await client.caller.ask(Json, "GET", "/", within=0.2)
+            await client.transport.ask(Json, "GET", "/", within=0.2)
 
 
 async def test_a_submit_whose_answer_was_lost_is_one_task(gateway: Gateway, store: Store) -> None:

@@ -13,7 +13,7 @@ from fairlead.app.job_handle import JobHandle, context_of
 from fairlead.cli.job_updates import follow_job
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer, print_end, print_facts, print_json, print_table, say
-from fairlead.cli.submit import JsonObject, Wishes, given_parameters
+from fairlead.cli.submit import JsonObject, SubmitOptions, given_parameters
 from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
 from fairlead.shapes.job import JobAnswer
@@ -25,7 +25,7 @@ JobId = Annotated[str, Parameter(help="The id that job submit printed.")]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class JobWishes(Wishes):
+class JobOptions(SubmitOptions):
     input: JsonObject = None
 
     def job(self, feature_name: str) -> NewJob:
@@ -38,7 +38,7 @@ class JobWishes(Wishes):
         return new_job(feature_name, given_parameters(self.input, self.param, "--input"), options)
 
 
-NO_WISHES = JobWishes()
+NOTHING_GIVEN = JobOptions()
 
 
 @app.command
@@ -46,12 +46,12 @@ async def submit(
     pipeline: Annotated[str, Parameter(help="The name of the pipeline.")],
     /,
     *,
-    wishes: JobWishes = NO_WISHES,
+    wanted: JobOptions = NOTHING_GIVEN,
     wait: Annotated[bool, Parameter(help="Show its progress, then print its context.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> None:
     """Submit a job: one run of a pipeline. Exit code 1 when --wait sees it fail."""
-    new = wishes.job(pipeline)
+    new = wanted.job(pipeline)
     async with open_backend(options, join=True) as backend:
         jobs = jobs_of(backend)
         submitted = await jobs.submit(new)

@@ -7,11 +7,11 @@ from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.cli.audit import note
+from fairlead.cli.limit import read_rate
 from fairlead.cli.options import DEFAULTS, Options, open_store
 from fairlead.cli.output import Columns, Output, print_answer, print_json, print_list, say
 from fairlead.errors import InvalidInput
 from fairlead.model.key import ApiKey, NewKey
-from fairlead.settings import Rate
 from fairlead.settings.rates import PERIODS
 from fairlead.shapes.base import Json
 from fairlead.shapes.key import KeyAnswer
@@ -58,7 +58,7 @@ async def create(
     """Create a key and print it once: the store keeps only its digest."""
     scopes = [one.strip() for part in scope for one in part.split(",")]
     seconds = None if expires == "never" else read_duration("--expires", expires)
-    allowed = None if rate is None else read_rate("--rate", rate)
+    allowed = None if rate is None else read_rate(rate)
     async with open_store(options, join=True) as store:
         new = await store.api_keys.create(
             name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed, max_priority=max_priority
@@ -109,14 +109,6 @@ def read_duration(field: str, text: str) -> int:
     if not match or match[2] not in PERIODS:
         raise InvalidInput(field, f"{text!r} is not a time such as 90d, 12h, 30min or 45s")
     return int(match[1]) * PERIODS[match[2]]
-
-
-def read_rate(field: str, text: str) -> Rate:
-    """`100/s`, of which all may come at once."""
-    try:
-        return Rate.of(text)
-    except ValueError as problem:
-        raise InvalidInput(field, f"{text!r}: {problem}") from None
 
 
 def _show(new: NewKey, output: Output) -> None:

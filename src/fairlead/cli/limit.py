@@ -116,10 +116,15 @@ def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> Limi
         if burst is not None:
             raise InvalidInput("--burst", "belongs to a rate: leave it out, or give --rate")
         return Slots(limit=limit)
+    return read_rate(rate or "", burst)
+
+
+def read_rate(text: str, burst: int | None = None) -> Rate:
+    """`100/s`, of which all may come at once unless `burst` is given."""
     try:
-        return Rate.of(rate or "", burst)
+        return Rate.of(text, burst)
     except ValueError as problem:
-        raise InvalidInput("--rate", f"{problem}, not {rate!r}") from None
+        raise InvalidInput("--rate", f"{problem}, not {text!r}") from None
 
 
 @app.command

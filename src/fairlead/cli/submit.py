@@ -32,7 +32,7 @@ JsonObject = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class SubmitOptions:
     """What a task or a job is given, and how it is treated."""
 
     param: Annotated[
@@ -57,7 +57,7 @@ class Wishes:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TaskWishes(Wishes):
+class TaskOptions(SubmitOptions):
     parameters: JsonObject = None
     limit: Annotated[
         tuple[str, ...], Repeated, Parameter(help="name=units of a limit that it needs; repeatable.")
@@ -88,19 +88,19 @@ class TaskWishes(Wishes):
         )
 
 
-NO_WISHES = TaskWishes()
+NOTHING_GIVEN = TaskOptions()
 
 
 async def submit(
     task_type: str,
     /,
     *,
-    wishes: TaskWishes = NO_WISHES,
+    wanted: TaskOptions = NOTHING_GIVEN,
     wait: Annotated[bool, Parameter(help="Show its progress, then print its result.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
-    new = wishes.task(task_type)
+    new = wanted.task(task_type)
     async with open_backend(options, join=True) as backend:
         submitted = await backend.submit_one(new)
         if wait:

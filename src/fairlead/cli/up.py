@@ -64,7 +64,7 @@ class Up:
         self._supervisor: Supervisor | None = None
 
     async def run(self, opened: socket.socket) -> int:
-        on_stop(self._told_to_stop, self._told_to_hurry)
+        on_stop(self._stop_gently, self._stop_now)
         host, end = self._where.host_in(self._settings), asyncio.Event()
         async with gateway_store(self._settings) as store:
             await check_exposure(store, host, self._where.insecure)
@@ -75,13 +75,13 @@ class Up:
                 end.set()  # not before: it serves while the worker drains
         return code
 
-    def _told_to_stop(self) -> None:
+    def _stop_gently(self) -> None:
         """The worker drains, and calls of services end."""
         self._stop.requested.set()
         if self._supervisor:
             self._supervisor.stop()
 
-    def _told_to_hurry(self) -> None:
+    def _stop_now(self) -> None:
         """They return what still runs to the queue."""
         self._stop.hurried.set()
         if self._supervisor:

@@ -75,19 +75,19 @@ class Client:
         if settings.engine.url is None or not settings.engine.is_gateway:
             raise InvalidSettings("give the URL of a gateway, such as http://127.0.0.1:8000")
         self.settings = settings
-        self.caller = HttpTransport(settings.engine.url, settings.engine.key)
-        self.limits = Limits(self.caller)
-        self.workers = Workers(self.caller)
-        self.crons = Crons(self.caller)
-        self.jobs = Jobs(self.caller)
-        self.live = Live(self.caller)
+        self.transport = HttpTransport(settings.engine.url, settings.engine.key)
+        self.limits = Limits(self.transport)
+        self.workers = Workers(self.transport)
+        self.crons = Crons(self.transport)
+        self.jobs = Jobs(self.transport)
+        self.live = Live(self.transport)
         self.upkeep = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.caller.close()
+        await self.transport.close()
 
     async def open(self, *, govern: bool = True) -> None:
         """Nothing to do: the gateway has opened it."""
@@ -117,7 +117,7 @@ class Client:
         try:
             for body in bodies:
                 address = path("internal", "declarations")
-                rhythm = await self.caller.ask(DeclareAnswer, "PUT", address, body, repeat=True)
+                rhythm = await self.transport.ask(DeclareAnswer, "PUT", address, body, repeat=True)
         except NotAllowed as problem:
             # a client that only submits has no key for it and needs none: the workers declare their tasks
             log.info("not_declared", problem=str(problem))
@@ -134,7 +134,7 @@ class Client:
         rows: list[BatchItem] = []
         address = path("api", "v1", "tasks", "batch")
         for some in batch.bodies():
-            rows += (await self.caller.post(BatchAnswer, address, {"tasks": some}, repeat=True)).tasks
+            rows += (await self.transport.post(BatchAnswer, address, {"tasks": some}, repeat=True)).tasks
         return batch.answers(map(submitted_or_error, rows))
 
     async def submit_one(self, task: NewTask) -> Submitted:
@@ -144,17 +144,17 @@ class Client:
         return answer
 
     async def get(self, task_id: str) -> Task:
-        return (await self.caller.get(TaskAnswer, _task(task_id))).to_value()
+        return (await self.transport.get(TaskAnswer, _task(task_id))).to_value()
 
     async def explain(self, task_id: str) -> Explanation:
-        return (await self.caller.get(ExplainAnswer, _task(task_id, "explain"))).to_value()
+        return (await self.transport.get(ExplainAnswer, _task(task_id, "explain"))).to_value()
 
     async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
         outputs: list[Output] = []
         following: int | None = after
         while following is not None:  # an answer may hold a part of them only
-            answer = await self.caller.get(OutputsAnswer, _task(task_id, "outputs"), after=following)
+            answer = await self.transport.get(OutputsAnswer, _task(task_id, "outputs"), after=following)
             # its number is that of the message that brought it
             outputs += [one.to_value(event_seq=one.seq) for one in answer.outputs]
             following = answer.next_after
@@ -162,7 +162,7 @@ class Client:
 
     async def cancel(self, task_id: str) -> str | None:
         """Cancels the task and returns the worker that runs it, if any. Repeating it changes nothing."""
-        return (await self.caller.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
+        return (await self.transport.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
     async def list_tasks(
         self,
@@ -175,7 +175,7 @@ class Client:
         cursor: str = "",
     ) -> TaskPage:
         """A page of the tasks that match, in no order; continue with its `next_cursor`."""
-        page = await self.caller.get(
+        page = await self.transport.get(
             TasksAnswer,
             path("api", "v1", "tasks"),
             status=status,
@@ -193,24 +193,24 @@ class Client:
         cursor: str | None = str(skip)
         while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
             address, left = path("api", "v1", "dlq"), count - len(tasks)
-            page = await self.caller.get(TasksAnswer, address, limit=left, cursor=cursor)
+            page = await self.transport.get(TasksAnswer, address, limit=left, cursor=cursor)
             tasks += [one.to_value() for one in page.tasks]
             cursor = page.next_cursor
         return tasks
 
     async def replay(self, task_id: str) -> None:
-        await self.caller.post(ReplayAnswer, path("api", "v1", "dlq", check_task_id(task_id), "replay"))
+        await self.transport.post(ReplayAnswer, path("api", "v1", "dlq", check_task_id(task_id), "replay"))
 
     async def purge(self, task_id: str) -> None:
         """Deletes a failed or dead-lettered task for good."""
-        await self.caller.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
+        await self.transport.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
 
     async def stats(self) -> Stats:
         """A tenant's key counts the tenant's own tasks: it may not see the workers."""
-        stats = await self.caller.get(StatsAnswer, path("api", "v1", "queue", "stats"))
+        stats = await self.transport.get(StatsAnswer, path("api", "v1", "queue", "stats"))
         if stats.workers.active is None:
             return stats.to_value()
-        pages = self.caller.pages(WorkersAnswer, path("api", "v1", "workers"))
+        pages = self.transport.pages(WorkersAnswer, path("api", "v1", "workers"))
         workers = [one.to_value() async for page in pages for one in page.workers]
         return stats.to_value(workers=latest_first(workers))
 
@@ -280,7 +280,7 @@ class Client:
         most = MOST_ANSWER + claim * (MOST_BYTES + OF_A_TASK)
         address = path("internal", "workers", worker, act)
         within = ANSWER_WITHIN + claim * SECONDS_PER_TASK
-        return await self.caller.post(kind, address, body, within=within, most=most)
+        return await self.transport.post(kind, address, body, within=within, most=most)
 
 
 def _task(task_id: str, *parts: str) -> str:

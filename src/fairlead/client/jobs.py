@@ -16,8 +16,8 @@ from fairlead.shapes.job import CancelJobAnswer, JobAnswer, ResumeAnswer, Submit
 
 
 class Jobs:
-    def __init__(self, caller: HttpTransport) -> None:
-        self._caller = caller
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     async def reopen(self) -> None:
         """Nothing to do: the next call connects again."""
@@ -25,19 +25,19 @@ class Jobs:
     async def submit(self, job: NewJob) -> SubmittedJob:
         """A job has its own id, so a request without an answer is repeated."""
         address = path("api", "v1", "jobs")
-        answer = await self._caller.post(SubmittedJobAnswer, address, job_body(job), repeat=True)
+        answer = await self._transport.post(SubmittedJobAnswer, address, job_body(job), repeat=True)
         return answer.to_value()
 
     async def get(self, job_id: str) -> Job:
-        return (await self._caller.get(JobAnswer, _job(job_id))).to_value()
+        return (await self._transport.get(JobAnswer, _job(job_id))).to_value()
 
     async def cancel(self, job_id: str) -> None:
         """Cancels it, with its steps that wait or run. Repeating it changes nothing."""
-        await self._caller.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
+        await self._transport.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
     async def resume(self, job_id: str) -> list[str]:
         """Resumes it at the stage that failed; returns the steps of that stage that are not run again."""
-        return (await self._caller.post(ResumeAnswer, _job(job_id, "resume"))).skipped
+        return (await self._transport.post(ResumeAnswer, _job(job_id, "resume"))).skipped
 
     async def watch(self, job: Job) -> AsyncGenerator[Json]:
         """Its messages until it has ended; after a lost connection they continue where they were."""
@@ -45,7 +45,7 @@ class Jobs:
         while True:
             with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
                 try:
-                    async with contextlib.aclosing(messages_of(self._caller, address, after)) as messages:
+                    async with contextlib.aclosing(messages_of(self._transport, address, after)) as messages:
                         async for message in messages:
                             after = message["seq"]
                             yield message

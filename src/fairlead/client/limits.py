@@ -28,24 +28,24 @@ MOST_WAIT = 30.0  # seconds that one call waits
 
 
 class Limits:
-    def __init__(self, caller: HttpTransport) -> None:
-        self._caller = caller
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
         """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: one that is its own."""
         body, query = limit_body(name, wanted, shared), {"tenant": tenant}
-        await self._caller.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
+        await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
         address = path("api", "v1", "limits")
-        pages = self._caller.pages(LimitsAnswer, address, tenant=tenant)
+        pages = self._transport.pages(LimitsAnswer, address, tenant=tenant)
         return [one.to_value() async for page in pages for one in page.limits]
 
     async def get(self, name: str, lease_id: str | None = None, *, tenant: str | None = None) -> Limit:
         """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
-        answer = await self._caller.get(LimitAndSlots, _limit(name), lease_id=lease_id, tenant=tenant)
+        answer = await self._transport.get(LimitAndSlots, _limit(name), lease_id=lease_id, tenant=tenant)
         return answer.to_value()
 
     async def acquire(
@@ -91,7 +91,7 @@ class Limits:
             wait, is_last = min(left, MOST_WAIT), left <= MOST_WAIT
             asked = replace(body, wait_seconds=wait, keep_place=not is_last)
             try:
-                return await self._caller.post(
+                return await self._transport.post(
                     LeaseAnswer, address, asked, repeat=True, within=wait + ANSWER_WITHIN
                 )
             except LimitFull:
@@ -100,25 +100,25 @@ class Limits:
 
     async def _withdraw(self, name: str, lease_id: str) -> None:
         with contextlib.suppress(FairleadError):
-            await self._caller.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id))
+            await self._transport.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id))
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
         """The lease with its new end; raises Fenced when it is over."""
         check_ms("lease_ms", lease_ms)
         body = RenewBody(lease_seconds=lease_ms / 1000, fence=lease.fence)
         address = _limit(lease.limit, "leases", lease.lease_id, "renew")
-        renewed = await self._caller.post(LeaseAnswer, address, body, repeat=True)
+        renewed = await self._transport.post(LeaseAnswer, address, body, repeat=True)
         return renewed.to_value(limit=lease.limit)
 
     async def release(self, lease: Lease) -> None:
         """Gives the units back; raises Fenced when the lease was over before."""
         address = _limit(lease.limit, "leases", lease.lease_id)
-        await self._caller.ask(ReleasedLease, "DELETE", address, query={"fence": lease.fence})
+        await self._transport.ask(ReleasedLease, "DELETE", address, query={"fence": lease.fence})
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
         """Frees a stuck lease of this limit. What it protects may still be running."""
         query = {"force": "true", "tenant": tenant}
-        await self._caller.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id), query=query)
+        await self._transport.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id), query=query)
 
 
 def _limit(name: str, *parts: str) -> str:

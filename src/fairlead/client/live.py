@@ -33,8 +33,8 @@ class NothingNew(Exception):
 
 
 class Live:
-    def __init__(self, caller: HttpTransport) -> None:
-        self._caller = caller
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str) -> AsyncIterator[AsyncIterator[Event | None]]:
@@ -51,7 +51,9 @@ class Live:
             known: int | None = None
             with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
                 address = path("api", "v1", "tasks", task_id, "events")
-                async with contextlib.aclosing(messages_of(self._caller, address, NOTHING_KEPT)) as messages:
+                async with contextlib.aclosing(
+                    messages_of(self._transport, address, NOTHING_KEPT)
+                ) as messages:
                     async for message in messages:
                         if known is None:  # how it was when the line was there: now look yourself
                             known = message["seq"]
@@ -66,23 +68,23 @@ class Live:
         kind = message["type"]
         if kind in ENDS:
             address = path("api", "v1", "tasks", message["task_id"])
-            task = (await self._caller.get(TaskAnswer, address)).to_value()
+            task = (await self._transport.get(TaskAnswer, address)).to_value()
             detail = {"code": task.error.code} if task.error else {}
             at = task.completed_at or task.created_at
             return Event(task.task_id, ENDS[kind], None, task.status, at, task.fence, detail, message["seq"])
         return event_of(message)
 
 
-async def messages_of(caller: HttpTransport, address: str, after: int) -> AsyncGenerator[Json]:
+async def messages_of(transport: HttpTransport, address: str, after: int) -> AsyncGenerator[Json]:
     """The messages of an event stream until it ends."""
     async with contextlib.AsyncExitStack() as stack:
         async with asyncio.timeout(ANSWER_WITHIN):
-            stream = caller.http.stream("GET", address, params={"after": after})
+            stream = transport.http.stream("GET", address, params={"after": after})
             answer = await stack.enter_async_context(stream)
         if answer.status_code == NO_CONTENT:
             raise NothingNew
         if answer.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
-            await caller.refuse(answer)
+            await transport.refuse(answer)
         pieces, rest = answer.aiter_bytes(), b""
         while True:
             async with asyncio.timeout(SILENT_SECONDS):

@@ -22,8 +22,8 @@ BEAT_WITHIN = 5.0  # seconds; a late heartbeat is better repeated while the leas
 
 
 class Workers:
-    def __init__(self, caller: HttpTransport) -> None:
-        self._caller = caller
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     async def register(
         self,
@@ -46,14 +46,14 @@ class Workers:
             name=name or None,
             version=version or None,
         )
-        await self._caller.post(RegisterAnswer, path("internal", "workers", "register"), body)
+        await self._transport.post(RegisterAnswer, path("internal", "workers", "register"), body)
 
     async def heartbeat(self, worker: str, *, draining: bool = False, lease_ms: int = 30_000) -> Beat:
         """Prolongs the leases of everything the worker holds, for as long as the gateway says."""
         body = HeartbeatBody(status="draining" if draining else "active")
         within = min(BEAT_WITHIN, max(1.0, lease_ms / 3000))
         address = _worker(worker, "heartbeat")
-        return (await self._caller.post(HeartbeatAnswer, address, body, within=within)).to_value()
+        return (await self._transport.post(HeartbeatAnswer, address, body, within=within)).to_value()
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
         """The worker lives but does not answer: until it polls again it is given nothing.
@@ -62,7 +62,7 @@ class Workers:
         request again, because its answer was lost, is answered like the first.
         """
         body = StallBody(request_id=request, begun=list(begun))
-        answer = await self._caller.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
+        answer = await self._transport.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
         return [row.to_value() for row in answer.released]
 
     async def wait(self, worker: str, seconds: float) -> str | None:
@@ -71,15 +71,15 @@ class Workers:
         A hint: claim in any case.
         """
         body, within = WaitBody(wait_seconds=seconds), seconds + ANSWER_WITHIN
-        return (await self._caller.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
+        return (await self._transport.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
 
     async def drain(self, worker: str) -> None:
         """It is given nothing more."""
-        await self._caller.post(DrainAnswer, path("api", "v1", "workers", worker, "drain"), repeat=True)
+        await self._transport.post(DrainAnswer, path("api", "v1", "workers", worker, "drain"), repeat=True)
 
     async def leave(self, worker: str) -> None:
         """It has stopped and holds nothing."""
-        await self._caller.ask(LeaveAnswer, "DELETE", _worker(worker))
+        await self._transport.ask(LeaveAnswer, "DELETE", _worker(worker))
 
 
 def _worker(worker: str, *parts: str) -> str:
