@@ -22,7 +22,7 @@ OPTIONAL = ("user_id", "tenant", "trace_id")
 class Jobs:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.pipelines = Pipelines(session.connection)
+        self.pipelines = Pipelines(session)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""

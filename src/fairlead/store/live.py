@@ -9,8 +9,8 @@ from fairlead.model.event import Event, StepOf
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
-from fairlead.store.connection import Connection
 from fairlead.store.outbox import JobRow, Row, rows_of
+from fairlead.store.session import Session
 from fairlead.store.subscription import Listener
 
 MOST_WAITING = 1_000  # events a slow watcher may have unread
@@ -56,7 +56,8 @@ class Watcher:
 class Live:
     """One subscription for all watchers; it is there as long as somebody watches."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, session: Session) -> None:
+        connection = session.connection
         self._watchers: dict[str | None, set[Watcher]] = {}  # by task or job; None: of all tasks
         self._listener = Listener(connection.subscriber, connection.keys.channel, self._deliver, self._turned)
 

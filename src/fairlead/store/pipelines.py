@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import msgspec
 
 from fairlead.settings.pipelines import Stages
-from fairlead.store.connection import Connection, text
+from fairlead.store.connection import text
+from fairlead.store.session import Session
 
 as_stages = msgspec.json.Decoder(Stages).decode
 ORIGINS = ("file", "code")
@@ -15,8 +16,8 @@ ORIGINS = ("file", "code")
 class Pipelines:
     """There may be thousands of either: only what is asked for is read."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._connection = session.connection
 
     async def get(self, name: str) -> Stages | None:
         return (await self._read([name])).get(name)

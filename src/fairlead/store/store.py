@@ -60,7 +60,7 @@ class Store(Queries):
         self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
-        self.live = Live(connection)
+        self.live = Live(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)
