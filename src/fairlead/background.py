@@ -1,7 +1,7 @@
 """Work in the background of a process: if it fails it is logged and started again, never silently gone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
@@ -67,6 +67,18 @@ async def in_background(works: Mapping[str, Work], tell: Tell | None = None) -> 
         for task in running:
             task.cancel()
         await asyncio.wait(running)
+
+
+async def done_before(work: Coroutine[Any, Any, object], stop: Coroutine[Any, Any, object]) -> bool:
+    """Whether `work` ended before `stop` did; if not, it is cancelled. Raises what the work raises."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop)
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return working.done()
+    finally:
+        await cancel_all(working, stopping)
 
 
 async def _failure_of(work: Work) -> BaseException | None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from fairlead import background
-from fairlead.background import Work, keep_running
+from fairlead.background import Work, done_before, keep_running
 from tests.waiting import wait_until
 
 
@@ -96,3 +96,26 @@ async def test_what_is_cancelled_while_it_fails_is_told_as_well(monkeypatch: pyt
     async with kept(story.run, story):
         await wait_until(lambda: ("upkeep", True) in story.reported)
     assert story.reported[-1] == ("upkeep", False)
+
+
+async def test_work_that_ends_first_is_done_and_one_that_is_stopped_is_cancelled() -> None:
+    ended: list[str] = []
+
+    async def work(seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        ended.append("done")
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    stop = asyncio.Event()
+    assert await done_before(work(0), stop.wait())
+    stop.set()
+    assert not await done_before(work(60), stop.wait())
+    assert ended == ["done", "cancelled"]
+    with pytest.raises(ValueError, match="broken"):
+        await done_before(fail(), asyncio.Event().wait())

@@ -13,6 +13,7 @@ import msgspec
 
 from fairlead.app.app import Fairlead
 from fairlead.app.loading import load_app
+from fairlead.background import done_before
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
@@ -37,7 +38,8 @@ async def work(end: socket.socket, begun: Begun) -> int:
         return DRAINED
     app.waits_for_data = True
     async with AsyncExitStack() as stack:
-        if not await _entered(app, stack, pipe):
+        # Before the worker has registered, a message, or none, means that the supervisor stops or has gone.
+        if not await done_before(stack.enter_async_context(app), pipe.receive()):
             return DRAINED
         handlers, options = app.handlers, plan.options
         if not plan.app:
@@ -54,21 +56,6 @@ async def work(end: socket.socket, begun: Begun) -> int:
         await worker.run()
     await pipe.close()
     return STUCK if worker.stuck else DRAINED
-
-
-async def _entered(app: Fairlead, stack: AsyncExitStack, pipe: MessagePipe) -> bool:
-    """False: the supervisor stopped, or went, while the app was still waiting for the data of its store."""
-    entering = asyncio.create_task(stack.enter_async_context(app))
-    message = asyncio.create_task(pipe.receive())  # nothing else comes before the worker has registered
-    await asyncio.wait({entering, message}, return_when=asyncio.FIRST_COMPLETED)
-    if not entering.done():
-        entering.cancel()
-        await asyncio.wait({entering})
-        return False
-    message.cancel()
-    await asyncio.wait({message})
-    entering.result()
-    return True
 
 
 def main() -> None:

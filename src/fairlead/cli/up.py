@@ -1,9 +1,7 @@
 """`fairlead up`: all in one command: the engine, the gateway over HTTP, its upkeep, and a worker."""
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +10,7 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
+from fairlead.background import done_before
 from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
@@ -89,7 +88,7 @@ class Up:
 
     async def _until_stopped(self, store: Store) -> int:
         if self._work.demo:
-            await self._unless_stopped(run_demo(store))
+            await done_before(run_demo(store), self._stop.requested.wait())
         if self._work.once or self._stop.requested.is_set():
             return 0
         print("Press Ctrl-C to stop.", flush=True)
@@ -112,14 +111,3 @@ class Up:
             ),
             options=WorkerOptions(grace=self._where.grace),
         )
-
-    async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
-        """Does the work, but cancels it on a request to stop."""
-        task = asyncio.create_task(work)
-        waiting = asyncio.create_task(self._stop.requested.wait())
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if not task.done():
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead.backend import Backend
-from fairlead.background import cancel_all
+from fairlead.background import cancel_all, done_before
 from fairlead.clock import monotonic
 from fairlead.cron import Cron
 from fairlead.errors import FairleadError, InvalidInput, StoreUnavailable
@@ -84,7 +84,8 @@ class Worker:
     async def run(self) -> None:
         """Until it is drained."""
         listening = self._loop.create_task(self._listen())
-        if not await self._registered():
+        registering = self._registration.until_answered(self._registration.register)
+        if not await done_before(registering, self._drained.wait()):  # drained before the store has answered
             listening.cancel()
             self._pipe.send({"bye": []})
             return
@@ -105,18 +106,6 @@ class Worker:
         finally:
             await cancel_all(work, *background)
             await self._leave()
-
-    async def _registered(self) -> bool:
-        """False: it was drained before the store had answered."""
-        registering = self._loop.create_task(self._registration.until_answered(self._registration.register))
-        drained = self._loop.create_task(self._drained.wait())
-        await asyncio.wait({registering, drained}, return_when=asyncio.FIRST_COMPLETED)
-        drained.cancel()
-        if registering.done():
-            registering.result()
-            return True
-        registering.cancel()
-        return False
 
     def drain(self, grace: float | None = None) -> None:
         """No new claims; what runs gets `grace` seconds, then it is given back. Again: the shorter counts."""
