@@ -51,6 +51,6 @@ def _docs(routes: Sequence[Route]) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Fairlead {__version__}</title>\n'
         f"<style>{STYLE}</style>\n<h1>Fairlead {__version__}</h1>\n"
-        '<p>Bodies, answers and errors of each are in <a href="/openapi.json">openapi.json</a>.</p>\n'
+        '<p>The bodies, answers and errors are in <a href="/openapi.json">openapi.json</a>.</p>\n'
         f"<table>\n<tr><th>method<th>path<th>what it does<th>scope</tr>\n{rows}</table>\n</html>\n"
     )

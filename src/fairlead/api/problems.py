@@ -16,13 +16,13 @@ class HttpProblem(errors.FairleadError):
 
 
 class NotFound(HttpProblem):
-    """There is nothing here: /openapi.json lists what there is."""
+    """There is nothing at this address: /openapi.json lists all routes."""
 
     status, code = 404, "not_found"
 
 
 class MethodNotAllowed(HttpProblem):
-    """This address knows other methods: see the Allow header."""
+    """This address does not support the method: see the Allow header."""
 
     status, code = 405, "method_not_allowed"
 
@@ -60,21 +60,21 @@ class BodyTooSlow(HttpProblem):
 
 
 class Overloaded(HttpProblem):
-    """This server has too many large requests in hand: come back in a second, or send less at once."""
+    """This server holds too many large requests: retry in a second, or send less at once."""
 
     status, code = 503, "overloaded"
     headers = (("retry-after", "1"),)
 
 
 class Unauthorized(HttpProblem):
-    """A valid key is needed: send Authorization: Bearer flk_...; `fairlead key create` makes one."""
+    """A valid key is required: send Authorization: Bearer flk_...; `fairlead key create` creates one."""
 
     status, code = 401, "unauthorized"
     headers = (("www-authenticate", 'Bearer realm="fairlead"'),)
 
 
 class TooManyFailures(HttpProblem):
-    """Too many requests without a valid key came from this address: come back later, or send a valid key."""
+    """Too many requests without a valid key came from this address: retry later, or send a valid key."""
 
     status, code = 429, "too_many_failures"
 
@@ -103,7 +103,7 @@ class TooManyWatched(HttpProblem):
 
 
 class Forbidden(HttpProblem):
-    """This key may not do that: use one with the scope that is named."""
+    """This key may not do this: use one with the required scope."""
 
     status, code = 403, "forbidden"
 
@@ -121,13 +121,13 @@ class WrongHost(HttpProblem):
 
 
 class ForeignOrigin(HttpProblem):
-    """A page of another site sent this: ask from this server's own pages, or set server.hosts."""
+    """A page of another site sent this request: use the pages of this server, or set server.hosts."""
 
     status, code = 403, "foreign_origin"
 
 
 class InvalidBody(HttpProblem):
-    """Some fields cannot be accepted."""
+    """Some fields are invalid."""
 
     status, code = 422, "invalid_input"
 
@@ -196,7 +196,7 @@ def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
     if isinstance(error, errors.FairleadError):
         status = status_of(type(error)) if error.code != "too_large" else BodyTooLarge.status
         return _problem(status, error, _headers(status, error), to_operator)
-    return _problem(500, errors.FairleadError("Fairlead failed: its log says how."), {}, to_operator)
+    return _problem(500, errors.FairleadError("Internal error: see the log of the server."), {}, to_operator)
 
 
 def status_of(kind: type[errors.FairleadError]) -> int:

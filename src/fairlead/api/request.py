@@ -132,10 +132,10 @@ def read_query(raw: bytes, kind: type[B]) -> B:
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict") if raw else []
     except ValueError:
-        raise InvalidBody([("query", "is not percent-encoded UTF-8")]) from None
+        raise InvalidBody([("query", "not percent-encoded UTF-8")]) from None
     for name, value in pairs:
         if name in given:
-            raise InvalidBody([(name, "is given twice")])
+            raise InvalidBody([(name, "given more than once")])
         given[name] = value
     return convert(given, kind, strict=False)
 

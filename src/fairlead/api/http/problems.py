@@ -22,17 +22,19 @@ class BadHandshake(HttpProblem):
 
 
 class ServerFull(HttpProblem):
-    """This server has as many connections as it may have: connect again in a moment."""
+    """This server has reached its limit of connections: connect again in a moment."""
 
     status, code = 503, "server_full"
     headers = (("retry-after", "1"),)
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"This server has {most} connections, as many as it may: connect again in a moment.")
+        super().__init__(
+            f"This server has reached its limit of {most} connections: connect again in a moment."
+        )
 
 
 class HandshakeTimeout(HttpProblem):
-    """The handshake was not answered in time: the store is away, or many wait. Come back in a second."""
+    """The handshake was not answered in time: the store is unavailable, or many wait. Retry in a second."""
 
     status, code = 503, "handshake_timeout"
     headers = (("retry-after", "1"),)

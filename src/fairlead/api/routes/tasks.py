@@ -170,10 +170,8 @@ def new_task(
     trusted: bool = False,
 ) -> NewTask:
     if body.duration is not None:
-        raise errors.InvalidInput("duration", "there are no tiers here: leave it out", "unknown_tier")
-    given: dict[str, Any] = {
-        name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not None
-    }
+        raise errors.InvalidInput("duration", "no tiers are configured: omit it", "unknown_tier")
+    given: dict[str, Any] = {name: value for name, value in asdict(body).items() if value is not None}
     given["required_capabilities"] = tuple(body.required_capabilities)
     given |= {"tenant": request.caller.tenant, "by_tenant": request.caller.tenant is not None}
     if body.task_id is not None:
@@ -195,7 +193,7 @@ def key_of(request: Request, given: str | None) -> str | None:
     """The idempotency key of the body or the header."""
     key = request.headers.get("idempotency-key")
     if key is not None and given not in (None, key):
-        raise errors.InvalidInput("idempotency_key", "is another one than in the Idempotency-Key header")
+        raise errors.InvalidInput("idempotency_key", "differs from the Idempotency-Key header")
     return given if key is None else key
 
 
