@@ -202,7 +202,7 @@ def test_a_gateway_has_a_namespace_of_its_own() -> None:
 
 
 async def test_without_a_gateway_it_does_not_connect() -> None:
-    with nobody_there() as url, pytest.raises(StoreUnavailable, match="does it run there"):
+    with nobody_there() as url, pytest.raises(StoreUnavailable, match="is it running"):
         async with Fairlead(url):
             pass
     assert os.environ.get("FAIRLEAD_URL") is None

@@ -192,7 +192,7 @@ async def test_no_gateway_there_is_not_reachable(tmp_path: Path, command: tuple[
     with nobody_there() as url:
         ended = await Shell(tmp_path, ("--url", url)).run(*command)
     assert (ended.code, ended.out) == (3, "")
-    assert "does it run there" in ended.err
+    assert "is it running" in ended.err
 
 
 async def test_the_way_from_one_terminal_to_the_other_needs_no_option(tmp_path: Path) -> None:

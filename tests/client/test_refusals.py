@@ -63,7 +63,7 @@ def test_an_unknown_code_is_kept() -> None:
 async def test_a_server_that_is_not_there_is_not_reachable() -> None:
     with nobody_there() as url:
         async with client_of(url) as client:
-            with pytest.raises(errors.StoreUnavailable, match="does it run there"):
+            with pytest.raises(errors.StoreUnavailable, match="is it running"):
                 await client.get(NO_TASK)
             with pytest.raises(errors.StoreUnavailable):
                 await client.submit_one(NewTask(task_type="a"))

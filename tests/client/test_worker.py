@@ -184,4 +184,4 @@ async def test_without_a_gateway_it_says_so_and_ends(tmp_path: Path) -> None:
     with nobody_there() as url:
         workers = await WorkerLauncher(tmp_path, lambda: ("--url", url)).start(TARGET)
         assert await workers.exit_code() == 3
-    assert "does it run there" in workers.said()
+    assert "is it running" in workers.said()

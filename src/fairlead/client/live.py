@@ -1,4 +1,4 @@
-"""What happens to a task, as it happens: the gateway's stream of events, with the words of the store."""
+"""The events of a task from the event stream of a gateway, as the store names them."""
 
 import asyncio
 import contextlib
@@ -18,13 +18,13 @@ from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
 
 SILENT_SECONDS = 45.0  # after which the connection is lost: the gateway sends a keep-alive every 15
-PAUSE = 0.5  # seconds before it is asked again
-NOTHING_KEPT = 999_999_999  # no message has this number: so the state comes first, and no old output
+PAUSE = 0.5  # seconds before it connects again
+NOTHING_KEPT = 999_999_999  # larger than any number: so the state comes first, and no old output
 MOST_MESSAGE = 4 * 1024 * 1024  # bytes; results and chunks are far smaller
 
 NO_CONTENT = 204
 
-#: How a task ended: which state it is in exactly is read from the task itself.
+#: Messages that end a task, and their acts; its exact state is read from the task itself.
 ENDS = {"JOB_COMPLETE": "complete", "JOB_FAILED": "fail", "CANCELLED": "cancel"}
 
 
@@ -40,8 +40,8 @@ class Live:
     async def watch(self, task_id: str) -> AsyncIterator[AsyncIterator[Event | None]]:
         """The events of a task from now on.
 
-        `None` comes first, when nothing can be missed any more, and whenever the line was lost for a while:
-        what happened before it is in the state alone.
+        `None` comes first, when no event can be missed any more, and after each lost connection: read the
+        state then, because events before it are not repeated.
         """
         async with Resumable(self._events(check_task_id(task_id))) as events:
             yield events
@@ -51,17 +51,16 @@ class Live:
             known: int | None = None
             with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
                 address = path("api", "v1", "tasks", task_id, "events")
-                async with contextlib.aclosing(
-                    messages_of(self._transport, address, NOTHING_KEPT)
-                ) as messages:
+                stream = messages_of(self._transport, address, NOTHING_KEPT)
+                async with contextlib.aclosing(stream) as messages:
                     async for message in messages:
-                        if known is None:  # how it was when the line was there: now look yourself
+                        if known is None:  # the state when the connection was made: read it now
                             known = message["seq"]
                             yield None
                         elif message["seq"] > known and (event := await self._event(message)):
                             yield event
             if known is not None:
-                yield None  # the line has ended, perhaps because the task has
+                yield None  # the stream has ended, perhaps because the task has
             await asyncio.sleep(PAUSE)
 
     async def _event(self, message: Json) -> Event | None:
@@ -93,14 +92,14 @@ async def messages_of(transport: HttpTransport, address: str, after: int) -> Asy
                 return
             *whole, rest = (rest + piece).split(b"\n\n")
             if len(rest) > MOST_MESSAGE:
-                raise FairleadError("The gateway sends a message that does not end.")
+                raise FairleadError(f"The gateway sent a message of more than {MOST_MESSAGE >> 20} MiB.")
             for text in whole:
                 if message := _read(text):
                     yield message
 
 
 def _read(text: bytes) -> Json | None:
-    """The data of one event; None of a sign of life."""
+    """The data of one event; None of a keep-alive."""
     data = b"\n".join(line[5:].lstrip() for line in text.split(b"\n") if line.startswith(b"data:"))
     try:
         value = decode(data) if data else None
@@ -110,7 +109,7 @@ def _read(text: bytes) -> Json | None:
 
 
 def event_of(message: Json) -> Event | None:
-    """Of a message that does not end the task; None of what is no act, such as for which limits it waits."""
+    """The event of a message that does not end the task; None if it is no act, such as WAITING."""
     match message["type"]:
         case "QUEUED":
             return _event("queue", State(message["status"]), message, {})

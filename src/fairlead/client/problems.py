@@ -1,4 +1,4 @@
-"""What a gateway refused, as the same errors that the store raises."""
+"""Problems that a gateway returned, as the errors that the store raises."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ AWAY = (502, 503, 504)  # also of a proxy in front of it
 
 
 def error_of(problem: Mapping[str, Any], retry_after: float | None = None) -> errors.FairleadError:
-    """Of a problem as RFC 9457 has it, also one in the middle of a batch."""
+    """The error of a problem as RFC 9457 defines it, also of one item of a batch."""
     status, code, detail = problem.get("status"), str(problem.get("code", "")), problem.get("detail")
     words = detail if isinstance(detail, str) and detail else f"The gateway answered {status} {code}."
     if code == errors.UnknownPipeline.code:

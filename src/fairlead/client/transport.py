@@ -1,4 +1,4 @@
-"""One call of a gateway: bounded in time and size, and its answer as a value or an error."""
+"""One request to a gateway, bounded in time and size, and its answer as a value or an error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -17,7 +17,7 @@ from fairlead.shapes.worker import WorkersAnswer
 from fairlead.timeouts import LenientTimeout
 
 ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
-BYTES_PER_SECOND = 1 << 20  # so much more time has a call that sends much
+BYTES_PER_SECOND = 1 << 20  # of a large body, which gets more time
 CONNECT_WITHIN = 3.0
 MOST_ANSWER = 64 * 1024 * 1024  # bytes
 CHECK = "check that the URL is of a gateway of this version"
@@ -36,7 +36,7 @@ def path(*parts: str) -> str:
 
 
 def _segment(part: str) -> str:
-    if part in (".", ".."):  # else it would be a way to another place
+    if part in (".", ".."):  # else it would lead to another path
         return part.replace(".", "%2E")
     return quote(part, safe=":", errors="replace")
 
@@ -92,7 +92,7 @@ class HttpTransport:
     ) -> A:
         """The answer, which is JSON of this kind.
 
-        `repeat`: it is the same however often it is sent, so a lost answer is asked for again.
+        `repeat`: repeating the request changes nothing, so it is sent again if no answer came.
         """
         content = None if body is None else body if isinstance(body, bytes) else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
@@ -118,7 +118,7 @@ class HttpTransport:
             return answer, await read_capped(answer, most)
 
     async def refuse(self, answer: httpx.Response) -> None:
-        """Raises what an answer says that is not what was asked for."""
+        """Raises the error of an unexpected answer."""
         self._read(Json, answer, await read_capped(answer, MOST_ANSWER))
         raise InvalidSettings(f"{self.url} answered, but not as a gateway does: check the URL.")
 
@@ -131,18 +131,18 @@ class HttpTransport:
                 why = str(problem)
         value = _value(content)
         if answer.is_success and isinstance(value, dict):
-            raise InvalidSettings(f"the answer of {self.url} is not what it should be ({why}): {CHECK}")
+            raise InvalidSettings(f"the answer of {self.url} cannot be read ({why}): {CHECK}")
         if isinstance(value, dict) and "code" in value:
             raise error_of({"status": answer.status_code, **value}, _retry_after(answer))
         if answer.status_code in AWAY:
-            raise StoreUnavailable(f"{self.url} answered {answer.status_code}: nobody is behind it now.")
+            raise StoreUnavailable(f"{self.url} answered {answer.status_code}: no gateway is behind it now.")
         raise InvalidSettings(
             f"{self.url} answered {answer.status_code}, and not as a gateway does: check the URL."
         )
 
     def _away(self, problem: Exception) -> StoreUnavailable:
         words = str(problem) or type(problem).__name__
-        return StoreUnavailable(f"The gateway at {self.url} did not answer ({words}): does it run there?")
+        return StoreUnavailable(f"The gateway at {self.url} did not answer ({words}): is it running?")
 
 
 async def read_capped(answer: httpx.Response, most: int) -> bytes:
@@ -174,11 +174,11 @@ def checked_url(url: str) -> str:
     except ValueError:
         host = None
     if not host or parts.query or parts.fragment or parts.username:
-        raise InvalidSettings("the URL of a gateway is like http://127.0.0.1:8000, and a key is given apart")
+        raise InvalidSettings("the URL of a gateway is like http://127.0.0.1:8000; give the key separately")
     return url.rstrip("/")
 
 
 def checked_key(key: str) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise InvalidSettings("the key is not one: it is like flk_..., as `fairlead key create` prints it")
+        raise InvalidSettings("not an API key: it is like flk_..., as `fairlead key create` prints it")
     return key

@@ -74,11 +74,11 @@ class Workers:
         return (await self._transport.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
 
     async def drain(self, worker: str) -> None:
-        """It is given nothing more."""
+        """It gets no more tasks."""
         await self._transport.post(DrainAnswer, path("api", "v1", "workers", worker, "drain"), repeat=True)
 
     async def leave(self, worker: str) -> None:
-        """It has stopped and holds nothing."""
+        """Removes a worker that has stopped and holds nothing."""
         await self._transport.ask(LeaveAnswer, "DELETE", _worker(worker))
 
 
