@@ -93,13 +93,17 @@ class Popper:
         self._ask_again()  # also when the list is waited for already: this wait may end earlier
 
     def discard(self, waiter: Waiter) -> None:
-        line = self.waiters.get(waiter.key)
-        if line is None or waiter not in line:
+        if waiter not in self.waiters.get(waiter.key, ()):
             return
+        self._remove(waiter)
+        if waiter.key not in self.waiters:
+            self._ask_again()  # what comes for it now is to stay in the list
+
+    def _remove(self, waiter: Waiter) -> None:
+        line = self.waiters[waiter.key]
         line.remove(waiter)
         if not line:
             del self.waiters[waiter.key]
-            self._ask_again()  # what comes for it now is to stay in the list
 
     def close(self) -> None:
         self._running.cancel()
@@ -165,10 +169,7 @@ class Popper:
     def _answer(self, waiter: Waiter, word: bytes | None) -> None:
         if not waiter.word.done():
             waiter.word.set_result(word)
-        line = self.waiters[waiter.key]
-        line.remove(waiter)
-        if not line:
-            del self.waiters[waiter.key]
+        self._remove(waiter)
 
     def _ask_again(self) -> None:
         if self._asked is not None and self._asked is not self._outdated:
