@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from fairlead.backend import retry_while_unavailable
-from fairlead.client.job_backend import JobsBackend, Message
+from fairlead.client.job_backend import JobsBackend
 from fairlead.errors import JobCancelled, JobFailed
+from fairlead.live.messages import Message
 from fairlead.model.job import ENDED, Job, JobStatus, SubmittedJob
 
 LOOK_SECONDS = 30.0  # the news of a job's end may be lost: look at least this often

@@ -7,8 +7,8 @@ from typing import TextIO
 from fairlead.app.job_handle import JobHandle
 from fairlead.cli.output import Output, compact
 from fairlead.cli.screen import LOOK_AGAIN, Update, follow
-from fairlead.client.job_backend import Message
 from fairlead.client.resumable import Resumable
+from fairlead.live.messages import Message
 from fairlead.model.job import Job
 
 FRACTIONS = {"STEP_COMPLETE": 1.0, "QUEUED": 0.0, "RETRY": 0.0, "JOB_FAILED": 0.0}

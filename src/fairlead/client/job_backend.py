@@ -1,15 +1,14 @@
 """The way to jobs, as the front and the command line use it: to the store, or to a gateway over HTTP."""
 
 from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead.backend import Backend, Reopens
 from fairlead.live.job_feed import JobFeed
+from fairlead.live.messages import Message
 from fairlead.model.job import Job, NewJob, SubmittedJob
 from fairlead.pipeline.pipelines import submit_job
 from fairlead.store.store import Store
-
-Message = dict[str, Any]
 
 
 class JobsBackend(Reopens, Protocol):

@@ -57,8 +57,8 @@ def read_settings(
     sources = Sources()
     file = path or Path(DEFAULT_FILE)
     if path is not None or file.is_file():
-        sources.files[str(file)] = _read_file(file)
-        _put(tree, (), _parse_file(file, sources.files[str(file)]), str(file), sources)
+        sources.files[str(file)], written = _read_file(file)
+        _put(tree, (), written, str(file), sources)
     for name, key in FAMILIAR_NAMES.items():
         _put_text(tree, tuple(key.split(".")), env.get(name, ""), name, sources)
     for name in sorted(env):
@@ -70,19 +70,13 @@ def read_settings(
     return build_settings(tree, sources), sources
 
 
-def _read_file(path: Path) -> str:
+def _read_file(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
     except OSError as error:
         raise InvalidSettings(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidSettings(f"{path} is not TOML: {error}") from error
-
-
-def _parse_file(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSettings(f"{path} is not TOML: {error}") from error
 
 

@@ -18,7 +18,7 @@ PERIODS = {
 }
 A_RATE = 'a rate such as "60/min", "10/s" or "1000/h"'
 RATE = re.compile(rf"^\s*0*([1-9][0-9]{{0,99}})\s*/\s*({'|'.join(PERIODS)})\s*\Z")
-INTERVAL = re.compile(r"([0-9]+)/([a-z]+)|1 per ([0-9.e+-]+) s")
+SLOW = re.compile(r"1 per ([0-9.e+-]+) s")
 RateText = Annotated[str, Meta(pattern=RATE.pattern, description=A_RATE)]
 
 
@@ -41,10 +41,8 @@ def rate_text(interval_us: int) -> str:
 
 
 def read_rate(text: str) -> int:
-    """The interval of `60/min` in microseconds."""
-    match = INTERVAL.fullmatch(text)
-    if not match:
-        raise ValueError(f"{text!r} is not a rate")
-    if match[3]:
-        return round(float(match[3]) * 1_000_000)
-    return PERIODS[match[2]] * 1_000_000 // int(match[1])
+    """The interval of a `rate_text` in microseconds."""
+    if match := SLOW.fullmatch(text):
+        return round(float(match[1]) * 1_000_000)
+    count, period = parse_rate(text)
+    return int(period * 1_000_000) // count
