@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead.api.http.handshake_queue import MOST_UNDER_WAY
+from fairlead.api.http.handshake import MOST_UNDER_WAY
 from fairlead.api.http.manager import Bounds
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store

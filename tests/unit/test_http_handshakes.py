@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.http.handshake_queue import MOST_UNDER_WAY
+from fairlead.api.http.handshake import MOST_UNDER_WAY
 from fairlead.api.http.manager import Bounds
 from fairlead.api.http.server import HttpServer
 from tests.waiting import wait_until

@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from fairlead.api.faults import logged_problem
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
-from fairlead.api.problems import Problem
+from fairlead.api.problems import Problem, logged_problem
 from fairlead.api.request import (
     ClientGone,
     Request,

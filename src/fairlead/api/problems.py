@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import uuid_utils
+
 from fairlead import errors
+from fairlead.log.events import EventLog, Fact
+from fairlead.log.tracebacks import traceback_of
+
+log = EventLog("fairlead.api")
 
 
 class HttpProblem(errors.FairleadError):
@@ -197,6 +203,16 @@ def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
         status = status_of(type(error)) if error.code != "too_large" else BodyTooLarge.status
         return _problem(status, error, _headers(status, error), to_operator)
     return _problem(500, errors.FairleadError("Internal error: see the log of the server."), {}, to_operator)
+
+
+def logged_problem(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
+    """The problem to answer with. An internal error is logged, and both have the same id."""
+    problem = problem_of(error, to_operator=to_operator)
+    if problem.status < 500 or isinstance(error, errors.StoreUnavailable | HttpProblem):
+        return problem
+    request_id = str(uuid_utils.uuid7())
+    log.error(event, request_id=request_id, traceback=traceback_of(error), **facts)
+    return problem.with_request_id(request_id)
 
 
 def status_of(kind: type[errors.FairleadError]) -> int:

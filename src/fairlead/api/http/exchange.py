@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message
 
-from fairlead.api.faults import logged_problem
 from fairlead.api.http.head import Head
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, answer_of, header_line
+from fairlead.api.problems import logged_problem
 
 MOST_BUFFERED = 64 * 1024  # bytes of a body that the application has not received; then no more is read
 WITHOUT_BODY = frozenset({204, 304})

@@ -1,7 +1,9 @@
-"""The handshake of a WebSocket, whose head was read as HTTP."""
+"""Handshakes of WebSockets, whose heads were read as HTTP, and the queue that bounds how many run at once."""
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Message
 from websockets.datastructures import Headers
@@ -11,6 +13,8 @@ from websockets.server import ServerProtocol
 from fairlead.api.http.head import Head
 from fairlead.api.http.problems import BadHandshake
 from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line
+
+MOST_UNDER_WAY = 8  # in a process; each costs as much as several plain requests
 
 
 def agreed(head: Head) -> Headers:
@@ -49,3 +53,34 @@ def socket_scope(scope: Mapping[str, Any]) -> dict[str, Any]:
         "scheme": "ws",
         "extensions": {"websocket.http.response": {}},
     }
+
+
+class Handshake(Protocol):
+    def start(self) -> None: ...
+
+
+class HandshakeQueue:
+    """First in, first out. Plain requests do not wait here."""
+
+    def __init__(self) -> None:
+        self._under_way: set[Handshake] = set()
+        self._waiting: OrderedDict[Handshake, None] = OrderedDict()
+
+    def join(self, handshake: Handshake) -> None:
+        if len(self._under_way) < MOST_UNDER_WAY:
+            self._under_way.add(handshake)
+            handshake.start()
+        else:
+            self._waiting[handshake] = None
+
+    def leave(self, handshake: Handshake) -> None:
+        """It was answered, or its client has disconnected, perhaps before its turn."""
+        self._waiting.pop(handshake, None)
+        if handshake not in self._under_way:
+            return
+        self._under_way.discard(handshake)
+        if self._waiting:
+            following, _ = self._waiting.popitem(last=False)
+            self._under_way.add(following)
+            # not at once: many clients that have disconnected would make one long turn of the event loop
+            asyncio.get_running_loop().call_soon(following.start)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp
 
-from fairlead.api.http.handshake_queue import HandshakeQueue
+from fairlead.api.http.handshake import HandshakeQueue
 
 READ_BYTES = 64 * 1024  # at once, from one connection
 LOOK_SECONDS = 1.0  # at most, between two checks of all connections

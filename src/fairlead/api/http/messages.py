@@ -1,6 +1,7 @@
-"""Messages from the frames of a WebSocket."""
+"""Messages from the frames of a WebSocket, and a bound on the rate of frames."""
 
 import logging
+from dataclasses import dataclass
 
 from starlette.types import Message
 from websockets.frames import Frame, Opcode
@@ -11,6 +12,7 @@ MOST_MESSAGE = 256 * 1024  # bytes
 MOST_FRAGMENTS = 1_024  # of one message
 TOO_MANY_FRAGMENTS = 1008  # a policy is violated
 NOT_UTF_8 = 1007
+FRAMES_PER_SECOND = 1_000
 
 quiet = logging.getLogger("fairlead.api.frames")  # of the library: Fairlead logs what a client does wrong
 quiet.addHandler(logging.NullHandler())
@@ -73,3 +75,22 @@ class MessageReader:
         self._fragments.clear()
         self.problem = reason
         self.frames.fail(code, reason)
+
+
+@dataclass(slots=True)
+class FrameBudget:
+    """The frames of a second may arrive at once; after that each waits for its share of a second.
+
+    Frames are counted, not bytes: an empty one costs the server as much as any other, and its sender nothing.
+    """
+
+    left: float = FRAMES_PER_SECOND
+    at: float = 0.0
+
+    def spend(self, frames: int, now: float) -> None:
+        self.left = min(FRAMES_PER_SECOND, self.left + (now - self.at) * FRAMES_PER_SECOND) - frames
+        self.at = now
+
+    def wait_seconds(self) -> float:
+        """How long to wait before more is read; 0: not at all."""
+        return max(0.0, -self.left / FRAMES_PER_SECOND)

@@ -10,11 +10,10 @@ from typing import Any
 from starlette.types import Message
 from websockets.protocol import State
 
-from fairlead.api.http.frame_budget import FrameBudget
 from fairlead.api.http.handshake import acceptance, agreed, refusal_head, socket_scope
 from fairlead.api.http.head import Head
 from fairlead.api.http.manager import ConnectionManager
-from fairlead.api.http.messages import MessageReader
+from fairlead.api.http.messages import FrameBudget, MessageReader
 from fairlead.api.http.outlet import Outlet
 from fairlead.api.http.problems import BadHandshake, HandshakeTimeout, ServerStops
 from fairlead.api.http.protocol import BoundedProtocol

@@ -8,10 +8,9 @@ from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import encode, send_problem
-from fairlead.api.faults import logged_problem
 from fairlead.api.gateway import Gateway, check_scope
 from fairlead.api.live.connections import FAULT, GONE, Connection
-from fairlead.api.problems import Problem
+from fairlead.api.problems import Problem, logged_problem
 from fairlead.api.request import ClientGone, Request, address_of, headers_of, read_query
 from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask

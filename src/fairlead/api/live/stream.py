@@ -7,8 +7,8 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import SECURITY, Headers, encode
-from fairlead.api.faults import logged_problem
 from fairlead.api.live.connections import NORMAL, Connection
+from fairlead.api.problems import logged_problem
 from fairlead.api.request import Request
 from fairlead.background import cancel_all
 from fairlead.live.feed import Feed
