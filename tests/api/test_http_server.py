@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fairlead.api.http.lifespan import StartFailed
 from fairlead.api.http.manager import Bounds
 from fairlead.api.http.server import HttpServer
 from tests.waiting import wait_until
@@ -21,8 +20,6 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def over_http(handler: Handler) -> ASGIApp:
-    """An application without a lifespan."""
-
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "it knows nothing else"
         await handler(scope, receive, send)
@@ -240,43 +237,6 @@ async def test_what_takes_longer_than_the_grace_is_cut(
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
     assert "requests_cut count=1" in caplog.text
-
-
-class WithLifespan:
-    """Notes what happens to it."""
-
-    def __init__(self, fails: bool = False) -> None:
-        self.happened: list[str] = []
-        self._fails = fails
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self.happened.append(scope["state"]["greeting"])
-            await start(send, (b"content-length", b"0"))
-            await body(send, b"")
-            return
-        assert (await receive())["type"] == "lifespan.startup"
-        if self._fails:
-            await send({"type": "lifespan.startup.failed", "message": "no store"})
-            return
-        scope["state"]["greeting"] = "hello"
-        await send({"type": "lifespan.startup.complete"})
-        assert (await receive())["type"] == "lifespan.shutdown"
-        self.happened.append("the end")
-        await send({"type": "lifespan.shutdown.complete"})
-
-
-async def test_an_application_has_a_lifespan() -> None:
-    app = WithLifespan()
-    async with serving(app) as (_, port):
-        await answered(port, CLOSE)
-    assert app.happened == ["hello", "the end"]
-
-
-async def test_an_application_that_cannot_start_is_not_served() -> None:
-    with pytest.raises(StartFailed, match="no store"):
-        async with serving(WithLifespan(fails=True)):
-            raise AssertionError("it is served")
 
 
 @pytest.fixture(autouse=True)

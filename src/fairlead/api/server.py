@@ -72,8 +72,7 @@ class Directory:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # a socket has no method, a lifespan no path
-        app = self._fixed.get((scope.get("method"), scope.get("path", "")))
+        app = self._fixed.get((scope.get("method"), scope["path"]))  # a socket has no method
         if app:
             scope["path_params"] = {}
         await (app or self._router)(scope, receive, send)

@@ -152,7 +152,6 @@ class HttpConnection(BoundedProtocol):
 
     def _begin(self, head: Head) -> None:
         scope = scope_of(head, self._client, self._local)
-        scope["state"] = dict(self._manager.state)
         self._manager.note_busy(self)
         if head.is_websocket:
             self._upgrade(scope, head)

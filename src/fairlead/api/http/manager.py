@@ -1,7 +1,7 @@
 """What the connections of a process share: the application, the bounds, and the check of their deadlines."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,9 +39,8 @@ class Connection(Protocol):
 class ConnectionManager:
     """One timer checks all connections: a timer for each, or for each request, would cost more."""
 
-    def __init__(self, app: ASGIApp, bounds: Bounds, state: Mapping[str, Any]) -> None:
+    def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
         self.app = app
-        self.state = state  # what the application shares with each of its requests
         self.bounds = bounds
         self.is_stopping = False
         self.handshakes = HandshakeQueue()

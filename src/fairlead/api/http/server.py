@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp
 
-from fairlead.api.http.lifespan import Lifespan
 from fairlead.api.http.listener import Listener
 from fairlead.api.http.manager import Bounds, ConnectionManager
 from fairlead.log.events import EventLog
@@ -27,13 +26,12 @@ class HttpServer:
     async def listening(
         cls, app: ASGIApp, bounds: Bounds, opened: socket.socket
     ) -> AsyncIterator["HttpServer"]:
-        async with Lifespan.of(app) as lifespan:
-            manager = ConnectionManager(app, bounds, lifespan.state)
-            server = cls(manager, Listener(manager, opened))
-            try:
-                yield server
-            finally:
-                await server.stop(0, asyncio.Event())
+        manager = ConnectionManager(app, bounds)
+        server = cls(manager, Listener(manager, opened))
+        try:
+            yield server
+        finally:
+            await server.stop(0, asyncio.Event())
 
     @property
     def connections(self) -> int:
