@@ -126,7 +126,8 @@ class Exchange:
     async def send(self, message: Message) -> None:
         outlet = self._line.outlet
         self.on_lost = message.get("on_lost", self.on_lost)
-        await outlet.drain()  # a slow client may not have read the previous answers
+        if outlet.paused:
+            await outlet.drain()  # the client has not read the previous answers
         if self.disconnected or not outlet.is_open:  # nothing would be sent
             if self.on_lost and message["type"] == "http.response.body":
                 self.on_lost()
@@ -140,15 +141,13 @@ class Exchange:
     def _send_start(self, start: Message) -> None:
         if start["type"] != "http.response.start":
             raise RuntimeError(f"{start['type']} before the start of the answer")
-        lines, says_close = [STATUS_LINE[start["status"]]], False
-        for name, value in start.get("headers", ()):
-            lines.append(header_line(name, value))
-            lowered = name.lower()
-            if lowered == b"content-length":
-                self._left = int(value)
-            elif lowered == b"connection" and b"close" in value.lower():
-                says_close = True
-                self.keep_alive = False
+        headers = start.get("headers", ())
+        lines = [STATUS_LINE[start["status"]], *[header_line(name, value) for name, value in headers]]
+        known = dict(headers)  # their names are lower-case in ASGI
+        if (length := known.get(b"content-length")) is not None:
+            self._left = int(length)
+        if says_close := b"close" in known.get(b"connection", b"").lower():
+            self.keep_alive = False
         self.started = True
         if self._expects_continue:  # the client may send the body or not: the next bytes could be either
             self.keep_alive = False
@@ -161,7 +160,8 @@ class Exchange:
             lines += [CHUNKED] if self._chunked else []
         if not (self.keep_alive or says_close):
             lines.append(CLOSE)
-        self._head = b"".join([*lines, b"\r\n"])
+        lines.append(b"\r\n")
+        self._head = b"".join(lines)
         if not start.get("whole"):
             self._write()
 
@@ -184,10 +184,10 @@ class Exchange:
             self._finish()
 
     def _write(self, *parts: bytes) -> None:
-        written = [part for part in (self._head, *parts) if part]
-        self._head = b""
-        if written:
-            self._line.outlet.write(*written)
+        if self._head:
+            parts, self._head = (self._head, *parts), b""
+        if any(parts):
+            self._line.outlet.write(*parts)
 
     def _finish(self) -> None:
         self.answered = True
