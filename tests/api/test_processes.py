@@ -2,15 +2,19 @@
 
 import asyncio
 import contextlib
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from fairlead.api.processes import keep_processes
 from fairlead.model.task import NewTask
 from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
+from fairlead.worker.signals import StopRequest
 from tests.api.requests import TASKS, HttpWorker, good, stands_in_line, submit, task
 from tests.api.serving import Gateway, serving
 from tests.engine_processes import is_running, kill
@@ -147,3 +151,33 @@ async def test_a_server_that_is_told_to_stop_answers_those_who_wait(
             assert good(poll)["tasks"] == []
             assert acquired.status_code == 409
         await gateway.ended()
+
+
+NOTES_SIGNALS = """
+import asyncio, pathlib, sys
+from fairlead.worker.signals import StopRequest
+
+async def main():
+    stop = StopRequest(600).on_signals()
+    note = pathlib.Path(sys.argv[1])
+    note.write_text("up")
+    await stop.requested.wait()
+    note.write_text("stopping")
+    await stop.hurried.wait()
+    note.write_text("hurried")
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_is_hurried_however_soon_after_it_was_stopped(tmp_path: Path) -> None:
+    note, stop = tmp_path / "note", StopRequest(600)
+    with socket.socket() as opened:
+        command = [sys.executable, "-c", NOTES_SIGNALS, str(note)]
+        keeping = asyncio.create_task(keep_processes(command, opened, 1, stop))
+        await wait_until(lambda: note.exists() and note.read_text() == "up")
+        stop.requested.set()
+        await wait_until(lambda: note.read_text() == "stopping")
+        stop.hurried.set()
+        await keeping
+    assert note.read_text() == "hurried"

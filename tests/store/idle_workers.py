@@ -30,7 +30,7 @@ ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME = ["1n:1", "alarm"]
 
 
 async def fill(store: Store, limit: str, units: int = 1) -> NewTask:
-    """A limit of so many units, all taken by a task of the worker `busy`."""
+    """A limit of this number of units, all taken by a task of the worker `busy`."""
     await store.limits.set(limit, Slots(limit=units))
     await store.workers.register("busy", capacity=9)
     await store.submit_one(new(limits={limit: units}))

@@ -135,8 +135,8 @@ async def test_of_twenty_tickers_one_submits_each_tick(
 
     wins = await asyncio.gather(*[catch_up(ticker) for ticker in tickers])
     assert sum(wins) == 25
-    told = [(await store.get(event["task"])).parameters["at"] for event in await submitted(store)]
-    assert told == [time_text(tick) for tick in ticks]
+    submitted_ticks = [(await store.get(event["task"])).parameters["at"] for event in await submitted(store)]
+    assert submitted_ticks == [time_text(tick) for tick in ticks]
     for ticker in tickers:
         await ticker.close()
 

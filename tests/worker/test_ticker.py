@@ -53,7 +53,7 @@ async def ticking(
             await running
 
 
-async def told(store: Store) -> list[str]:
+async def submitted_ticks(store: Store) -> list[str]:
     """The ticks of all tasks, in the order in which they were submitted."""
     tasks = [event["task"] for event in await events_of(store) if event["act"] == "submit"]
     return [str((await store.get(task)).parameters["at"]) for task in tasks]
@@ -69,7 +69,7 @@ def submitted(store: Store, count: int) -> Callable[[], Awaitable[bool]]:
 async def assert_each_tick_once(store: Store, began: int) -> None:
     last, _ = await store.crons.last(CRON.name)
     ticks = range(next_tick(CRON, began), last + 1, MINUTE)
-    assert await told(store) == [time_text(tick) for tick in ticks]
+    assert await submitted_ticks(store) == [time_text(tick) for tick in ticks]
 
 
 # Several
@@ -135,7 +135,7 @@ async def test_a_ticker_sleeps_until_the_next_tick(store: Store, clock: Clock) -
         await wait_until(lambda: store.connection.client.exists(store.connection.keys.key("crons")))
         clock.pass_ms(20)
         await wait_until(submitted(store, 1))
-    assert await told(store) == [time_text(clock.now)]
+    assert await submitted_ticks(store) == [time_text(clock.now)]
 
 
 async def test_a_ticker_looks_at_the_stores_clock_again_before_a_far_tick(store: Store, clock: Clock) -> None:
@@ -144,7 +144,7 @@ async def test_a_ticker_looks_at_the_stores_clock_again_before_a_far_tick(store:
         await wait_until(lambda: store.connection.client.exists(store.connection.keys.key("crons")))
         clock.now = next_tick(daily, clock.now)
         await wait_until(submitted(store, 1))
-    assert await told(store) == [time_text(clock.now)]
+    assert await submitted_ticks(store) == [time_text(clock.now)]
 
 
 @pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("last", 1), ("all", 7)])
@@ -160,7 +160,7 @@ async def test_after_downtime_the_policy_says_what_is_made_up_for(
         await wait_until(submitted(store, count))
         clock.now = days[7]
         await wait_until(submitted(store, count + 1))
-    assert await told(store) == [time_text(day) for day in days[7 - count :]]
+    assert await submitted_ticks(store) == [time_text(day) for day in days[7 - count :]]
 
 
 async def test_a_refused_task_is_told_tried_again_and_in_nobodys_way(

@@ -24,7 +24,7 @@ class FailedKeys:
         where, now = neighbourhood(address), monotonic()
         until = max(now, self._until.pop(where, now))
         room = MINUTE - (until - now)
-        is_too_many = room < self._interval / 2  # half: it may be a little less than one by rounding
+        is_too_many = room < self._interval * 0.999  # rounding may take a little of it
         self._until[where] = until if is_too_many else until + self._interval  # the latest is the last
         if len(self._until) > MOST_ADDRESSES:
             del self._until[next(iter(self._until))]

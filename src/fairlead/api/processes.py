@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
-from fairlead.worker.signals import StopRequest
+from fairlead.worker.signals import HURRY, StopRequest
 
 SHORT_LIFE = 5.0  # seconds; a process that dies sooner is replaced more slowly each time
 LONGEST_PAUSE = 5.0
@@ -63,7 +63,8 @@ async def _stop(pid: int, stop: StopRequest) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(stop.grace + KILL_SECONDS):
             await stop.hurried.wait()
-            _signal(pid, signal.SIGTERM)
+            # not SIGTERM again: within a second of the first one the process would take both for one
+            _signal(pid, HURRY)
             await asyncio.sleep(KILL_SECONDS)
     log.error("server_did_not_stop", pid=pid)
     _signal(pid, signal.SIGKILL)

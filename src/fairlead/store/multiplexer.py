@@ -151,7 +151,7 @@ class Channel(asyncio.Protocol):
                     seen(reply)
                 if not future.done():  # its caller may have gone
                     future.set_result(reply)
-        except (hiredis.ProtocolError, IndexError):  # the replies that follow cannot be told apart
+        except (hiredis.ProtocolError, IndexError):  # later replies match no call
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

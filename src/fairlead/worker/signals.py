@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fairlead.clock import monotonic
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+HURRY = signal.SIGUSR1  # from a parent, which has counted the signals: no process of a group sees it twice
 AT_ONCE_SECONDS = 1.0  # signals so close together are one: a group may hear each several times
 
 
@@ -25,7 +26,7 @@ def leave_signals_to_the_parent() -> None:
 
 
 def on_stop(stop: Callable[[], None], hurry: Callable[[], None]) -> None:
-    """The first signal calls `stop`, every later one `hurry`."""
+    """The first signal calls `stop`, every later one `hurry`, and HURRY always `hurry`."""
     heard_at: float | None = None
 
     def hear() -> None:
@@ -40,18 +41,18 @@ def on_stop(stop: Callable[[], None], hurry: Callable[[], None]) -> None:
 
     loop = asyncio.get_running_loop()
 
-    def pass_on(*_: object) -> None:
+    def pass_on(number: int, _: object) -> None:
         if not loop.is_closed():  # not add_signal_handler: after the end of the loop a signal would kill us
-            loop.call_soon_threadsafe(hear)
+            loop.call_soon_threadsafe(hurry if number == HURRY else hear)
 
-    for number in STOPPING:
+    for number in (*STOPPING, HURRY):
         signal.signal(number, pass_on)
     atexit.register(_ignore_signals)
 
 
 def _ignore_signals() -> None:
     """On the way out: the interpreter takes its handlers back, and one more signal would count as a death."""
-    for number in STOPPING:
+    for number in (*STOPPING, HURRY):
         signal.signal(number, signal.SIG_IGN)
 
 
