@@ -17,7 +17,7 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 QUICK := tests/house tests/unit tests/tour tests/store -m "not (other_server or long)"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test quick check format bench chaos test-servers
+.PHONY: help install run test quick check format bench docs chaos test-servers test-browser
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,11 +27,11 @@ install: $(STAMP) ## make .venv with Fairlead and its tools (does nothing when u
 run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
 
-test: install test-servers ## run the tests
-	$(BIN)/python -m pytest -n 4 $(SPREAD)
+test: install test-servers test-browser ## run the tests
+	$(BIN)/python -m pytest -n 6 $(SPREAD)
 
 quick: install ## the short tests: house, unit, tour, and most of the store on one server
-	$(BIN)/python -m pytest -n 2 $(SPREAD) -q $(QUICK)
+	$(BIN)/python -m pytest -n 4 $(SPREAD) -q $(QUICK)
 
 check: install ## what CI runs: format, lint, types, tests
 	$(BIN)/ruff format --check
@@ -47,11 +47,18 @@ bench: install ## run the benchmarks, after a short trial of each
 	$(BIN)/python -m pytest -q benchmarks
 	$(BIN)/python -m benchmarks
 
+docs: install ## build the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html; its search needs a server: $(BIN)/python -m http.server -d build/site"
+
 chaos: install ## run the long fault campaigns
 	$(BIN)/python -m chaos
 
 test-servers:
 	@scripts/test-servers
+
+test-browser:
+	@scripts/test-browser
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

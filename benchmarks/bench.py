@@ -42,7 +42,7 @@ class Bench:
 
     @property
     def own(self) -> bool:
-        """Servers are started for the run; otherwise one that is there is used, with the settings it has."""
+        """Servers are started for the run; otherwise an existing one is used, with its settings."""
         return "://" not in self.server
 
     @contextlib.contextmanager
@@ -61,7 +61,7 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def store(self, url: str, settings: Settings = SETTINGS) -> AsyncIterator[Store]:
-        """A store on a namespace of its own, which is wiped at the end when the server is not ours."""
+        """A store on its own namespace, which is wiped at the end when the server is not ours."""
         async with Store.connect(url, f"bench-{os.getpid()}-{next(namespaces)}", settings) as store:
             try:
                 yield store
@@ -86,7 +86,7 @@ def small_task(n: int = 1, **fields: Any) -> NewTask:
 
 
 async def fill(store: Store, count: int, **fields: Any) -> None:
-    """Queues `count` small tasks; the events of it are dropped, as a recorder that keeps up does."""
+    """Queues `count` small tasks; their events are dropped, as by a recorder that keeps up."""
     for start in range(0, count, MOST_PER_CALL):
         await store.submit(
             *(small_task(n, **fields) for n in range(start, min(start + MOST_PER_CALL, count)))
@@ -116,7 +116,7 @@ async def server_cpu(client: Redis) -> float:
 
 
 async def describe(url: str) -> Mapping[str, str]:
-    """Name, version and settings of a server, as far as it tells."""
+    """Name, version and settings of a server, as far as it reports them."""
     client = make_client(url)
     try:
         info = await client.info("server")

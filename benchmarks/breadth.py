@@ -1,7 +1,7 @@
 """What single acts and batches cost when the queue is broad: many types, limits, profiles or dead workers.
 
-Each case has a server of its own and is compared with the base, one type without a limit. The cases take
-turns, so that whatever else the machine does hits all of them alike. Server time, from the slow log.
+Each case has its own server and is compared with the base, one type without a limit. The cases take
+turns, so that other load on the machine affects all of them equally. Server time, from the slow log.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ class Case:
         await self._ask(task)
 
     async def _replace_one(self, worker: str) -> str:
-        """Completes the oldest run of this worker, claims and submits one task; the id of the new task."""
+        """Completes the oldest run of this worker, claims and submits one task; returns the new id."""
         scene, hand = self.scene, self.scene.hands[worker]
         accepted(await scene.store.complete(worker, _done(hand.popleft())))
         (claimed,) = await scene.claim(worker, 1)
@@ -125,7 +125,7 @@ async def _prepare(
 
 
 def _refuse(outcome: Outcome, scene: Scene, problem: FairleadError) -> None:
-    if scene.name == BASE:  # there is nothing to compare the others with
+    if scene.name == BASE:  # nothing to compare the others with
         raise problem
     outcome.refused[scene.name] = f"{problem.code}: {problem}"
 

@@ -19,7 +19,7 @@ from fairlead.store.store import Store
 BASE = "1 type"
 BATCH = 100
 CAPACITY = 100_000  # of a worker: never what a claim waits for
-MOST_CLAIMS = 1_000  # in a row that give nothing although the store says "again"
+MOST_CLAIMS = 1_000  # in a row that return nothing although the store says "again"
 COMMON_TYPES = 20
 MEASURED_HOSTS = 4
 DAY = 86_400
@@ -86,7 +86,7 @@ class Scene:
         return small_task(n)
 
     def limit(self, n: int) -> str:
-        """The limit whose status is asked for: one that task `n` needs, if it needs any."""
+        """The limit whose status is read: one that task `n` needs, if it needs any."""
         return "spare"
 
     async def prepare(self) -> None:
@@ -144,7 +144,7 @@ class ManyTypes(Scene):
 
 
 class FullLimit(Scene):
-    """Many types under one limit. It is full but for the unit that was just given back."""
+    """Many types under one limit. It is full except for the unit that was just returned."""
 
     def task(self, n: int) -> NewTask:
         kind = f"type-{n % self.sizes.limited_types}"

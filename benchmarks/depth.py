@@ -1,8 +1,8 @@
 """What a claim and a submit cost when much is queued, and 90 % of it, its head, waits for a full limit.
 
 The blocked tasks are submitted first and have the same priority, so they rank before those that are free.
-Each depth has a server of its own, and the depths take turns, so that whatever else the machine does hits
-all of them alike.
+Each depth has its own server, and the depths take turns, so that other load on the machine affects
+all of them equally.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class Depth:
         await fill(self.store, self.queued // 10)
 
     async def measure(self) -> None:
-        """Claims a block one by one, ends it, and submits as many again one by one."""
+        """Claims a block one by one, ends it, and submits the same number one by one."""
         client = self.store.connection.client
         await register(self.store)  # the other depths took their time
         before = await scripts_ran(client)

@@ -1,4 +1,4 @@
-"""A measured value with its spread, and what a scenario gives back."""
+"""A measured value with its spread, and the result of a scenario."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Two figures of one run in relation, and what was aimed at."""
+    """The ratio of two figures of one run, and the target."""
 
     name: str
     medians: float

@@ -72,9 +72,9 @@ def served(command: list[str], folder: str) -> Iterator[tuple[int, str]]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout
-        said = re.search(r"http://\S+", process.stdout.readline())
-        assert said, f"{command} did not start"
-        yield process.pid, said[0]
+        match = re.search(r"http://\S+", process.stdout.readline())
+        assert match, f"{command} did not start"
+        yield process.pid, match[0]
     finally:
         process.terminate()
         process.communicate()
@@ -104,11 +104,11 @@ def _load(
         command = [sys.executable, "-m", "benchmarks.http_load", address, path, str(content)]
         command += [str(connections), str(seconds)]
     before = _cpu_seconds(pid)
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = _cpu_seconds(pid) - before
-    assert "Non-2xx" not in said, said
-    done = re.search(r"(\d+) requests in ([\d.]+)(m?s)", said)
-    assert done, said
+    assert "Non-2xx" not in output, output
+    done = re.search(r"(\d+) requests in ([\d.]+)(m?s)", output)
+    assert done, output
     tasks = int(done[1]) * size
     took = float(done[2]) / (1000 if done[3] == "ms" else 1)
     return tasks / took, used / tasks * 1e6

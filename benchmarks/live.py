@@ -1,6 +1,6 @@
 """How soon an update reaches its watcher, with many WebSockets open on one server process.
 
-The watchers are a process of their own; each update carries the machine's monotonic clock, which both read.
+The watchers are a separate process; each update carries the machine's monotonic clock, which both read.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
 
 PAUSE = 0.01  # seconds between two updates
-GIVE_UP = 300  # seconds
+LONGEST = 300  # seconds
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -63,7 +63,7 @@ async def _measure(
         stdout=asyncio.subprocess.PIPE,
     )
     assert watchers.stdin and watchers.stdout
-    async with asyncio.timeout(GIVE_UP):
+    async with asyncio.timeout(LONGEST):
         watchers.stdin.write(json.dumps([task.task_id for task in tasks]).encode() + b"\n")
         assert await watchers.stdout.readline() == b"open\n"
         grown = _memory(pid) - before
@@ -71,8 +71,8 @@ async def _measure(
             task = tasks[n % len(tasks)]
             await store.progress(WORKER, Progress(task.task_id, task.fence, 0, str(time.monotonic_ns())))
             await asyncio.sleep(PAUSE)
-        said, _ = await watchers.communicate()
-    latencies: list[float] = json.loads(said)
+        output, _ = await watchers.communicate()
+    latencies: list[float] = json.loads(output)
     return latencies, grown
 
 

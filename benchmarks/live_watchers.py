@@ -1,6 +1,6 @@
-"""`python -m benchmarks.live_watchers <address> <updates>`: watches tasks, each over a WebSocket of its own.
+"""`python -m benchmarks.live_watchers <address> <updates>`: watches tasks, each over its own WebSocket.
 
-The ids come as one line of JSON. It says `open`, and after so many updates how many ms each of them took.
+The ids come as one line of JSON. It prints `open`, and after the updates how many ms each of them took.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ async def main(address: str, updates: int) -> None:
     enough = asyncio.Event()
 
     async def watch(socket: ClientConnection) -> None:
-        async for said in socket:
+        async for message in socket:
             arrived = time.monotonic_ns()
-            latencies.append((arrived - int(json.loads(said)["message"])) / 1e6)
+            latencies.append((arrived - int(json.loads(message)["message"])) / 1e6)
             if len(latencies) == updates:
                 enough.set()
 

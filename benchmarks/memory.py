@@ -11,8 +11,8 @@ from fairlead.model.task import MOST_PER_CALL
 from fairlead.store.store import Store
 
 CONSISTS = (
-    "a queued task is its record (a hash) and a member of three sorted sets: its sub-queue, the order of its "
-    "place, and the ages; "
+    "a queued task is its record (a hash), a member of three sorted sets: its sub-queue, the order of its "
+    "place, and the ages; and an entry of the list of all tasks; "
     "its event stays until a recorder has stored it; each as MEMORY USAGE says, the rest is the table of keys"
 )
 DEFAULTS = ("--hash-max-listpack-value", "64")
@@ -51,6 +51,7 @@ async def _measure(store: Store, case: str, count: int, calm: float) -> list[Fig
         "queue": await _size(client, keys.key("queue", "1n:echo;|")) / count,
         "order": await _size(client, keys.key("order", "1n")) / count,
         "age": await _size(client, keys.key("age", "1n")) / count,
+        "list": await _size(client, keys.key("tasks")) / count,
     }
     values = {
         "a queued task": used,
@@ -63,7 +64,7 @@ async def _measure(store: Store, case: str, count: int, calm: float) -> list[Fig
 
 
 async def weigh(store: Store, count: int, calm: float) -> tuple[int, int, str]:
-    """Bytes used before and after `count` small tasks were queued, with their events; the last one's id."""
+    """Bytes used before and after `count` small tasks were queued, with their events; the id of the last."""
     client = store.connection.client
     await _submit(store, 1)  # the server keeps the script
     before = await _used(client, calm)
@@ -72,7 +73,7 @@ async def weigh(store: Store, count: int, calm: float) -> tuple[int, int, str]:
 
 
 async def _submit(store: Store, count: int) -> str:
-    """Queues so many; the id of the last."""
+    """Queues this number; returns the id of the last."""
     task = small_task()
     for start in range(0, count, MOST_PER_CALL):
         tasks = [small_task() for _ in range(min(MOST_PER_CALL, count - start))]

@@ -1,6 +1,6 @@
 """How soon an idle worker has a task submitted elsewhere, and what it asks of the server while idle.
 
-The worker is a process of its own; both read the machine's monotonic clock. `bound`: a bare RPUSH and BLPOP.
+The worker is a separate process; both read the machine's monotonic clock. `bound`: a bare RPUSH and BLPOP.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from fairlead.store.connection import make_client
 from fairlead.store.store import Store
 
 PAUSE = 0.02  # seconds between two tasks
-GIVE_UP = 60  # seconds
+LONGEST = 60  # seconds
 # Sent by the worker itself, not by its scripts.
 SENT = ("cmdstat_fcall", "cmdstat_evalsha", "cmdstat_eval", "cmdstat_blpop")
 
@@ -53,7 +53,7 @@ async def run(bench: Bench) -> Outcome:
 async def _pickup(
     store: Store, url: str, count: int, worker: Callable[..., list[float]], submit: Submit
 ) -> list[float]:
-    """Latencies in ms of `count` tasks, each submitted when the worker has come to rest."""
+    """Latencies in ms of `count` tasks, each submitted when the worker is idle."""
     async with _elsewhere(worker, url, store.connection.keys.namespace, count) as done:
         for _ in range(count):
             await asyncio.sleep(PAUSE)
@@ -106,17 +106,17 @@ def work(url: str, namespace: str, count: int) -> list[float]:
 
     async def claim_all() -> list[float]:
         latencies: list[float] = []
-        heard: list[int] = []
-        async with asyncio.timeout(GIVE_UP), Store.connect(url, namespace, SETTINGS) as store:
+        acknowledged: list[int] = []
+        async with asyncio.timeout(LONGEST), Store.connect(url, namespace, SETTINGS) as store:
             await register(store)
             while len(latencies) < count:
-                tasks = (await store.claim(WORKER, idle=True, heard=heard)).tasks
-                heard = []
+                tasks = (await store.claim(WORKER, idle=True, acknowledged=acknowledged)).tasks
+                acknowledged = []
                 if not tasks:
                     called = await store.workers.wait(WORKER, 5)
                     if not isinstance(called, Handed):
                         continue
-                    tasks, heard = [called.task], [called.task.fence]
+                    tasks, acknowledged = [called.task], [called.task.fence]
                 arrived = time.monotonic_ns()
                 latencies += [(arrived - task.parameters["n"]) / 1e6 for task in tasks]
                 await store.complete(WORKER, *(Completed(task.task_id, task.fence) for task in tasks))
@@ -130,7 +130,7 @@ def work_bare(url: str, namespace: str, count: int) -> list[float]:
         latencies: list[float] = []
         async with make_client(url, answer_within=None) as client:
             while len(latencies) < count:
-                popped: Any = await client.blpop([f"{{fl:{namespace}}}:bare"], GIVE_UP)
+                popped: Any = await client.blpop([f"{{fl:{namespace}}}:bare"], LONGEST)
                 latencies.append((time.monotonic_ns() - int(popped[1])) / 1e6)
         return latencies
 

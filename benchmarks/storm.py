@@ -1,6 +1,6 @@
 """Much at once, of every kind: the slowest act of each storm, and whether everything starts afterwards.
 
-No act may keep the server for 20 ms, because all others wait meanwhile: the slow log names those that did.
+No act may block the server for 20 ms, because all others wait meanwhile: the slow log names those that do.
 """
 
 from collections import defaultdict

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from benchmarks import slowlog
 from benchmarks.bench import HOUR, scripts_ran, small_task
@@ -21,6 +21,7 @@ from fairlead.store.store import Store
 BATCH = 100  # tasks in a call, where a storm does not say otherwise
 MOST_BARREN = 10_000  # claims in a row that start nothing
 LARGE = 125_000  # bytes of parameters
+EIGHTS = 100  # sets of eight limits
 RATE = 10  # starts a second that the fleet is allowed
 DEAD_SUBMITS = 100
 
@@ -29,7 +30,7 @@ Started = list[Priority]  # of the tasks, in the order in which they started
 
 
 class Storm:
-    """A store at an instant that passes only when the storm says so, and what its acts took."""
+    """A store with a clock that only the storm moves, and the times of its acts."""
 
     def __init__(self, name: str, store: Store, url: str) -> None:
         self.name = name
@@ -90,7 +91,7 @@ class Storm:
     async def start_all(
         self, workers: Sequence[str], each: int = BATCH, upkeep: Callable[[], Awaitable[object]] | None = None
     ) -> Started:
-        """The workers claim in turn until nobody finds anything more. `upkeep`: done after every round."""
+        """The workers claim in turn until none finds a task. `upkeep`: done after every round."""
         started: Started = []
         barren = satisfied = 0  # claims in a row that started nothing; those that need not be repeated
         for worker in itertools.cycle(workers):
@@ -104,8 +105,12 @@ class Storm:
                 await self.act(upkeep())
         return started
 
+    async def promote(self) -> None:
+        """One act of what the caretaker does."""
+        await self.store.run("promote")
+
     async def end_leases(self, count: int, worker: str = "") -> None:
-        """As the caretaker does it: until there is nothing left to end."""
+        """Like the caretaker: until nothing is left to end."""
         ended = 0
         while some := await self.act(self.store.expire(worker)):
             ended += some
@@ -127,7 +132,7 @@ async def due(storm: Storm, count: int) -> None:
     storm.pass_seconds(60)
     workers = await storm.register(4)
     await storm.begin()
-    started = await storm.start_all(workers, 64, storm.store.promote)
+    started = await storm.start_all(workers, 64, storm.promote)
     storm.check_started(started, count)
     overtakes = _overtakes(started)
     storm.figure("started before a better one", "tasks", overtakes)
@@ -151,6 +156,37 @@ async def leases(storm: Storm, count: int) -> None:
     await storm.begin()
     await storm.end_leases(count)
     storm.check_started(await storm.start_all(workers), count)
+
+
+async def mixed(storm: Storm, count: int) -> None:
+    """Leases, delays, waits and three promotions are due in the same instant, under eight limits each."""
+    day = 86_400
+    names = [f"limit-{n}" for n in range(8 * EIGHTS)]
+    for name in names:
+        await storm.store.limits.set(name, Slots(limit=count))
+    eights = [dict.fromkeys(names[n * 8 : n * 8 + 8], 1) for n in range(EIGHTS)]
+    part = count // 6
+
+    def tasks(**options: Any) -> Iterable[NewTask]:
+        return (small_task(n, limits=eights[n % EIGHTS], **options) for n in range(part))
+
+    await storm.submit(tasks(priority="high", timeout_seconds=2 * day))
+    lost = await storm.register(10, "lost")
+    for worker, _ in itertools.product(lost, range(0, part // 10 + 1, BATCH)):
+        while (await storm.store.claim(worker, BATCH, lease_ms=day * 1000)).again:
+            pass
+    for priority in ("low", "medium"):
+        await storm.submit(tasks(priority=priority))
+    await storm.submit(tasks(delay_seconds=day))
+    await storm.submit(tasks(max_wait_seconds=day))
+    storm.pass_seconds(day + 2)
+    workers = await storm.register(10)
+    await storm.begin()
+    started = await storm.start_all(workers, 100, storm.promote)
+    least, most = part * 4, part * 5  # of those that waited too long, some may start before they are ended
+    storm.check(
+        "everything started", least <= len(started) <= most, f"{len(started):,} of at least {least:,}"
+    )
 
 
 async def limit(storm: Storm, count: int) -> None:
@@ -252,7 +288,7 @@ async def rate_fleet(storm: Storm, count: int) -> None:
         for i in range(count):
             await stack.enter_async_context(fl.worker(capacity=1, name=f"worker-{i}"))
         await storm.submit(NewTask(task_type="tick") for _ in range(round((settle + seconds) * RATE * 2)))
-        await asyncio.sleep(settle)  # a worker looks by itself after a while, and learns when there is more
+        await asyncio.sleep(settle)  # a worker looks by itself after a while, and finds more tasks
         await storm.begin()
         before, starts = await scripts_ran(client), 0
         await asyncio.sleep(seconds)
@@ -263,10 +299,11 @@ async def rate_fleet(storm: Storm, count: int) -> None:
     storm.check("something started", starts > 0)
 
 
-#: What a storm is called, what it does, and how much of it there is in full.
+#: The name of a storm, what it does, and its full size.
 STORMS: dict[str, tuple[Callable[[Storm, int], Awaitable[None]], int]] = {
     "{} tasks due at once": (due, 100_000),
     "{} leases ending at once": (leases, 10_000),
+    "{} tasks due in every way at once": (mixed, 60_000),
     "a limit from 0 to {}": (limit, 10_000),
     "{} new types": (types, 5_000),
     "{} workers registering": (workers, 1_000),

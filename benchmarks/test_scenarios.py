@@ -1,4 +1,4 @@
-"""Every scenario runs in its small size and leaves well-formed figures. How good they are is not asked.
+"""Every scenario runs in its small size and leaves well-formed figures. Their values are not checked.
 
 `make bench` runs these first; one scenario is a part of the suite (`tests/system/test_benchmarks.py`).
 """
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("throughput", "memory", "pickup", "http", "live")
-ORDER = "better priorities started first"  # among what falls due at once: reported, not required yet
+ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -1,7 +1,7 @@
 """Tasks a second through one asyncio client: submitted in batches, completed while the next are claimed.
 
 `plain` has no limits, `limited` needs a slot of a limit that is never full, and `bound` is no product: a bare
-client with the least a queue could do, for the relation. They take turns on the same servers.
+client with the minimal work of a queue, for comparison. They take turns on the same servers.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""kill -9 of gateways under clients that repeat with their idempotency keys what was not answered."""
+"""kill -9 of gateways under clients that repeat unanswered requests with their idempotency keys."""
 
 import asyncio
 import tempfile

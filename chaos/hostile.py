@@ -46,7 +46,7 @@ async def _attack_all(seconds: float) -> dict[str, dict[str, Any]]:
         try:
             async with besieged(engine.url, server) as siege:
                 for attack in ATTACKS:
-                    found[attack] = await siege.stand(attack, seconds=seconds)
+                    found[attack] = await siege.withstand(attack, seconds=seconds)
                     print(attack, found[attack], flush=True)
             async with Store.connect(engine.url) as store:
                 breaches = await examine(store.connection)

@@ -14,7 +14,7 @@ async def in_lanes(
     seed: int,
     lane: Callable[[random.Random, int, Callable[[T], None]], Coroutine[Any, Any, None]],
 ) -> list[T]:
-    """`size` rounds, shared by so many lanes, each of which notes what a round gave. One error ends all."""
+    """`size` rounds, shared by this number of lanes, each of which keeps its results. One error ends all."""
     found: list[T] = []
 
     def note(one: T) -> None:

@@ -1,6 +1,6 @@
 """Oracle equality at length: random acts on the real store against the rules, the doctor after every step.
 
-The machine is the widest there is: workers of any profile come and go, and jobs run beside single tasks.
+The machine is the most general one: workers of any profile come and go, and jobs run beside single tasks.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def run(options: Options) -> None:
 
 
 def play(seed: int, claims: int) -> tuple[int, Counter[str]]:
-    """Histories until so many claims were made; raises with the shortest that tells store and rules apart."""
+    """Histories until this number of claims; raises with the shortest in which store and rules differ."""
     with running("valkey") as server, asyncio.Runner() as runner:
         Machine.url, Machine.loop = server.url, runner.get_loop()
         rounds = 0

@@ -1,4 +1,4 @@
-"""What can be asked of a campaign."""
+"""Options of a campaign."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Options:
         field(default_factory=lambda: secrets.randbelow(1 << 32))
     )
     full: Annotated[bool, Parameter(help="Ten times the faults.")] = False
-    size: Annotated[int | None, Parameter(help="So many faults.")] = None
+    size: Annotated[int | None, Parameter(help="Number of faults.")] = None
     minutes: Annotated[float, Parameter(help="How long the soak takes.")] = 30
     claims: Annotated[int, Parameter(help="Random claims of the model campaign.")] = 200_000
     jobs: Annotated[int, Parameter(help="Processes of the model campaign.")] = 2

@@ -1,4 +1,4 @@
-"""Workers that cannot reach the store for a while; a third of them is heard, but hears nothing."""
+"""Workers that cannot reach the store for a while; a third of them loses only the answers."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ def run(options: Options) -> None:
     print(f"partitions: seed {options.seed}, {cuts} cuts", flush=True)
     began = time.monotonic()
     found = asyncio.run(in_lanes(LANES, cuts, options.seed, _lane))
-    # who kept his lease over a short cut, and blocks on, works again when he has done
+    # a worker that kept its lease over a short cut, and still blocks, works again afterwards
     free = [cut for cut in found if cut.task_type != "block" or cut.starts > 1]
     resumed = spread([round(cut.resumed * 1000) for cut in free])
     figures = {

@@ -134,7 +134,7 @@ def _resident_kib(pid: int) -> int:
 
 
 async def _count_keys(scene: Stage) -> int:
-    """But for the counters of the last two minutes, which come and go."""
+    """Except the counters of the last two minutes, which come and go."""
     client, keys = scene.store.connection.client, scene.store.connection.keys
     found = [key async for key in client.scan_iter(match=keys.prefix + "*", count=1000)]
     return sum(not key.startswith(keys.key("recent").encode()) for key in found)

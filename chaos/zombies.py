@@ -1,4 +1,4 @@
-"""Workers and whole crews that are stopped for longer than their lease, and go on."""
+"""Workers and whole crews that are stopped for longer than their lease, and then continue."""
 
 import asyncio
 import random

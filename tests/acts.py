@@ -17,6 +17,7 @@ from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.store.connection import pack
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.store import Store
+from tests.api_keys import usable_key
 from tests.conftest import Clock
 
 BEGAN = Clock().now
@@ -149,6 +150,22 @@ async def tick(scene: Scene) -> object:
     return answer
 
 
+async def confirm(scene: Scene) -> None:
+    await scene.store.declare("code", {"draw": TaskSettings()}, {}, {"picture": (("draw",),)})
+    assert await scene.store.confirm(["draw"], ["picture"])
+    assert not await scene.store.confirm(["draw", "gone"], [])
+
+
+async def delete_limits(scene: Scene) -> None:
+    unused: dict[str, Slots | Rate] = {
+        "spare": Slots(limit=1),
+        "rare": Rate(count=1, period_seconds=10, burst=2),
+    }
+    for name, limit in unused.items():
+        await scene.store.limits.set(name, limit, shared=True)
+        await scene.store.limits.delete(name)
+
+
 async def declare(scene: Scene) -> None:
     types = {"draw": TaskSettings(limits={"gpu": 1, "tpu": 1}), "echo": TaskSettings(max_retries=1)}
     await scene.store.declare("file", types, {"gpu": Slots(limit=4), "tpu": Slots(limit=1)})
@@ -176,8 +193,15 @@ async def forget(scene: Scene) -> None:
     await scene.store.upkeep.forget()
 
 
+async def sweep(scene: Scene) -> object:
+    """The record of a task has expired."""
+    connection = scene.store.connection
+    await connection.client.unlink(connection.keys.key("task", scene.dead))
+    return await scene.store.upkeep.sweep()
+
+
 async def inspect(scene: Scene) -> None:
-    """Memory is full: what finished a while ago goes with the next act."""
+    """Memory is full: the next act removes what finished a while ago."""
     client = scene.store.connection.client
     await scene.store.cancel(scene.queued)
     scene.clock.pass_seconds(100)
@@ -192,7 +216,7 @@ async def inspect(scene: Scene) -> None:
 async def create_key(scene: Scene) -> None:
     scene.clock.pass_seconds(100 * 86_400)  # the old one goes
     new = await scene.store.api_keys.create("app", ["submit"], tenant="acme")
-    assert await scene.store.api_keys.check(new.key_text)
+    assert await usable_key(scene.store, new.key_text)
 
 
 STORY = NewJob(
@@ -210,7 +234,7 @@ async def begin_job(scene: Scene) -> tuple[str, list[Task]]:
     return job_id, (await scene.store.claim("steps", 2)).tasks
 
 
-async def go_on(scene: Scene) -> None:
+async def complete_stage(scene: Scene) -> None:
     """The last result of a stage opens the next one."""
     scene.job = scene.job or await begin_job(scene)
     reports = [Completed(task.task_id, task.fence, task.step) for task in scene.job[1]]
@@ -260,6 +284,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "purge": lambda s: s.store.purge(s.dead),
     "acquire": lambda s: s.store.limits.acquire("gpu", lease_id="l"),
     "set_limit": lambda s: s.store.limits.set("disk", Slots(limit=3)),
+    "confirm": confirm,
+    "delete_limit": delete_limits,
     "declare": declare,
     "pause": lambda s: s.store.limits.pause("gpu"),
     "pause type": lambda s: s.store.pause_type("draw"),
@@ -272,13 +298,14 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "tick": tick,
     "last_tick": lambda s: s.store.crons.last("new"),
     "submit_job": lambda s: s.store.jobs.submit(STORY),
-    "complete a stage": go_on,
+    "complete a stage": complete_stage,
     "fail a stage": fail_job,
     "cancel_job": cancel_job,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "bury": bury,
     "forget": forget,
+    "sweep": sweep,
     "inspect": inspect,
     "audit": lambda s: s.store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}),
     "create_key": create_key,

@@ -1,4 +1,4 @@
-"""The command as a user runs it: a real process, on the server of a test or on a folder of its own."""
+"""The command as a user runs it: a real process, on the server of a test or on its own folder."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from fairlead.store.store import Store
-from tests.warm import run_command
+from tests.warm import WarmProcess
 
 FAIRLEAD = str(Path(sys.executable).with_name("fairlead"))
 
@@ -27,7 +27,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Shell:
-    """Where commands run: an empty home, and what they all are told (which server, which namespace)."""
+    """Where commands run: an empty home, and their common options (the server and the namespace)."""
 
     home: Path
     where: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Shell:
             stdout=out,
             stderr=err,
             cwd=self.home,
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # who runs us may ignore it
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # our parent may ignore it
             env=self.environment,
         )
 
@@ -60,20 +60,24 @@ class Shell:
             stdin.write(given.encode())
             stdin.seek(0)
             words = [*arguments, *self.where]
-            code = await run_command(words, self.environment, self.home, (stdin, out, err))
+            process = WarmProcess(words, self.environment, self.home, out, err, stdin=stdin)
+            try:
+                code = await process.wait()
+            finally:
+                process.kill()
             out.seek(0)
             err.seek(0)
             return Ended(code, out.read().decode(), err.read().decode())
 
     async def on_terminal(self, *arguments: str, typed: str = "") -> Ended:
-        """Run where all three streams are one terminal; `typed` is what the user answers."""
+        """Runs with all three streams on one terminal; `typed` is the input of the user."""
         ours, theirs = pty.openpty()
         try:
             process = await self.start(*arguments, stdin=theirs, out=theirs, err=theirs)
         finally:
             os.close(theirs)
         os.write(ours, typed.encode())
-        shown = await asyncio.to_thread(_read_all, ours)
+        shown = await asyncio.to_thread(read_all, ours)
         return Ended(await process.wait(), shown, "")
 
 
@@ -83,12 +87,12 @@ async def ended(process: Process, given: str | None = None) -> Ended:
     return Ended(process.returncode, out.decode(), err.decode())
 
 
-def _read_all(terminal: int) -> str:
+def read_all(terminal: int) -> str:
     shown = b""
     try:
         while piece := os.read(terminal, 65536):
             shown += piece
-    except OSError:  # Linux says so when the other side has closed it
+    except OSError:  # on Linux: the other side has closed it
         pass
     finally:
         os.close(terminal)

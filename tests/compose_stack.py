@@ -74,7 +74,7 @@ class ComposeStack:
 
 
 def make_compose(engine: str, folder: Path) -> ComposeStack:
-    """On this engine, in a namespace of its own."""
+    """On this engine, in its own namespace."""
     ports = {name: free_port() for name in OURS if "--port" in OURS[name]["command"]}
     bare = ComposeStack(ports, {}, folder)
     places = {name: bare.here(value) for name, value in OURS["gateway"]["environment"].items()}
@@ -108,7 +108,7 @@ async def answers(url: str) -> Any:
 
 @contextlib.asynccontextmanager
 async def endpoints(compose: ComposeStack, faster: float = 3000) -> AsyncIterator[None]:
-    """All of them, so many times faster than in real life."""
+    """All of them, faster than in real life by this factor."""
     async with contextlib.AsyncExitStack() as stack:
         for name in ENDPOINTS:
             await stack.enter_async_context(compose.running(name, "--faster", str(faster)))

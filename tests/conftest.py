@@ -13,19 +13,23 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import KINDS, Server, binary, running
+from tests.wheel import Wheel
 
-# How long an example takes says something about the machine, nothing about the code.
+# The time of an example depends on the machine, not on the code.
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
 namespaces = itertools.count()
 
-#: Folders whose files take long, longest first. What is short fills the gaps at the end.
-LONG = ("model", "system", "faults", "api", "worker", "pipeline", "client")
+#: Folders whose files take long, longest first. Short files fill the gaps at the end.
+LONG = (
+    *("model", "packaging", "typing", "system", "examples", "faults"),
+    *("api", "worker", "sync", "pipeline", "client"),
+)
 
 
 class Clock:
-    """The store's time in a test: it stands until it is moved."""
+    """The store's time in a test, which changes only when it is moved."""
 
     def __init__(self, now: int = 1_000_000_000) -> None:
         self.now = now
@@ -42,10 +46,17 @@ class Clock:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What apps of these tests remember of servers is not for those who use Fairlead on this machine."""
+    """What apps in these tests remember of servers must not reach other users of Fairlead on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    """One for all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    return Wheel((base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "wheel")
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +80,8 @@ def start_server() -> Iterator[Callable[[str], Server]]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first, so that no process is still at one when the others have finished."""
     ranks = {folder: rank for rank, folder in enumerate(LONG)}
-    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(LONG)))
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (ranks.get(item.path.parent.name, len(LONG)), item.path not in long))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -97,7 +109,7 @@ def settings() -> Settings:
 
 @pytest.fixture
 async def open_store(server: Server, settings: Settings) -> AsyncIterator[Callable[..., Store]]:
-    """Makes stores on namespaces of their own; at the end of the test each is examined, then wiped."""
+    """Makes stores on separate namespaces; at the end of the test each is examined, then wiped."""
     made: dict[str, Store] = {}
 
     def make(

@@ -1,9 +1,9 @@
-"""Connections of a test's own store: it asks what is answered, not how soon."""
+"""Connections of a test's own store, which checks answers and not how soon they come."""
 
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
 
-PATIENCE = 20.0  # seconds; on a busy machine the test or its server may stand still for a while
+PATIENCE = 20.0  # seconds; on a busy machine the test or its server may hang for a while
 
 
 class PatientConnection(Connection):

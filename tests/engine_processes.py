@@ -64,7 +64,7 @@ def is_running(pid: int) -> bool:
 
 
 async def kill(pid: int) -> None:
-    """SIGKILL, and wait for the end: until then its sockets are open, and whoever connects is cut off."""
+    """SIGKILL, and wait for the end: until then its sockets are open, and new connections are cut off."""
     os.kill(pid, signal.SIGKILL)
     await wait_until(lambda: not is_running(pid), because=f"the killed process {pid} is gone")
 

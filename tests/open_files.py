@@ -14,7 +14,7 @@ needs_room = pytest.mark.skipif(WANTED <= 1024, reason="the hard limit of this m
 
 @contextmanager
 def soft_limit(files: int) -> Iterator[None]:
-    """Of whatever is started meanwhile."""
+    """Of every process that is started meanwhile."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, before[1]))
     try:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.store.outbox import JobRow, rows_of
+from fairlead.store.records import JobRow, rows_of
 from fairlead.store.store import Store
 
 
@@ -17,7 +17,7 @@ async def events_of(store: Store) -> list[dict[str, Any]]:
 
 
 def events_in(entry: dict[bytes, bytes]) -> list[dict[str, Any]]:
-    """The events of an entry of the outbox, or of what a listener is told (as `{b"events": message}`)."""
+    """The events of an entry of the outbox, or of a message to a listener (as `{b"events": message}`)."""
     events: list[dict[str, Any]] = []
     for row in rows_of(entry[b"events"]):
         event: dict[str, Any] = {"task": row.task, "act": row.act, "from": row.before, "to": row.after}

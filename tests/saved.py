@@ -1,4 +1,4 @@
-"""A namespace as it was at some moment: to put it back is cheaper than to make it again."""
+"""A namespace as it was at some moment: restoring it is cheaper than making it again."""
 
 from copy import copy
 from typing import Any
@@ -25,7 +25,7 @@ class Saved:
         return saved
 
     async def put_back(self) -> Connection:
-        """Whoever uses the connection it returns knows no more of the namespace than was known then."""
+        """A user of the returned connection knows of the namespace only what was known then."""
         writes: Any = self.connection.client.pipeline(transaction=True)
         if present := await self._keys():
             writes.delete(*present)

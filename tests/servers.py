@@ -18,11 +18,11 @@ from fairlead.store.engine.process import find_server
 
 KINDS = ("valkey", "redis", "cluster")
 
-#: Below those that the system gives to connections, any of which may come between the choice and the use.
+#: Below the ephemeral ports, any of which may be taken between the choice and the use.
 PORTS = range(10_000, 20_000)
 BUS = 10_000  # above the port of a cluster
 
-chance = random.SystemRandom()  # the tests' own is seeded, alike in all of their processes
+chance = random.SystemRandom()  # that of the tests has the same seed in all their processes
 chosen: set[int] = set()
 
 
@@ -79,15 +79,15 @@ def _is_free(port: int) -> bool:
 
 def _wait_until_ready(client: Any, kind: str) -> None:
     deadline = time.monotonic() + 20
-    asked = False
+    sent = False
     while time.monotonic() < deadline:
         with contextlib.suppress(redis.RedisError, OSError):
             client.ping()
             if kind != "cluster":
                 return
-            if not asked:
+            if not sent:
                 client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-                asked = True
+                sent = True
             if b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"):
                 return
         time.sleep(0.01)

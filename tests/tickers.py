@@ -19,7 +19,7 @@ CRON = Cron(name="c", expression="* * * * *", task_type="echo", missed="all", ti
 
 
 class FastClock:
-    """A store's time in which a minute takes 50 ms, the same in all processes of this machine."""
+    """A time of the store in which a minute takes 50 ms, the same in all processes of this machine."""
 
     def __init__(self, started: float | None = None) -> None:
         self.started = time.monotonic() if started is None else started

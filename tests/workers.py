@@ -2,16 +2,15 @@
 
 import asyncio
 import contextlib
-import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.commands import FAIRLEAD
 from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,15 +19,15 @@ ROOT = Path(__file__).parents[1]
 class Workers:
     """A supervisor and its worker processes."""
 
-    process: asyncio.subprocess.Process
+    process: WarmProcess
     log: Path
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.log.read_text()
 
     def ids(self) -> list[str]:
         """Of all that have registered, in that order."""
-        return re.findall(r"worker_started worker=(\S+)", self.said())
+        return re.findall(r"worker_started worker=(\S+)", self.log_text())
 
     def children(self) -> list[int]:
         """The worker processes, not an embedded server."""
@@ -37,11 +36,11 @@ class Workers:
         return [int(one) for one in found if b"fairlead.app.worker_main" in _command(one)]
 
     async def ready(self, count: int = 1) -> None:
-        """Until so many have registered, or it has ended."""
+        """Until this number has registered, or it has ended."""
         await wait_until(
             lambda: len(self.ids()) >= count or self.process.returncode is not None,
             40,
-            f"{count} workers have started: {self.said()}",
+            f"{count} workers have started: {self.log_text()}",
         )
 
     async def end(self, by: signal.Signals = signal.SIGTERM) -> int:
@@ -59,34 +58,26 @@ class WorkerLauncher:
     """Where workers run: on which store, with which settings."""
 
     folder: Path
-    where: Callable[[], tuple[str, ...]]  # the options that say so; asked when a worker is started
+    where: Callable[[], tuple[str, ...]]  # the options for it; called when a worker is started
 
-    async def start(self, target: str, *options: str) -> Workers:
+    def start(self, target: str, *options: str) -> Workers:
         """`fairlead worker TARGET ...`"""
         log = self.folder / f"worker-{len(list(self.folder.glob('worker-*.log')))}.log"
+        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        arguments = ("worker", target, *self.where(), *options)
         with log.open("wb") as out:
-            process = await asyncio.create_subprocess_exec(
-                *(FAIRLEAD, "worker", target, *self.where(), *options),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=self.folder,
-                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-                start_new_session=True,
-            )
-        return Workers(process, log)
+            return Workers(WarmProcess(arguments, env, self.folder, out, out), log)
 
     @contextlib.asynccontextmanager
     async def workers(self, target: str, *options: str, ready: int = 1) -> AsyncIterator[Workers]:
-        """The same, once so many have registered; what is left of them at the end is killed."""
-        workers = await self.start(target, *options)
+        """The same, once this number has registered; what is left of them at the end is killed."""
+        workers = self.start(target, *options)
         try:
             await workers.ready(ready)
             yield workers
-            assert not unexpected_tracebacks(workers.said()), workers.said()
+            assert not unexpected_tracebacks(workers.log_text()), workers.log_text()
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(workers.process.pid, signal.SIGKILL)
+            workers.process.kill_session()
             await workers.process.wait()
 
 

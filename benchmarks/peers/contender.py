@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 ADAPTERS = Path(__file__).parent / "adapters"
 RECORDS = "bench:records"
 LOOK_EVERY = 0.005  # seconds
-LONGEST = 900.0  # seconds; whatever takes longer has failed
+LONGEST = 900.0  # seconds; a run that takes longer has failed
 LONGEST_LINE = 2**20
 
 
 class Failed(Exception):
-    """A queue did not do what it was asked to; the others go on."""
+    """A queue did not do what it should; the others continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Producer:
     async def submit(
         self, first: int, count: int, *, bulk: bool = False, seconds: float = 0, priority: str | None = None
     ) -> Submitted:
-        """Has `count` jobs queued, numbered from `first`; each takes so many seconds."""
-        asked = {"first": first, "count": count, "bulk": bulk, "seconds": seconds, "priority": priority}
+        """Has `count` jobs queued, numbered from `first`; each takes this number of seconds."""
+        request = {"first": first, "count": count, "bulk": bulk, "seconds": seconds, "priority": priority}
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
         async with asyncio.timeout(LONGEST):
             answer = await self.process.stdout.readline()
         if not answer:
@@ -131,7 +131,7 @@ class Contender:
             await worker.kill()
 
     async def wait_for(self, count: int, worker: Worker, within: float = LONGEST) -> int:
-        """Returns how many records there are, once there are so many."""
+        """Waits for this number of records; returns how many there are."""
         ends = time.monotonic() + within
         while (there := int(await self.client.llen(RECORDS))) < count:
             if worker.process.returncode is not None:
@@ -160,7 +160,7 @@ class Contender:
             "BENCH_CAPACITY": str(self.peer.capacity),
             "BENCH_LEASE": str(self.lease),
             "BENCH_HOME": str(self.home),
-            # of its own for each process: the data is deleted between scenarios, which is no loss to report
+            # one for each process: the data is deleted between scenarios, which is no loss to report
             "FAIRLEAD_ENGINE__STATE": str(self.logs / f"state-{secrets.token_hex(4)}"),
             "PYTHONPATH": str(ROOT),
         }

@@ -1,4 +1,4 @@
-"""Installs each queue into a folder of its own, outside of the repository, when it is first wanted."""
+"""Installs each queue into its own folder, outside of the repository, when it is first needed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class NotInstalled(Exception):
 
 
 def install(peer: Peer) -> Path:
-    """The folder of its environment, made anew when the table names other versions than are there."""
+    """The folder of its environment, made again when the table names other versions."""
     if not peer.packages:
         return OWN
     home = CACHE / peer.name
@@ -58,6 +58,6 @@ def _run(command: list[str]) -> None:
     except subprocess.TimeoutExpired as slow:
         raise NotInstalled(f"{command[0]} took more than {PATIENCE} s") from slow
     if ran.returncode:
-        said = [line.strip() for line in ran.stderr.splitlines() if line.strip() and "log" not in line]
-        reason = said[-1] if said else "no reason given"
+        lines = [line.strip() for line in ran.stderr.splitlines() if line.strip() and "log" not in line]
+        reason = lines[-1] if lines else "no reason given"
         raise NotInstalled(re.sub(r"\w+://\S+", "the registry", reason))  # it is kept; whose it was is not

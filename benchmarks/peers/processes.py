@@ -16,7 +16,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, as a crash of the machine would: the parent first, lest it starts children again."""
+    """SIGKILL, as a crash of the machine would: the parent first, because it would start children again."""
     for one in _tree(pid, _stats()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Runs the scenarios for each queue in turn, round by round, so that other load hits all of them alike."""
+"""Runs the scenarios for each queue in turn, round by round, so that other load affects all equally."""
 
 import tempfile
 from collections import defaultdict

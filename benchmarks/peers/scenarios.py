@@ -1,4 +1,4 @@
-"""What is measured of each queue. Times are those of the records, which the jobs themselves have left."""
+"""What is measured of each queue. Times are those of the records that the jobs write."""
 
 import asyncio
 import random
@@ -12,7 +12,8 @@ from benchmarks.bench import server_cpu
 from benchmarks.figures import percentile
 from benchmarks.peers.contender import Contender, Failed, Record
 
-PAUSE = (0.005, 0.015)  # seconds, twice between two submits; uneven, lest a worker's poll keeps step with it
+# seconds, twice between two submits; uneven, so that a worker's poll does not keep step with it
+PAUSE = (0.005, 0.015)
 LOOK_EVERY = 0.2  # seconds, where all records are read again
 
 Seen = dict[str, float]  # measure -> value
@@ -26,7 +27,7 @@ class Sizes:
     pickups: int = 60  # in each
     idle_seconds: int = 10
     calm: float = 1.5  # seconds: the server resizes its tables and shrinks buffers once a second
-    lease: int = 30  # seconds, wherever nothing is killed
+    lease: int = 30  # seconds, where nothing is killed
     killed_jobs: int = 1_000
     killed_seconds: float = 0.05  # of each of those jobs
     killed_lease: int = 10
@@ -99,7 +100,7 @@ async def pickup(contender: Contender, sizes: Sizes) -> Seen:
             for number in range(1, 1 + sizes.pickups):
                 await asyncio.sleep(uneven.uniform(*PAUSE))
                 await contender.wait_for(number, worker)  # a slow one must not queue up
-                await asyncio.sleep(uneven.uniform(*PAUSE))  # it comes to rest
+                await asyncio.sleep(uneven.uniform(*PAUSE))  # until it is idle
                 began[number] = (await producer.submit(number, 1)).began
             await contender.wait_for(1 + sizes.pickups, worker)
         records = await contender.records()
@@ -181,8 +182,8 @@ async def kill(contender: Contender, sizes: Sizes) -> Seen:
 
 
 async def _until_back(contender: Contender, sizes: Sizes) -> None:
-    gives_up = time.monotonic() + sizes.give_up
-    while time.monotonic() < gives_up:
+    ends = time.monotonic() + sizes.give_up
+    while time.monotonic() < ends:
         if len({record.number for record in await contender.records()}) == sizes.killed_jobs:
             return
         await asyncio.sleep(LOOK_EVERY)
@@ -194,6 +195,6 @@ async def _memory(client: Redis, calm: float) -> int:
 
 
 async def _calls(client: Redis) -> int:
-    """Commands the server has run so far, those within scripts too, but for our own asking."""
+    """Commands the server has run so far, including those in scripts, except our own requests."""
     stats = await client.info("commandstats")
     return sum(stat["calls"] for name, stat in stats.items() if name != "cmdstat_info")

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 from collections import Counter
@@ -18,6 +19,7 @@ SUBJECTS = ("city", "forest", "harbour", "robot", "castle", "market")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 SERVICE = "service:"  # begins the names of the limits of services
 LOOK_SECONDS = 0.5
+START_SECONDS = 30  # for which the gateway may be unreachable at first
 AT_ONCE = 20  # requests
 
 
@@ -71,6 +73,15 @@ class Jobs:
         return table
 
 
+async def ready(gateway: httpx.AsyncClient) -> None:
+    """Until the gateway listens: it may have been started together with this program."""
+    for _ in range(round(START_SECONDS / LOOK_SECONDS)):
+        with contextlib.suppress(httpx.TransportError):
+            if (await gateway.get("/readyz")).is_success:
+                return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
 async def services(gateway: httpx.AsyncClient) -> Table:
     table = Table("endpoint", "in use", "limit", "waiting", title="Endpoints")
     for limit in good(await gateway.get("/api/v1/limits"))["limits"]:
@@ -97,6 +108,7 @@ def one_of(weights: dict[str, int]) -> str:
 async def run(url: str, key: str, count: int) -> int:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False) as gateway:
+        await ready(gateway)
         jobs = Jobs(gateway)
         await jobs.submit(count)
         with Live(console=Console(), auto_refresh=False) as live:

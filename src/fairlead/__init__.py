@@ -26,6 +26,7 @@ from fairlead.errors import (
     RateLimited,
     RetriableError,
     SchemaTooNew,
+    SchemaTooOld,
     StoreFault,
     StoreFull,
     StoreLost,
@@ -45,8 +46,8 @@ from fairlead.errors import (
 if TYPE_CHECKING:
     from fairlead.app.app import Fairlead
     from fairlead.app.function import TaskFunction
-    from fairlead.app.handle import TaskHandle
-    from fairlead.app.job_handle import JobHandle
+    from fairlead.app.handle import JobHandle, TaskHandle
+    from fairlead.app.many import NotAllSubmitted
     from fairlead.pipeline.pipelines import Parallel
     from fairlead.worker.context import Context
 
@@ -69,6 +70,7 @@ __all__ = [
     "LeaseLost",
     "LimitFull",
     "NamespaceNotOpen",
+    "NotAllSubmitted",
     "NotAllowed",
     "NotPurgeable",
     "NotReplayable",
@@ -79,6 +81,7 @@ __all__ = [
     "RateLimited",
     "RetriableError",
     "SchemaTooNew",
+    "SchemaTooOld",
     "StoreFault",
     "StoreFull",
     "StoreLost",
@@ -102,7 +105,8 @@ __all__ = [
 _LATER = {
     "Context": "fairlead.worker.context",
     "Fairlead": "fairlead.app.app",
-    "JobHandle": "fairlead.app.job_handle",
+    "JobHandle": "fairlead.app.handle",
+    "NotAllSubmitted": "fairlead.app.many",
     "Parallel": "fairlead.pipeline.pipelines",
     "TaskFunction": "fairlead.app.function",
     "TaskHandle": "fairlead.app.handle",

@@ -4,16 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from fairlead.errors import FairleadError, StoreUnavailable
+from fairlead.model.audit import AuditPage
+from fairlead.model.cron import CronStatus
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
 from fairlead.model.limit import Lease, Limit
+from fairlead.model.policy import PolicyValue
 from fairlead.model.reports import Claimed, Completed, Failed, Grant, Handed, Output, Progress
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
-from fairlead.model.task import NewTask, Submitted, Task, TaskPage
+from fairlead.model.task import NewTask, Submitted, Task, TaskFilter, TaskPage
 from fairlead.model.worker import Beat, LostWorker
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
@@ -43,6 +46,8 @@ class LimitsBackend(Protocol):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None: ...
+
+    async def delete(self, name: str, *, tenant: str | None = None) -> None: ...
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]: ...
 
@@ -93,9 +98,17 @@ class WorkersBackend(Protocol):
 
 
 class CronsBackend(Protocol):
-    async def last(self, name: str) -> tuple[int, int]: ...
+    async def all(self) -> list[CronStatus]: ...
+
+    async def last(self, name: str, schedule: str = "", timezone: str = "UTC") -> tuple[int, int]: ...
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None: ...
+
+
+class AuditBackend(Protocol):
+    async def page(self, count: int = 100, cursor: str = "") -> AuditPage: ...
+
+    async def verify(self) -> list[str]: ...
 
 
 class LiveBackend(Protocol):
@@ -108,6 +121,10 @@ class UpkeepBackend(Protocol):
     async def inspect(self) -> object: ...
 
     async def forget(self) -> int: ...
+
+
+class PolicyBackend(Protocol):
+    async def values(self) -> list[PolicyValue]: ...
 
 
 class Backend(Reopens, Protocol):
@@ -124,13 +141,19 @@ class Backend(Reopens, Protocol):
     def crons(self) -> CronsBackend: ...
 
     @property
+    def audit(self) -> AuditBackend: ...
+
+    @property
     def live(self) -> LiveBackend: ...
 
     @property
     def upkeep(self) -> UpkeepBackend | None:
         """None: a gateway does its own upkeep."""
 
-    async def open(self, *, govern: bool = True) -> None: ...
+    @property
+    def policy(self) -> PolicyBackend: ...
+
+    async def open(self, *, govern: bool = True, declare: bool | None = None) -> None: ...
 
     def rejoin(self) -> Awaitable[object]:
         """What is to be done after StoreLost."""
@@ -142,6 +165,8 @@ class Backend(Reopens, Protocol):
         limits: Mapping[str, LimitSettings],
         pipelines: Mapping[str, Stages] | None = None,
     ) -> None: ...
+
+    async def confirm(self, types: Iterable[str], pipelines: Iterable[str]) -> bool: ...
 
     async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]: ...
 
@@ -155,22 +180,17 @@ class Backend(Reopens, Protocol):
 
     async def cancel(self, task_id: str) -> str | None: ...
 
-    async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        priority: str | None = None,
-        task_type: str | None = None,
-        user_id: str | None = None,
-        limit: int = 50,
-        cursor: str = "",
-    ) -> TaskPage: ...
+    async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage: ...
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]: ...
 
-    async def replay(self, task_id: str) -> None: ...
+    async def replay(self, task_id: str) -> list[str]: ...
 
     async def purge(self, task_id: str) -> None: ...
+
+    async def task_types(self) -> dict[str, int | None]: ...
+
+    async def pause_type(self, task_type: str, paused: bool = True) -> None: ...
 
     async def stats(self) -> Stats: ...
 
@@ -183,7 +203,7 @@ class Backend(Reopens, Protocol):
         claim: int = 0,
         idle: bool = False,
         request: str = "",
-        heard: Iterable[int] | None = None,
+        acknowledged: Iterable[int] | None = None,
     ) -> tuple[list[State | FairleadError], Claimed]: ...
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | FairleadError]: ...

@@ -1,6 +1,8 @@
 """Work in the background of a process: if it fails it is logged and started again, never silently gone."""
 
 import asyncio
+import math
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
@@ -11,6 +13,7 @@ from fairlead.log.tracebacks import traceback_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between a failure and the next start
 SHORT_LIFE = 5.0  # seconds; work that fails sooner after its start fails in a row
+POLL_SECONDS = 0.005
 
 #: Is given the name of the work, and whether it fails in a row.
 Tell = Callable[[str, bool], None]
@@ -64,9 +67,7 @@ async def in_background(works: Mapping[str, Work], tell: Tell | None = None) -> 
     try:
         yield
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.wait(running)
+        await cancel_all(*running)
 
 
 async def done_before(work: Coroutine[Any, Any, object], stop: Coroutine[Any, Any, object]) -> bool:
@@ -79,6 +80,19 @@ async def done_before(work: Coroutine[Any, Any, object], stop: Coroutine[Any, An
         return working.done()
     finally:
         await cancel_all(working, stopping)
+
+
+async def until(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
+    """Whether it becomes true within this time. It is for what another thread does.
+
+    It polls, because the standard executor takes no more work while the interpreter exits.
+    """
+    last = monotonic() + seconds
+    while not condition():
+        if monotonic() > last:
+            return False
+        await asyncio.sleep(POLL_SECONDS)
+    return True
 
 
 async def _failure_of(work: Work) -> BaseException | None:
@@ -99,3 +113,12 @@ async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The fast event loop, where there is one."""
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop

@@ -1,8 +1,10 @@
 """Checks of values that come from outside; each names the field and says what is expected."""
 
+import difflib
+import heapq
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ MOST_STEPS = 32
 MOST_UNITS = 1_000_000_000
 MOST_SECONDS = 10 * 365 * 86400
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1000.0  # of a share
+MOST_COMPARED, MOST_LETTERS = 200, 64  # names that are compared with a mistaken one, and their length
 LIST = (list, tuple)
 TABLE = (dict, Mapping)  # the first is known at once, the second is searched for
 LONE_SURROGATE = "holds a lone surrogate: send valid Unicode"
@@ -39,6 +42,17 @@ def to_json(field_name: str, value: object, most: int = MOST_BYTES) -> str:
             field_name, f"is {len(encoded)} bytes of JSON, at most {most} are accepted", "too_large"
         )
     return encoded.decode()
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant.
+
+    Comparing takes time, so of many it looks only at those of about the same length.
+    """
+    some = heapq.nsmallest(MOST_COMPARED, known, key=lambda one: (abs(len(one) - len(name)), one))
+    short = [one for one in some if len(one) <= MOST_LETTERS]
+    similar = difflib.get_close_matches(name[:MOST_LETTERS], short, n=1, cutoff=0.5)
+    return similar[0] if similar else None
 
 
 Flaw = tuple[str, str]  # where, and why

@@ -1,43 +1,8 @@
-"""What can go wrong, as one tree. The docstring is the message unless the error brings its own.
+"""Everything that can go wrong, as one tree.
 
-FairleadError
-├── InvalidInput            a value that cannot be accepted; `field` names it
-├── InvalidSettings         a configuration that cannot be used
-├── IdempotencyConflict     same idempotency key, other task
-├── UnknownTask             no such task (or its record has run out)
-├── UnknownJob              no such job (or its record has run out)
-├── UnknownPipeline         no such pipeline
-├── UnknownWorker           not registered, or dead: register again
-├── UnknownLimit            no such limit
-├── UnknownKey              no such API key
-├── KeyEnded                the API key was revoked or has expired
-├── Fenced                  the lease is no longer the caller's
-│   └── LeaseLost           ... and what it protected was stopped
-├── LimitFull               no room in the limit now
-├── QueueFull               too many tasks wait: no more are accepted
-├── RateLimited             this API key submits faster than it may
-├── AlreadyFinished         the task has ended, nothing to change
-├── NotReplayable           only failed and dead-lettered tasks can be replayed
-├── StepOfJob               a step is not replayed or purged by itself: resume its job
-├── NotResumable            only jobs that failed through no fault of a step can be resumed
-├── NotPurgeable            only failed and dead-lettered tasks can be purged
-├── NotAllowed              the gateway asks for a key, or for one that may do this
-├── TaskFailed              the task whose result was awaited ended without one
-├── TaskCancelled           the task whose result was awaited was cancelled
-├── JobFailed               the job whose context was awaited failed at a step
-├── JobCancelled            the job whose context was awaited was cancelled
-├── PermanentError          raised by handlers: do not try again
-├── RetriableError          raised by handlers: try again later
-├── StoreUnavailable        the server did not answer; the act may or may not have happened
-│   ├── StoreFull           ... or has no memory left: no new work is accepted, running work continues
-│   ├── StoreUnsafe         ... or may throw tasks away: nothing new is taken until that is put right
-│   ├── WrongNode           ... or is a node of a cluster, and another one holds the namespace
-│   └── StoreLost           ... or has lost data: nothing is done until an operator has decided
-├── StoreFault              a script broke; its remaining writes are finished by the next act
-│   └── NamespaceNotOpen    ... or found nothing: never opened, or the server lost its data
-├── UnsuitableServer        the server cannot keep the promise (eviction, version)
-├── SchemaTooNew            the namespace was written by a newer Fairlead
-└── EngineFailed            the embedded server did not start
+The docstring is the message unless the error brings its own. `http_status` is that of a gateway's answer, or
+500 for errors that no gateway answers with. It is not named `status`: a worker takes an error of a handler
+that has one for the error of an HTTP client.
 """
 
 from collections.abc import Mapping
@@ -47,12 +12,15 @@ from types import MappingProxyType
 class FairleadError(Exception):
     """Something went wrong in Fairlead."""
 
-    code = "error"
+    http_status, code = 500, "error"
+    retry_after: float | None = None  # seconds; None: unknown, or of no use
     facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the operator's log
     names_the_store = False  # its message may: its address, its script, what it answered
 
-    def __init__(self, message: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip())
+        if retry_after is not None:
+            self.retry_after = retry_after
 
     @property
     def message(self) -> str:
@@ -67,7 +35,7 @@ class FairleadError(Exception):
 class InvalidInput(FairleadError):
     """The value of a field cannot be accepted."""
 
-    code = "invalid_input"
+    http_status, code = 422, "invalid_input"
 
     def __init__(self, field: str, message: str, code: str | None = None) -> None:
         super().__init__(f"{field}: {message}")
@@ -86,37 +54,37 @@ class InvalidSettings(FairleadError):
 class IdempotencyConflict(FairleadError):
     """This idempotency key was used for another task: use a new key, or send the same task."""
 
-    code = "idempotency_conflict"
+    http_status, code = 409, "idempotency_conflict"
 
 
 class UnknownTask(FairleadError):
     """There is no such task: check the id; finished tasks are forgotten after their retention."""
 
-    code = "unknown_task"
+    http_status, code = 404, "unknown_task"
 
 
 class UnknownJob(FairleadError):
     """There is no such job: check the id; finished jobs are forgotten after their retention."""
 
-    code = "unknown_job"
+    http_status, code = 404, "unknown_job"
 
 
 class UnknownPipeline(FairleadError):
     """There is no such pipeline: configure it under [pipelines], or declare it with `fl.pipeline`."""
 
-    code = "unknown_pipeline"
+    http_status, code = 422, "unknown_pipeline"
 
 
 class UnknownWorker(FairleadError):
     """This worker is not registered or was given up as dead: register again."""
 
-    code = "unknown_worker"
+    http_status, code = 404, "unknown_worker"
 
 
 class UnknownLimit(FairleadError):
     """There is no such limit: define it first."""
 
-    code = "unknown_limit"
+    http_status, code = 404, "unknown_limit"
 
 
 class UnknownKey(FairleadError):
@@ -134,30 +102,35 @@ class KeyEnded(FairleadError):
 class Fenced(FairleadError):
     """The lease is no longer yours: stop the work and drop its result."""
 
-    code = "fenced"
+    http_status, code = 409, "fenced"
 
 
 class LeaseLost(Fenced):
     """The lease ended while it was held, so what it protected was stopped: acquire it again."""
 
-    code = "lease_lost"
+    http_status, code = 500, "lease_lost"  # raised where the lease is held, never by a gateway
 
 
 class LimitFull(FairleadError):
     """The limit has no room now: wait, or come back later."""
 
-    code = "limit_full"
+    http_status, code = 409, "limit_full"
+
+
+class LimitInUse(FairleadError):
+    """The limit is in use: it can be deleted when no task, lease or declaration needs it."""
+
+    http_status, code = 409, "limit_in_use"
 
 
 class QueueFull(FairleadError):
     """Too many tasks wait already: come back later."""
 
-    code = "queue_full"
+    http_status, code = 429, "queue_full"
 
     def __init__(self, message: str | None = None, *, waiting: int, retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message, retry_after=retry_after)  # None: nothing ended lately, so nobody can tell
         self.waiting = waiting
-        self.retry_after = retry_after  # seconds; None: nothing ended lately, so nobody can tell
 
 
 class TooManyTypes(QueueFull):
@@ -169,41 +142,38 @@ class TooManyTypes(QueueFull):
 class RateLimited(FairleadError):
     """This API key submits faster than it may: come back later, or ask for a key with a higher rate."""
 
-    code = "rate_limited"
-
-    def __init__(self, message: str | None = None, *, retry_after: float) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after  # seconds
+    http_status, code = 429, "rate_limited"
+    retry_after: float = 1.0
 
 
 class AlreadyFinished(FairleadError):
     """The task has already ended: nothing was changed."""
 
-    code = "already_finished"
+    http_status, code = 409, "already_finished"
 
 
 class NotReplayable(FairleadError):
     """Only failed and dead-lettered tasks can be replayed."""
 
-    code = "not_replayable"
+    http_status, code = 409, "not_replayable"
 
 
 class StepOfJob(FairleadError):
-    """This task is a step of a job: resume the job, or let it be."""
+    """This task is a step of a job, which keeps it."""
 
-    code = "step_of_job"
+    http_status, code = 409, "step_of_job"
 
 
 class NotResumable(FairleadError):
-    """Only a job that failed through no fault of its steps can be resumed."""
+    """Only a failed job can be resumed, and with `force` only if a step failed for good."""
 
-    code = "not_resumable"
+    http_status, code = 409, "not_resumable"
 
 
 class NotPurgeable(FairleadError):
     """Only failed and dead-lettered tasks can be purged: cancel a task that waits or runs instead."""
 
-    code = "not_purgeable"
+    http_status, code = 409, "not_purgeable"
 
 
 class NotAllowed(FairleadError):
@@ -262,22 +232,20 @@ class RetriableError(FairleadError):
 
     code = "retriable_error"
 
-    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after  # seconds, at least
-
 
 class StoreUnavailable(FairleadError):
     """The store did not answer: repeat the call with the same ids, it happens at most once."""
 
-    code = "store_unavailable"
+    http_status, code = 503, "store_unavailable"
+    retry_after = 1.0
     names_the_store = True
 
 
 class StoreFull(StoreUnavailable):
     """The store is out of memory and accepts no new work: let workers drain it, or raise maxmemory."""
 
-    code = "store_full"
+    http_status, code = 507, "store_full"
+    retry_after = 5.0
 
 
 class StoreUnsafe(StoreUnavailable):
@@ -305,7 +273,8 @@ class StoreLost(StoreUnavailable):
 class StoreFault(FairleadError):
     """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
 
-    code = "store_fault"
+    http_status, code = 503, "store_fault"
+    retry_after = 1.0
     names_the_store = True
 
 
@@ -325,6 +294,12 @@ class SchemaTooNew(FairleadError):
     """This namespace was written by a newer Fairlead: upgrade this one."""
 
     code = "schema_too_new"
+
+
+class SchemaTooOld(FairleadError):
+    """An older Fairlead wrote this namespace, without lists: start a server of this version to add them."""
+
+    code = "schema_too_old"
 
 
 class EngineFailed(FairleadError):

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -29,11 +30,12 @@ from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Settings
-from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.doctor import examine
+from fairlead.store.doctor.snapshot import Breach
 from fairlead.worker.context import Context, HandlerMessage
 
 R = TypeVar("R")
+S = ParamSpec("S")
 START = 1_700_000_000_000  # ms: the first time of a fake clock
 MOMENT = 0.1  # seconds
 
@@ -66,8 +68,14 @@ class Inline:
             (self.output if said.kind == "output" else self.extended).append(said.value)
 
 
+@overload
+async def run_inline(function: TaskFunction[..., S, Any, R], *args: S.args, **kwargs: S.kwargs) -> R: ...
+@overload
 async def run_inline(
-    function: TaskFunction[Any, Any, R], *args: Any, said: Inline | None = None, **kwargs: Any
+    function: TaskFunction[..., ..., Any, R], *args: Any, said: Inline, **kwargs: Any
+) -> R: ...
+async def run_inline(
+    function: TaskFunction[..., ..., Any, R], *args: Any, said: Any = None, **kwargs: Any
 ) -> R:
     """Runs a handler here and now, as a worker would: parameters and result go through JSON and are checked.
 
@@ -78,12 +86,8 @@ async def run_inline(
     arguments = handler.parameters.checked(msgspec.json.decode(to_json("parameters", new.parameters)))
     if handler.parameters.context:
         arguments[handler.parameters.context] = Context(_as_claimed(new), (said or Inline()).hear)
-    called = (
-        handler.function(**arguments)
-        if handler.is_async
-        else asyncio.to_thread(handler.function, **arguments)
-    )
-    result: R = msgspec.json.decode(to_json("result", await called))
+    call = handler.function if handler.is_async else partial(asyncio.to_thread, handler.function)
+    result: R = msgspec.json.decode(to_json("result", await call(**arguments)))
     return result
 
 

@@ -15,15 +15,15 @@ class LenientTimeout:
     If this process was suspended, an answer may have arrived unread. A plain timeout would fire in the same
     round of the loop and treat that answer as lost.
 
-    `heard` returns when the other side last sent something. Each time it does, the time starts over, so that
+    `last_received` returns when the other side last sent something. Then the time starts over, so that
     a queue that moves is waited for however long it is.
     """
 
-    __slots__ = ("_asked", "_due", "_loop", "_over", "_task", "heard", "seconds")
+    __slots__ = ("_asked", "_due", "_loop", "_over", "_task", "last_received", "seconds")
 
-    def __init__(self, seconds: float, heard: Callable[[], float] | None = None) -> None:
+    def __init__(self, seconds: float, last_received: Callable[[], float] | None = None) -> None:
         self.seconds = seconds
-        self.heard = heard
+        self.last_received = last_received
         self._over = False
 
     def __enter__(self) -> Self:
@@ -44,7 +44,7 @@ class LenientTimeout:
         self._due = self._loop.call_later(A_MOMENT, self._stop)
 
     def _stop(self) -> None:
-        left = self.heard() + self.seconds - monotonic() if self.heard else 0.0
+        left = self.last_received() + self.seconds - monotonic() if self.last_received else 0.0
         if left > 0:
             self._due = self._loop.call_later(left, self._look_again)
             return

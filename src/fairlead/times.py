@@ -1,5 +1,6 @@
 """Times as people and programs exchange them: RFC 3339, in UTC, with milliseconds."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import overload
 
@@ -7,6 +8,8 @@ from fairlead.errors import InvalidInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")  # as `time_text` writes it
+UNITS = {"d": 86_400, "h": 3_600, "min": 60}
 
 
 @overload
@@ -20,6 +23,18 @@ def time_text(ms: int | None) -> str | None:
     if ms is None:
         return None
     return (EPOCH + ms * MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def is_time_text(text: str) -> bool:
+    return TIME_TEXT.fullmatch(text) is not None
+
+
+def age_text(ms: int) -> str:
+    """`2 min`; what is still to come is `in 2 min`. At least two of a unit: `119 min`, not `1 h`."""
+    seconds = abs(ms) // 1000
+    unit, size = next(((unit, size) for unit, size in UNITS.items() if seconds >= 2 * size), ("s", 1))
+    # a key for 90 days has 90 of them a moment later, and a task of just now is not in the future
+    return f"in {-(ms // (1000 * size))} {unit}" if ms <= -1000 else f"{seconds // size} {unit}"
 
 
 def read_time(field: str, text: str) -> int:

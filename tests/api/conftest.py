@@ -57,7 +57,7 @@ async def store(gateway: Gateway) -> AsyncIterator[Store]:
         opened[b"beat"] = str(int(meta[b"beat"]) + BEATS).encode()
         yield store
         breaches = await examine(store.connection)
-        # in one step, for the upkeep goes on and would complain of a namespace that is lost
+        # in one step, because the upkeep continues and would complain of a lost namespace
         reset = raw(store).pipeline(transaction=True)
         reset.delete(*[store.connection.keys.prefix + name for name in await key_names(store)])
         reset.hset(store.connection.keys.meta, mapping=opened)
@@ -67,7 +67,7 @@ async def store(gateway: Gateway) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def api(gateway: Gateway, store: Store) -> AsyncIterator[httpx.AsyncClient]:
-    """Asks the gateway, and holds every answer to what the OpenAPI page says."""
+    """A client of the gateway that checks every answer against the OpenAPI page."""
     async with httpx.AsyncClient(
         base_url=gateway.url, timeout=40, event_hooks={"response": [hold_to_contract]}, trust_env=False
     ) as client:

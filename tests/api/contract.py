@@ -39,16 +39,16 @@ async def hold_to_contract(answer: httpx.Response) -> None:
         assert str(answer.status_code) in documented, f"{route.method} {route.path}: {answer.text}"
 
 
-def shaped(said: Any, kind: Any) -> Any:
+def shaped(answer: Any, kind: Any) -> Any:
     """As this type, with nothing missing and nothing beside it."""
-    known = msgspec.convert(said, kind)
-    assert _is_part(said, msgspec.to_builtins(known)), (said, known)
+    known = msgspec.convert(answer, kind)
+    assert _is_part(answer, msgspec.to_builtins(known)), (answer, known)
     return known
 
 
-def _is_part(said: Any, known: Any) -> bool:
-    if isinstance(said, dict):
-        return all(name in known and _is_part(value, known[name]) for name, value in said.items())
-    if isinstance(said, list):
-        return all(_is_part(one, other) for one, other in zip(said, known, strict=True))
+def _is_part(answer: Any, known: Any) -> bool:
+    if isinstance(answer, dict):
+        return all(name in known and _is_part(value, known[name]) for name, value in answer.items())
+    if isinstance(answer, list):
+        return all(_is_part(one, other) for one, other in zip(answer, known, strict=True))
     return True

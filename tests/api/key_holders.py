@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
+from tests.api_keys import usable_key
 from tests.waiting import wait_until
 
 
@@ -35,7 +36,7 @@ class Keys:
         key = await self.make(seconds=0.001)
 
         async def has_expired() -> bool:
-            return await self.store.api_keys.check(key) is None
+            return await usable_key(self.store, key) is None
 
         await wait_until(has_expired)
         return key

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,12 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
+from tests.api import lag_probe
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
 
 MOST_MS = 50.0
 TRIES = 8
-PROBE = Path(__file__).with_name("lag_probe.py")
 numbers = itertools.count()
 
 
@@ -51,7 +50,7 @@ def gateway(
 ) -> Iterator[Gateway]:
     engine, namespace = start_server("valkey").url, f"lag-{os.getpid()}-{next(numbers)}"
     folder, env = tmp_path_factory.mktemp("api"), {"FAIRLEAD_LAG_FILE": str(lags.file)}
-    with serving(engine, namespace, folder, env=env, program=(sys.executable, str(PROBE))) as gateway:
+    with serving(engine, namespace, folder, env=env, prepare=lag_probe.install) as gateway:
         yield gateway
 
 

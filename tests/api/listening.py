@@ -46,22 +46,22 @@ async def refused_socket(
         return answer.status_code, problem
 
 
-async def hear(opened: ClientConnection, count: int = 1) -> list[Message]:
+async def receive(opened: ClientConnection, count: int = 1) -> list[Message]:
     return [json.loads(await opened.recv()) for _ in range(count)]
 
 
-async def hear_one(opened: ClientConnection) -> Message:
-    (message,) = await hear(opened)
+async def receive_one(opened: ClientConnection) -> Message:
+    (message,) = await receive(opened)
     return message
 
 
-async def hear_all(opened: ClientConnection) -> tuple[list[Message], int | None]:
+async def receive_all(opened: ClientConnection) -> tuple[list[Message], int | None]:
     """To the end, and the code with which it was closed."""
-    heard: list[Message] = []
+    received: list[Message] = []
     with contextlib.suppress(ConnectionClosed):
         while True:
-            heard.append(json.loads(await opened.recv()))
-    return heard, opened.close_code
+            received.append(json.loads(await opened.recv()))
+    return received, opened.close_code
 
 
 async def say(opened: ClientConnection, **message: Any) -> None:

@@ -13,7 +13,7 @@ from tests.store.namespace import raw
 TASKS = "/api/v1/tasks"
 WORKERS = "/internal/workers"
 NO_TASK = "01890000-0000-7000-8000-000000000000"
-#: What routes are asked with, by the types of their bodies; those that are not here need nothing.
+#: Example requests by the types of their bodies; other routes need no body.
 BODIES: dict[str, dict[str, Any]] = {
     "SubmitBody": {"task_type": "echo"},
     "BatchBody": {"tasks": []},
@@ -21,6 +21,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "PollBody": {"available_capacity": 1},
     "ReleaseBody": {"task_ids": [NO_TASK]},
     "LimitBody": {"limit": 1},
+    "PauseBody": {"paused": True},
+    "CronBody": {"schedule": "0 3 * * *"},
     "LeaseBody": {"lease_seconds": 1},
     "SayBody": {"reports": [{"task_id": NO_TASK}]},
     "ExtendBody": {"task_id": NO_TASK, "seconds": 1},
@@ -32,8 +34,8 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-async def submit(api: httpx.AsyncClient, task_type: str = "echo", **wishes: Any) -> dict[str, Any]:
-    return good(await api.post(TASKS, json={"task_type": task_type, **wishes}), 201)
+async def submit(api: httpx.AsyncClient, task_type: str = "echo", **options: Any) -> dict[str, Any]:
+    return good(await api.post(TASKS, json={"task_type": task_type, **options}), 201)
 
 
 async def task(api: httpx.AsyncClient, task_id: str) -> dict[str, Any]:
@@ -71,13 +73,13 @@ class HttpWorker:
     async def post(self, act: str, **body: Any) -> httpx.Response:
         return await self.api.post(f"{self.path}/{act}", json=body)
 
-    async def poll(self, room: int = 5, **wishes: Any) -> list[dict[str, Any]]:
-        answer = good(await self.post("poll", available_capacity=room, **wishes))
+    async def poll(self, room: int = 5, **options: Any) -> list[dict[str, Any]]:
+        answer = good(await self.post("poll", available_capacity=room, **options))
         tasks: list[dict[str, Any]] = answer["tasks"]
         return tasks
 
-    async def poll_one(self, **wishes: Any) -> dict[str, Any]:
-        (task,) = await self.poll(1, **wishes)
+    async def poll_one(self, **options: Any) -> dict[str, Any]:
+        (task,) = await self.poll(1, **options)
         return task
 
     async def complete(self, task: dict[str, Any], result: Any = None) -> httpx.Response:
@@ -94,19 +96,19 @@ class HttpWorker:
         return good(await self.post("heartbeat", **{"current_load": 0, "status": "active", **facts}))
 
 
-async def stands_in_line(store: Store, worker: HttpWorker) -> bool:
+async def is_waiting(store: Store, worker: HttpWorker) -> bool:
     """Whether it waits to be woken."""
     return bool(await raw(store).hexists(store.connection.keys.key("worker", worker.id), "idle"))
 
 
 async def wait_in_vain(store: Store, job_id: str, seconds: int) -> None:
-    """As if they had passed since the job was queued: a patience so long cannot end again in the test."""
+    """As if they had passed since the job was queued: such a long wait cannot end again in the test."""
     queued_at = (await store.jobs.get(job_id)).queued_at
     await Store(store.connection, store.settings, Clock(queued_at + seconds * 1000)).promote()
 
 
 async def post(port: int, path: str, body: bytes) -> asyncio.StreamWriter:
-    """The line on which it was sent, and nobody listens for the answer."""
+    """The connection on which it was sent; the test does not read the answer."""
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     writer.write(head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))

@@ -5,21 +5,21 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
-from tests.commands import FAIRLEAD
 from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
 
 @dataclass(frozen=True)
 class Gateway:
-    process: subprocess.Popen[str]
+    process: WarmProcess
     url: str
     engine: str
     namespace: str
@@ -30,16 +30,17 @@ class Gateway:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.log.read_text()
 
-    async def ended(self) -> None:
-        """Once it was told to stop: a second signal on its way out would end it out of order."""
-        await asyncio.to_thread(self.process.wait, 30)
+    async def ended(self) -> int:
+        """Its exit code. A second signal on its way out would end it out of order."""
+        async with asyncio.timeout(40):
+            return await self.process.wait()
 
     @contextlib.asynccontextmanager
-    async def standing_still(self) -> AsyncIterator[None]:
-        """Whatever happens meanwhile, it finds at once when it goes on."""
+    async def frozen(self) -> AsyncIterator[None]:
+        """It finds everything that happens meanwhile at once when it resumes."""
         status = Path(f"/proc/{self.process.pid}/stat")
         self.process.send_signal(signal.SIGSTOP)
         try:
@@ -63,37 +64,28 @@ def serving(
     command: str = "server",
     port: int = 0,
     failing: tuple[str, ...] = (),
-    program: Sequence[str] = (FAIRLEAD,),
+    prepare: Callable[[], None] | None = None,
 ) -> Iterator[Gateway]:
     """Until the block ends; then it must end itself, with 0; only `failing` events may have a traceback."""
     env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(env or {})}
     log = folder / f"server-{len(list(folder.glob('server-*.log')))}.log"
     where = ("--engine", engine) if engine else ("--data", str(folder))
-    with log.open("w") as err:
-        process = subprocess.Popen(
-            [*program, command, *where, "--namespace", namespace, "--port", str(port), *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=err,
-            text=True,
-            env=env,
-            cwd=folder,
-            start_new_session=True,
-        )
-    try:
-        yield Gateway(process, address(process, log), engine, namespace, load_settings(None, env), log)
-        process.terminate()
-        assert process.wait(timeout=30) == 0, log.read_text()
-        assert not unexpected_tracebacks(log.read_text(), *failing), log.read_text()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    arguments = (command, *where, "--namespace", namespace, "--port", str(port), *options)
+    reading, writing = os.pipe()
+    with log.open("w") as err, os.fdopen(writing, "w") as out:
+        process = WarmProcess(arguments, env, folder, out, err, prepare=prepare)
+    with os.fdopen(reading) as printed:
+        try:
+            yield Gateway(process, address(printed, log), engine, namespace, load_settings(None, env), log)
+            process.terminate()
+            assert process.wait_blocking(30) == 0, log.read_text()
+            assert not unexpected_tracebacks(log.read_text(), *failing), log.read_text()
+        finally:
+            process.kill_session()
 
 
-def address(process: subprocess.Popen[str], log: Path) -> str:
-    assert process.stdout
-    line = process.stdout.readline()
-    said = re.match(r"Fairlead listens at (http://\S+)", line)
-    assert said, line + log.read_text()
-    return said[1]
+def address(printed: IO[str], log: Path) -> str:
+    line = printed.readline()
+    match = re.match(r"Fairlead listens at (http://\S+)", line)
+    assert match, line + log.read_text()
+    return match[1]

@@ -1,4 +1,4 @@
-"""What no honest client sends: too much, too slowly, half, or not HTTP at all: it is refused in time."""
+"""Requests that no honest client sends (too large, too slow, incomplete, not HTTP) are refused in time."""
 
 import asyncio
 import contextlib
@@ -34,14 +34,14 @@ async def line(gateway: Gateway) -> AsyncIterator[tuple[asyncio.StreamReader, as
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
-    """All that comes until the server hangs up; it does so in time."""
+    """Everything until the server closes the connection, which it does in time."""
     async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionError):
             return await reader.read()
     return b""
 
 
-async def said(gateway: Gateway, sent: bytes) -> bytes:
+async def answer_to(gateway: Gateway, sent: bytes) -> bytes:
     async with line(gateway) as (reader, writer):
         with contextlib.suppress(ConnectionError):
             writer.write(sent)
@@ -58,12 +58,12 @@ def memory_of(gateway: Gateway) -> int:
 # Too slow
 
 
-async def test_a_line_on_which_nothing_comes_is_cut(gateway: Gateway) -> None:
-    assert await said(gateway, b"") == b""
+async def test_a_connection_without_a_request_is_closed(gateway: Gateway) -> None:
+    assert await answer_to(gateway, b"") == b""
 
 
 async def test_a_head_that_never_ends_is_cut(gateway: Gateway) -> None:
-    assert await said(gateway, HEAD) == b""
+    assert await answer_to(gateway, HEAD) == b""
 
 
 async def test_a_head_that_drips_is_cut(gateway: Gateway) -> None:
@@ -79,7 +79,7 @@ async def test_a_head_that_drips_is_cut(gateway: Gateway) -> None:
 
 
 async def test_a_body_that_stays_out_is_answered_with_408(gateway: Gateway) -> None:
-    answer = await said(gateway, HEAD + b"Content-Length: 100\r\n\r\n{")
+    answer = await answer_to(gateway, HEAD + b"Content-Length: 100\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"code":"request_timeout"' in answer and b"connection: close" in answer
 
@@ -97,7 +97,7 @@ async def test_a_body_that_drips_after_its_refusal_is_cut(gateway: Gateway) -> N
         assert (await cut).startswith(b"HTTP/1.1 413 ")
 
 
-async def test_empty_lines_do_not_hold_a_line_open(gateway: Gateway) -> None:
+async def test_empty_lines_do_not_keep_a_connection_open(gateway: Gateway) -> None:
     async with line(gateway) as (reader, writer):
         writer.write(WHOLE)
         assert b" 201 " in await reader.readline()
@@ -132,7 +132,7 @@ async def test_a_thousand_idle_lines_do_not_keep_others_out(api: httpx.AsyncClie
     ids=["a header of 1 MiB", "a header of 66 KiB", "100,000 headers", "an address of 1 MiB"],
 )
 async def test_a_head_that_is_too_large_is_refused(gateway: Gateway, head: bytes) -> None:
-    answer = await said(gateway, head)
+    answer = await answer_to(gateway, head)
     # a reset may overtake the answer when much is still being sent
     assert answer == b"" or answer.startswith(b"HTTP/1.1 431 "), answer
     if len(head) < 1 << 17:
@@ -144,8 +144,8 @@ async def test_endless_heads_and_bodies_take_no_memory(api: httpx.AsyncClient, g
     before = memory_of(gateway)
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     flood = HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 160  # 10 MiB
-    await asyncio.gather(*(said(gateway, flood) for _ in range(16)))
-    await asyncio.gather(*(said(gateway, HEAD + b"X: " + b"x" * (8 << 20)) for _ in range(16)))
+    await asyncio.gather(*(answer_to(gateway, flood) for _ in range(16)))
+    await asyncio.gather(*(answer_to(gateway, HEAD + b"X: " + b"x" * (8 << 20)) for _ in range(16)))
     await submit(api)
     assert memory_of(gateway) - before < 100
 
@@ -153,7 +153,9 @@ async def test_endless_heads_and_bodies_take_no_memory(api: httpx.AsyncClient, g
 # Not HTTP
 
 
-async def test_what_is_not_http_is_refused_and_hung_up(gateway: Gateway, subtests: pytest.Subtests) -> None:
+async def test_a_request_that_is_not_http_is_refused_and_disconnected(
+    gateway: Gateway, subtests: pytest.Subtests
+) -> None:
     for sent in [
         b"\x00\x01\x02\x03\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
@@ -172,27 +174,27 @@ async def test_what_is_not_http_is_refused_and_hung_up(gateway: Gateway, subtest
         HEAD + b"Transfer-Encoding: gzip, chunked, gzip\r\n\r\n",
     ]:
         with subtests.test(sent=sent):
-            answer = await said(gateway, sent)
+            answer = await answer_to(gateway, sent)
             assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer
             if b"HTTP/1.1 400 " in answer:
                 assert b"content-type: application/problem+json" in answer
 
 
-async def test_without_a_host_nobody_is_served(gateway: Gateway) -> None:
-    answer = await said(gateway, b"GET /api/v1/tasks HTTP/1.0\r\n\r\n")
+async def test_a_request_without_a_host_is_refused(gateway: Gateway) -> None:
+    answer = await answer_to(gateway, b"GET /api/v1/tasks HTTP/1.0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 421 ")
 
 
 async def test_two_requests_at_once_are_answered_in_order(gateway: Gateway) -> None:
     last = b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
-    answer = await said(gateway, WHOLE + WHOLE + last)
+    answer = await answer_to(gateway, WHOLE + WHOLE + last)
     assert [part.split(b" ")[0] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"201", b"201", b"404"]
 
 
 # Half
 
 
-async def test_a_line_that_is_half_closed_is_served_or_cut(gateway: Gateway) -> None:
+async def test_a_half_closed_connection_is_served_or_closed(gateway: Gateway) -> None:
     for sent in (WHOLE, HEAD, HEAD + b"Content-Length: 100\r\n\r\n{", b""):
         async with line(gateway) as (reader, writer):
             writer.write(sent)

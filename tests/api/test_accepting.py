@@ -28,7 +28,7 @@ def served(store: Store, server: Server, folder: Path, **settings: object) -> It
         yield gateway
 
 
-async def asked(gateway: Gateway) -> int:
+async def status(gateway: Gateway) -> int:
     """The status that a new client gets; 0: it is hung up without a word."""
     with contextlib.suppress(httpx.TransportError):
         async with httpx.AsyncClient(base_url=gateway.url, timeout=30, trust_env=False) as client:
@@ -37,12 +37,12 @@ async def asked(gateway: Gateway) -> int:
 
 
 async def is_served(gateway: Gateway) -> bool:
-    return await asked(gateway) == 200
+    return await status(gateway) == 200
 
 
 @contextlib.contextmanager
 def idle(gateway: Gateway, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections on which nothing is said."""
+    """This number of connections on which nothing is sent."""
     with contextlib.ExitStack() as stack:
         address = ("127.0.0.1", gateway.port)
         yield [stack.enter_context(socket.create_connection(address, timeout=60)) for _ in range(count)]
@@ -50,7 +50,7 @@ def idle(gateway: Gateway, count: int) -> Iterator[list[socket.socket]]:
 
 @contextlib.asynccontextmanager
 async def streams(gateway: Gateway, store: Store, count: int) -> AsyncIterator[list[asyncio.StreamWriter]]:
-    """So many connections that are in use: each hears of a task that nobody runs."""
+    """This number of connections in use: each watches a task that nobody runs."""
     task = await store.submit_one(NewTask(task_type="echo"))
     request = f"GET /api/v1/tasks/{task.task_id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     opened: list[asyncio.StreamWriter] = []
@@ -79,7 +79,7 @@ async def test_a_client_too_many_is_refused_until_another_has_left(
                 assert b"retry-after: 1" in answer
             opened[0].transport.abort()
             await wait_until(lambda: is_served(gateway))
-        logged = gateway.said()
+        logged = gateway.log_text()
     assert logged.count("connections_full") == 1, logged
 
 
@@ -90,7 +90,7 @@ async def test_idle_connections_make_room_for_others(
         async with streams(gateway, live_store, MOST // 2):
             with idle(gateway, 10 * MOST) as waiting:
                 for _ in range(10):
-                    assert await asked(gateway) == 200
+                    assert await status(gateway) == 200
                 waiting[-1].sendall(GET)  # the one that was idle for the shortest time
                 assert waiting[-1].recv(1 << 16).startswith(b"HTTP/1.1 200 ")
                 assert waiting[0].recv(1 << 16) == b""
@@ -121,12 +121,12 @@ async def test_running_out_of_files_is_survived(live_store: Store, server: Serve
 
                     async def has_no_more_files() -> bool:
                         (await inside.get("/healthz")).raise_for_status()  # open connections are served
-                        return "accept_failed" in gateway.said()
+                        return "accept_failed" in gateway.log_text()
 
                     await wait_until(has_no_more_files)
                     resource.prlimit(gateway.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
                     await wait_until(lambda: is_served(gateway))
-        logged = gateway.said()
+        logged = gateway.log_text()
     assert logged.count("accept_failed") == 1 and "Traceback" not in logged, logged
 
 
@@ -140,11 +140,11 @@ async def test_ten_thousand_idle_connections_hurt_nobody(
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
         with served(live_store, server, tmp_path, read_seconds=600) as gateway:
-            assert await asked(gateway) == 200
+            assert await status(gateway) == 200
             memory = memory_of(gateway)
             with idle(gateway, count) as waiting:
                 for _ in range(20):
-                    assert await asked(gateway) == 200
+                    assert await status(gateway) == 200
                 for each in (waiting[0], waiting[-1]):
                     each.sendall(GET)
                     assert each.recv(1 << 16).startswith(b"HTTP/1.1 200 ")

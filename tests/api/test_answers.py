@@ -1,4 +1,4 @@
-"""Answers byte by byte: in the order of the requests, each as long as it says, and then the line goes on."""
+"""Answers byte by byte: in the order of the requests, each of its declared length, on one connection."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class Answer:
 
 
 class Line:
-    """One connection; it reads no more of an answer than the answer says it has."""
+    """One connection; it reads only the declared length of an answer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -80,7 +80,7 @@ async def test_requests_sent_at_once_are_answered_in_order(api: httpx.AsyncClien
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/nothing", TASKS, f"{TASKS}/x", "/metrics"])
-async def test_a_head_is_asked_for_and_comes_without_a_body(
+async def test_a_head_request_is_answered_without_a_body(
     api: httpx.AsyncClient, line: Line, path: str
 ) -> None:
     await line.send(request("GET", path), request("HEAD", path), request("GET", "/nothing"))
@@ -92,7 +92,7 @@ async def test_a_head_is_asked_for_and_comes_without_a_body(
 
 @pytest.mark.parametrize("version, headers", [("1.1", {"connection": "close"}), ("1.0", {})])
 @pytest.mark.parametrize("path", ["/healthz", "/nothing"])
-async def test_who_wants_no_more_is_told_so_and_hung_up(
+async def test_connection_close_is_confirmed_and_the_connection_closed(
     line: Line, version: str, headers: dict[str, str], path: str
 ) -> None:
     await line.send(request("GET", path, version=version, **headers))
@@ -102,7 +102,7 @@ async def test_who_wants_no_more_is_told_so_and_hung_up(
 
 
 async def test_an_answer_without_a_body_is_only_a_head(api: httpx.AsyncClient, line: Line) -> None:
-    """To an event source that has heard all of a task that has ended."""
+    """To an event source that has received everything about an ended task."""
     task_id = (await submit(api))["task_id"]
     good(await api.delete(f"{TASKS}/{task_id}"))
     events = f"{TASKS}/{task_id}/events?after=2"
@@ -113,7 +113,7 @@ async def test_an_answer_without_a_body_is_only_a_head(api: httpx.AsyncClient, l
     assert (await line.answer()).status == 404
 
 
-async def test_who_asks_before_sending_a_body_is_told_to_go_on(api: httpx.AsyncClient, line: Line) -> None:
+async def test_expect_100_is_answered_with_continue(api: httpx.AsyncClient, line: Line) -> None:
     whole = request("POST", TASKS, {"task_type": "echo"}, expect="100-continue")
     head, body = whole[: whole.index(b"{")], whole[whole.index(b"{") :]
     await line.send(head)
@@ -122,7 +122,7 @@ async def test_who_asks_before_sending_a_body_is_told_to_go_on(api: httpx.AsyncC
     assert (await line.answer()).status == 201
 
 
-async def test_who_asks_and_is_refused_is_not_told_to_go_on(line: Line) -> None:
+async def test_expect_100_of_a_refused_request_is_not_answered_with_continue(line: Line) -> None:
     await line.send(
         request(
             "POST", TASKS, expect="100-continue", content_type="application/json", content_length="9999999"
@@ -153,7 +153,7 @@ async def test_an_address_is_the_same_however_it_is_written(api: httpx.AsyncClie
     assert len(json.loads((await line.answer()).body)["tasks"]) == 1
 
 
-async def test_every_answer_tells_browsers_to_keep_their_hands_off(line: Line) -> None:
+async def test_every_answer_has_the_security_headers_for_browsers(line: Line) -> None:
     paths = ("/healthz", "/openapi.json", "/nothing", TASKS, "/api/v1/dlq/replay")
     await line.send(*(request("GET", path) for path in paths))
     for _ in paths:

@@ -1,4 +1,4 @@
-"""What a server does beside its requests: when it fails, it is started again, and /readyz says so."""
+"""Background work of a server: after a failure it is started again, and /readyz reports it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ import pytest
 
 from fairlead import background
 from fairlead.api.live.connections import Connections
-from fairlead.api.server_watch import ServerWatch
+from fairlead.api.readiness import ServerWatch
 from fairlead.api.serving import address_of, listen, serve
 from fairlead.model.reports import Grant
 from fairlead.model.states import State
@@ -75,12 +75,12 @@ async def test_work_that_fails_turns_the_server_red_until_it_runs_again(
     caplog: pytest.LogCaptureFixture,
     name: str,
 ) -> None:
-    mended = asyncio.Event()
+    repaired = asyncio.Event()
     owner, method = WORK[name]
     works = getattr(owner, method)
 
     async def work(*given: Any) -> Any:
-        if not mended.is_set():
+        if not repaired.is_set():
             raise KeyError("planted")
         return await works(*given)
 
@@ -94,7 +94,7 @@ async def test_work_that_fails_turns_the_server_red_until_it_runs_again(
             return (await client.get("/readyz")).status_code == 200
 
         await wait_until(is_red)
-        mended.set()
+        repaired.set()
         await wait_until(is_green)
     assert "KeyError: 'planted'" in caplog.text
 
@@ -151,7 +151,7 @@ async def test_a_subscription_that_fails_is_made_again(
             async for event in events:
                 if event:
                     break
-                # Subscribed, or again: what happened before may not have been heard.
+                # Subscribed, or subscribed again: earlier events may be missing.
                 await live_store.workers.register("w")
                 for held in (await live_store.claim("w")).tasks:
                     await live_store.release("w", Grant(held.task_id, held.fence))

@@ -20,20 +20,20 @@ class Gated(Store):
         self.gate = asyncio.Event()
         self.sizes: list[int] = []
         self.held = 0
-        self.is_away = False
+        self.is_down = False
 
     async def submit(self, *tasks: NewTask) -> list[Submitted | errors.FairleadError]:
         self.sizes.append(len(tasks))
         answers = await super().submit(*tasks)
         self.held += 1
         await self.gate.wait()
-        if self.is_away:
+        if self.is_down:
             raise errors.StoreUnavailable()
         return answers
 
 
 async def settle() -> None:
-    """All that goes on without an answer of the store has gone on."""
+    """Everything that can happen without an answer of the store has happened."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ async def test_one_that_is_refused_does_not_spoil_the_others(live_store: Store) 
     assert len((await live_store.list_tasks()).tasks) == 2
 
 
-async def test_who_goes_away_leaves_the_others_their_answers(live_store: Store) -> None:
+async def test_a_client_that_leaves_does_not_affect_the_answers_of_others(live_store: Store) -> None:
     async with SubmitBatcher(live_store) as batcher:
         tasks = [new() for _ in range(3)]
         first, *others = [asyncio.create_task(batcher.submit(task)) for task in tasks]
@@ -78,14 +78,14 @@ async def test_who_goes_away_leaves_the_others_their_answers(live_store: Store) 
             await first
 
 
-async def test_when_the_store_is_away_all_are_told_and_the_next_one_tries_again() -> None:
+async def test_when_the_store_is_down_all_submits_fail_and_the_next_one_tries_again() -> None:
     batcher = SubmitBatcher(Store.connect("unix:///nowhere"))
     for _ in range(2):
         answers = await asyncio.gather(*(batcher.submit(new()) for _ in range(5)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [errors.StoreUnavailable] * 5
 
 
-async def test_what_nobody_expected_is_told_to_those_who_wait(live_store: Store) -> None:
+async def test_an_unexpected_error_is_raised_in_all_waiting_submits(live_store: Store) -> None:
     class Broken(Store):
         async def submit(self, *tasks: NewTask) -> list[object]:  # type: ignore[override]
             raise ZeroDivisionError
@@ -108,7 +108,7 @@ async def test_a_second_call_goes_when_it_is_as_large_as_the_first(live_store: S
     assert store.sizes == [10, 10, 9]
 
 
-async def test_who_comes_when_all_calls_have_just_been_answered_does_not_wait(live_store: Store) -> None:
+async def test_a_submit_just_after_all_calls_were_answered_does_not_wait(live_store: Store) -> None:
     store = Gated(live_store)
     async with SubmitBatcher(store) as batcher, asyncio.TaskGroup() as group:
 
@@ -126,9 +126,9 @@ async def test_who_comes_when_all_calls_have_just_been_answered_does_not_wait(li
     assert store.sizes == [1, 1, 1]
 
 
-async def test_who_waits_behind_a_call_that_is_not_answered_is_told_with_it(live_store: Store) -> None:
+async def test_a_submit_behind_an_unanswered_call_fails_with_it(live_store: Store) -> None:
     store = Gated(live_store)
-    store.is_away = True
+    store.is_down = True
     batcher = SubmitBatcher(store)
     waiting = [asyncio.create_task(batcher.submit(new())) for _ in range(5)]
     await settle()

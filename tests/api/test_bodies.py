@@ -1,4 +1,4 @@
-"""Bodies are strict and capped: what is refused is refused by the name of its field, and leaves no trace."""
+"""Bodies are strict and capped: a refusal names the field, and a refused request leaves no trace."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,7 +22,14 @@ def nested(depth: int) -> Any:
     return value
 
 
-OF_THE_CARETAKER = (b"buried_at", b"tidied", b"tidying", b"finished_count", b"finished_bytes")
+OF_THE_CARETAKER = (
+    b"buried_at",
+    b"tidied",
+    b"tidying",
+    b"upkeep_since",
+    b"finished_count",
+    b"finished_bytes",
+)
 
 
 async def written(store: Store) -> dict[str, Any]:
@@ -45,7 +52,7 @@ async def post(api: httpx.AsyncClient, content: bytes, **headers: str) -> httpx.
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown field": ({"pririty": "high"}, "pririty"),
     "a field of the task that a client may not set": ({"fence": 1}, "fence"),
-    "an id that is none": ({"task_id": "order-7"}, "task_id"),
+    "an invalid id": ({"task_id": "order-7"}, "task_id"),
     "another tenant": ({"tenant": "acme"}, "tenant"),
     "no type": ({"task_type": None}, "task_type"),
     "a type of no letters": ({"task_type": ""}, "task_type"),
@@ -78,7 +85,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "half a retry": ({"max_retries": 0.5}, "max_retries"),
     "a delay below 0": ({"delay_seconds": -0.1}, "delay_seconds"),
     "a time without an offset": ({"run_at": "2100-01-31T12:00:00"}, "run_at"),
-    "a time that is none": ({"run_at": "tomorrow"}, "run_at"),
+    "an invalid time": ({"run_at": "tomorrow"}, "run_at"),
     "a time before all": ({"run_at": "0001-01-01T00:00:00Z"}, "run_at"),
     "a time and a delay": ({"run_at": "2100-01-31T12:00:00Z", "delay_seconds": 1}, "run_at"),
     "an idempotency key of 201": ({"idempotency_key": "k" * 201}, "idempotency_key"),
@@ -90,9 +97,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 async def test_a_bad_field_is_named(api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests) -> None:
     for case in FIELDS:
         with subtests.test(case=case):
-            wishes, field = FIELDS[case]
+            options, field = FIELDS[case]
             before = await written(store)
-            body = {"task_type": "echo", **wishes}
+            body = {"task_type": "echo", **options}
             answer = await api.post(
                 TASKS, json={name: value for name, value in body.items() if value is not ...}
             )
@@ -113,7 +120,7 @@ async def test_32_levels_and_256_kib_are_accepted(api: httpx.AsyncClient) -> Non
     refused(await post(api, body + b" "), 413, "body_too_large")
 
 
-async def test_what_is_not_json_is_refused(
+async def test_a_body_that_is_not_json_is_refused(
     api: httpx.AsyncClient, store: Store, subtests: pytest.Subtests
 ) -> None:
     for content in [
@@ -134,7 +141,9 @@ async def test_what_is_not_json_is_refused(
             refused(await post(api, content), 400, "malformed_json")
 
 
-async def test_a_body_that_is_no_object_is_refused(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(
+    api: httpx.AsyncClient, subtests: pytest.Subtests
+) -> None:
     for content in [b"[]", b'"task"', b"null", b"1", b"true"]:
         with subtests.test(content=content):
             refused(await post(api, content), 422, "invalid_input", "body")
@@ -265,7 +274,7 @@ async def test_queries_of_other_routes_are_as_strict(api: httpx.AsyncClient) -> 
 OTHERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "a worker of no capacity": ("POST", "register", {"capacity": 0}, "capacity"),
     "a worker of a million": ("POST", "register", {"capacity": 1_000_000}, "capacity"),
-    "a reserve of all": ("POST", "register", {"capacity": 2, "reserve": 2}, "reserve"),
+    "a reserve of more than all": ("POST", "register", {"capacity": 2, "reserve": 3}, "reserve"),
     "a poll for less than nothing": ("POST", "w/poll", {"available_capacity": -1}, "available_capacity"),
     "a poll of no room": ("POST", "w/poll", {}, "available_capacity"),
     "a poll of a minute": ("POST", "w/poll", {"available_capacity": 1, "wait_seconds": 31}, "wait_seconds"),
@@ -275,7 +284,7 @@ OTHERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "one and many": ("POST", "w/result", {"task_id": NO_TASK, "results": []}, "results"),
     "a fence of 0": ("POST", "w/result", {"task_id": NO_TASK, "status": "failed", "fence": 0}, "fence"),
     "a load below 0": ("POST", "w/heartbeat", {"current_load": -1}, "current_load"),
-    "a state of its own": ("POST", "w/heartbeat", {"status": "dead"}, "status"),
+    "an unknown state": ("POST", "w/heartbeat", {"status": "dead"}, "status"),
     "more than all": (
         "POST",
         "w/heartbeat",

@@ -18,7 +18,7 @@ LARGE = {"tasks": [{"task_type": "echo", "parameters": {"x": "x" * 20_000}}]}
 
 @contextlib.asynccontextmanager
 async def announced(gateway: Gateway, size: str) -> AsyncIterator[asyncio.StreamWriter]:
-    """A batch of which only the head has come."""
+    """A batch of which only the head has arrived."""
     _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
     head = f"POST {BATCH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{size}\r\n\r\n"
     writer.write(head.encode())
@@ -51,7 +51,7 @@ async def test_beyond_it_large_requests_are_refused_and_small_ones_served(
     good(await waiting, 201)  # they have gone, and it is its turn
 
 
-async def test_what_was_answered_or_refused_is_given_back(api: httpx.AsyncClient) -> None:
+async def test_answered_and_refused_requests_return_their_bytes(api: httpx.AsyncClient) -> None:
     large = {"tasks": [{"task_type": "echo", "parameters": {"x": "x" * 250_000}}] * 40}  # 10 MB
     for _ in range(8):
         good(await api.post(BATCH, json=large), 201)

@@ -1,4 +1,4 @@
-"""A key travels through everything there is, and is found nowhere: not in logs, the store, or any answer."""
+"""A key that is used everywhere is found nowhere: not in logs, in the store, or in any answer."""
 
 import hmac
 from collections.abc import Mapping
@@ -8,16 +8,17 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from fairlead.api.pages import make_pages
+from fairlead.api.openapi import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.settings import Rate
 from fairlead.store.store import Store
-from tests.api.listening import hear_one, refused_socket, socket
+from tests.api.listening import receive_one, refused_socket, socket
 from tests.api.requests import BODIES, NO_TASK, TASKS
 from tests.api.serving import Gateway
 from tests.api.test_extremes import path_of
+from tests.api_keys import usable_key
 from tests.commands import Shell
 from tests.store.namespace import everything
 from tests.waiting import wait_until
@@ -71,7 +72,7 @@ async def test_a_key_is_in_no_answer_no_log_and_not_in_the_store(
     for answer in answers:
         assert secret not in answer.text, answer.request.url
         assert not any(secret in value for value in answer.headers.values()), answer.request.url
-    assert secret not in gateway.said()
+    assert secret not in gateway.log_text()
     assert secret.encode() not in repr(await everything(store)).encode()
 
 
@@ -82,23 +83,23 @@ async def test_a_key_that_comes_over_a_socket_is_nowhere_either(
     known = {"authorization": f"Bearer {canary}"}
     task_id = (await store.submit_one(NewTask(task_type="echo"))).task_id
     async with socket(gateway, f"/ws/{task_id}", known) as opened:
-        heard = [await hear_one(opened)]
+        received = [await receive_one(opened)]
     async with socket(gateway, "/ws/tasks", known) as opened:
         await opened.send(canary)
-        heard.append(await hear_one(opened))
+        received.append(await receive_one(opened))
     for path, headers in (
         (f"/ws/{canary}", known),
         (f"/ws/{task_id}?ticket={canary}", {}),
         (f"/ws/{task_id}?key={canary}", {}),
         (f"/ws/{task_id}", {"authorization": f"Bearer {canary}x"}),
     ):
-        heard.append((await refused_socket(gateway, path, headers))[1])
-    assert secret not in repr(heard)
-    assert secret not in gateway.said()
+        received.append((await refused_socket(gateway, path, headers))[1])
+    assert secret not in repr(received)
+    assert secret not in gateway.log_text()
     assert secret not in repr(await everything(store))
 
 
-async def test_what_the_commands_do_with_a_key_leaves_no_trace_of_it(
+async def test_commands_leave_no_trace_of_a_key(
     store: Store, gateway: Gateway, tmp_path: Path, canary: str
 ) -> None:
     shell = Shell(tmp_path, ("--engine", gateway.engine, "--namespace", gateway.namespace))
@@ -111,13 +112,13 @@ async def test_what_the_commands_do_with_a_key_leaves_no_trace_of_it(
     assert "audit" in kept and canary.split("_")[1] in kept
     for key in (canary, rotated.out.strip()):
         secret = key.split("_", 2)[2]  # which may hold one itself
-        assert secret not in kept + revoked.out + revoked.err + listed.out + rotated.err + gateway.said()
+        assert secret not in kept + revoked.out + revoked.err + listed.out + rotated.err + gateway.log_text()
 
 
 async def test_a_known_id_is_compared_as_often_as_an_unknown_one(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the time an answer takes tells nothing of which ids there are, nor of how far a secret was right."""
+    """So the time of an answer reveals neither which ids exist nor how much of a secret was right."""
     key = (await store.api_keys.create("web", ["read"])).key_text
     compared: list[tuple[int, int]] = []
     real = hmac.compare_digest
@@ -130,5 +131,5 @@ async def test_a_known_id_is_compared_as_often_as_an_unknown_one(
     head, secret = key[:13], key[13:]
     nearly = secret[:-1] + ("A" if secret[-1] != "A" else "B")
     for wrong in (f"flk_zzzzzzzz_{secret}", head + "A" * 43, head + nearly):
-        assert await store.api_keys.check(wrong) is None
+        assert await usable_key(store, wrong) is None
     assert compared == [(64, 64)] * 3

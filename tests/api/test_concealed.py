@@ -1,4 +1,4 @@
-"""What is the operator's business alone: addresses of services and of the store, and what the store says."""
+"""What only operators may see: addresses of services and of the store, and errors of the store."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_a_service_that_cannot_be_reached_is_not_located_in_the_error_of_i
         assert "127.0.0.1" not in text and "inside" not in text and "attempts failed" not in text
 
 
-async def test_while_the_store_is_away_strangers_do_not_hear_where_it_is(tmp_path: Path) -> None:
+async def test_while_the_store_is_down_its_address_is_hidden_from_strangers(tmp_path: Path) -> None:
     with durable() as server:
         await server.start()
         address = server.url.partition("://")[2]
@@ -81,7 +81,7 @@ async def asks(api: httpx.AsyncClient) -> bool:
     return (await api.get(TASKS)).status_code == 401
 
 
-async def test_where_no_key_is_asked_for_everybody_sees_why_it_is_not_ready(tmp_path: Path) -> None:
+async def test_without_keys_everybody_sees_why_it_is_not_ready(tmp_path: Path) -> None:
     with durable() as server:
         await server.start()
         with serving(server.url, "default", tmp_path) as gateway:

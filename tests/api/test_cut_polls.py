@@ -1,4 +1,4 @@
-"""Polls whose clients hang up at any instant: what a client has not received goes back at once."""
+"""Polls whose clients disconnect at any instant: tasks that a client has not received return at once."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ import pytest
 
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from tests.api.requests import HttpWorker, good, ids, stands_in_line
+from tests.api.requests import HttpWorker, good, ids, is_waiting
 from tests.api.serving import Gateway
 from tests.store.namespace import new, raw
 from tests.waiting import wait_until
@@ -29,11 +29,11 @@ def server_env() -> Mapping[str, str]:
 
 
 class Poll:
-    """On a socket of its own. What has arrived when it is cut was received, and nothing after that."""
+    """On its own socket. Whatever has arrived when it is cut was received, and nothing after that."""
 
-    def __init__(self, port: int, worker: HttpWorker, *headers: str, times: int = 1, **wishes: Any) -> None:
+    def __init__(self, port: int, worker: HttpWorker, *headers: str, times: int = 1, **options: Any) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
-        body = json.dumps({"available_capacity": 1, **wishes})
+        body = json.dumps({"available_capacity": 1, **options})
         head = [f"POST {worker.path}/poll HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
         head += [f"Content-Length: {len(body)}", *headers, "", ""]
         self._socket.sendall(("\r\n".join(head) + body).encode() * times)
@@ -74,7 +74,7 @@ async def is_queued(store: Store, *task_ids: str) -> bool:
 
 
 class Cutter:
-    """Makes a task for a worker of its own, and cuts its poll around the instant when it is delivered."""
+    """Submits a task for its own worker, and cuts its poll around the instant when it is delivered."""
 
     def __init__(self, api: httpx.AsyncClient, store: Store, port: int, dice: random.Random) -> None:
         self._api = api
@@ -100,11 +100,11 @@ class Cutter:
             task_id = (await self._store.submit_one(new(task_type))).task_id
             return Poll(self._port, worker, *headers), task_id
         poll = Poll(self._port, worker, *headers, wait_seconds=30)
-        await wait_until(lambda: stands_in_line(self._store, worker))
+        await wait_until(lambda: is_waiting(self._store, worker))
         return poll, (await self._store.submit_one(new(task_type))).task_id
 
 
-async def test_no_task_stays_with_a_client_that_has_hung_up(
+async def test_no_task_stays_with_a_disconnected_client(
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     seed = random.randrange(1 << 32)
@@ -126,7 +126,7 @@ async def test_no_task_stays_with_a_client_that_has_hung_up(
 
 @pytest.mark.parametrize("headers", [[], ["Connection: close"]], ids=["keep-alive", "close"])
 @pytest.mark.parametrize("end", [Poll.cut, Poll.reset], ids=["close", "reset"])
-async def test_what_was_received_is_kept_however_the_connection_ends(
+async def test_a_received_task_is_kept_however_the_connection_ends(
     api: httpx.AsyncClient, store: Store, gateway: Gateway, headers: list[str], end: Callable[[Poll], Any]
 ) -> None:
     worker = await HttpWorker.register(api)
@@ -139,7 +139,7 @@ async def test_what_was_received_is_kept_however_the_connection_ends(
     good(await worker.complete(task))
 
 
-async def test_what_a_client_does_not_read_goes_back_when_it_is_given_up(
+async def test_tasks_that_a_client_does_not_read_return_when_it_is_disconnected(
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     worker = await HttpWorker.register(api, capacity=100)
@@ -156,7 +156,7 @@ async def test_what_a_client_does_not_read_goes_back_when_it_is_given_up(
     poll.reset()
 
 
-async def test_a_poll_keeps_its_place_in_the_line_when_another_of_its_worker_is_cut(
+async def test_a_poll_keeps_its_place_in_the_queue_when_another_of_its_worker_is_cut(
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     """As when a worker lost its connection and polls again before the server has noticed."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from fairlead.model.job import NewJob, NewStep
 from fairlead.store.store import Store
 from tests.api.requests import NO_TASK, HttpWorker, good, ids, refused, submit, task
 
@@ -32,13 +33,13 @@ async def test_they_are_listed_latest_first_page_by_page(api: httpx.AsyncClient)
 
 async def test_one_is_replayed_with_all_its_retries(api: httpx.AsyncClient, store: Store) -> None:
     (failed,) = await fail_some(api, "draw")
-    answer = await api.post(f"{DLQ}/{failed}/replay", headers={"x-reason": "mended"})
-    assert good(answer) == {"task_id": failed, "status": "queued"}
+    answer = await api.post(f"{DLQ}/{failed}/replay", headers={"x-reason": "repaired"})
+    assert good(answer) == {"task_id": failed, "status": "queued", "replayed": [failed]}
     again = await task(api, failed)
     assert (again["status"], again["retry_count"], again["crash_count"]) == ("queued", 0, 0)
     refused(await api.post(f"{DLQ}/{failed}/replay"), 409, "not_replayable")
     (entry,) = await store.audit.list()
-    assert (entry.act, entry.subject, entry.reason) == ("replay", failed, "mended")
+    assert (entry.act, entry.subject, entry.reason) == ("replay", failed, "repaired")
 
 
 async def test_many_are_replayed_by_type_and_number(api: httpx.AsyncClient, store: Store) -> None:
@@ -52,6 +53,26 @@ async def test_many_are_replayed_by_type_and_number(api: httpx.AsyncClient, stor
     assert [entry.act for entry in await store.audit.list()] == ["replay"] * 3
 
 
+async def test_with_a_step_its_job_is_resumed(api: httpx.AsyncClient, store: Store) -> None:
+    stages = [(NewStep("chat", "chat"), NewStep("draw", "draw"))]
+    worker = await HttpWorker.register(api, capacity=100)
+    jobs, steps = list[str](), list[list[str]]()
+    for _ in range(2):
+        jobs.append((await store.jobs.submit(NewJob(feature_name="story", stages=stages))).job_id)
+        polled = [await worker.poll_one() for _ in range(2)]
+        for one in polled:
+            good(await worker.fail(one, message="no", retriable=False))
+        steps.append(sorted(one["task_id"] for one in polled))
+    (alone,) = await fail_some(api, "draw")
+    answer = good(await api.post(f"{DLQ}/{steps[0][1]}/replay"))
+    assert sorted(answer["replayed"]) == steps[0]
+    assert (await store.jobs.get(jobs[0])).status == "RUNNING"
+    rest = good(await api.post(f"{DLQ}/replay"))["replayed"]
+    assert sorted(rest) == sorted([*steps[1], alone])
+    assert (await store.jobs.get(jobs[1])).status == "RUNNING"
+    assert good(await api.get(DLQ))["tasks"] == []
+
+
 async def test_one_is_purged_and_forgotten(api: httpx.AsyncClient, store: Store) -> None:
     one, two = await fail_some(api, "draw", "draw")
     assert good(await api.delete(f"{DLQ}/{one}")) == {"task_id": one, "purged": True}
@@ -60,7 +81,7 @@ async def test_one_is_purged_and_forgotten(api: httpx.AsyncClient, store: Store)
     assert [entry.act for entry in await store.audit.list()] == ["purge"]
 
 
-async def test_a_task_that_waits_is_none_of_them(api: httpx.AsyncClient) -> None:
+async def test_a_waiting_task_is_not_among_them(api: httpx.AsyncClient) -> None:
     waiting = (await submit(api))["task_id"]
     refused(await api.delete(f"{DLQ}/{waiting}"), 409, "not_purgeable")
     refused(await api.post(f"{DLQ}/{waiting}/replay"), 409, "not_replayable")
@@ -73,14 +94,14 @@ async def test_one_whose_limit_is_gone_is_refused_alone_and_passed_over_among_ma
 ) -> None:
     worker = await HttpWorker.register(api, capacity=100)
     other = await submit(api, "other", concurrency_group="g", concurrency_limit=2, delay_seconds=600)
-    wishes: list[dict[str, Any]] = [
+    specs: list[dict[str, Any]] = [
         {"concurrency_group": "own", "concurrency_limit": 1},
         {"limits": {"g": 1}},
         {"concurrency_group": "own", "concurrency_limit": 1},
     ]
     failed = []
-    for wish in wishes:
-        await submit(api, "draw", **wish)
+    for spec in specs:
+        await submit(api, "draw", **spec)
         polled = await worker.poll_one()
         good(await worker.fail(polled, message="no", retriable=False))
         failed.append(polled["task_id"])

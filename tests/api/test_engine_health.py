@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.requests import TASKS, good, submit
 from tests.api.serving import Gateway, serving
-from tests.api.test_server_state import asking, reasons, turns_green, turns_red
+from tests.api.test_server_state import client_of, reasons, turns_green, turns_red
 from tests.commands import Shell
 from tests.engine_processes import kill, server_pid
 from tests.servers import binary
@@ -57,18 +57,18 @@ async def all_there(api: httpx.AsyncClient, tasks: list[str]) -> None:
 
 async def test_a_full_disk_is_named_and_survived(small_disk: dict[str, str], tmp_path: Path) -> None:
     with serving("", "default", tmp_path, env=small_disk) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             accepted = await fill(api)
             assert accepted
             sentence = await turns_red(api, "store_cannot_save")
             assert "could not write to its disk" in sentence
             assert "free disk space" in sentence
-            await wait_until(lambda: "engine_ended" in gateway.said())
+            await wait_until(lambda: "engine_ended" in gateway.log_text())
             (tmp_path / "blocks").write_text("unlimited")
             await turns_green(api, 40)
             await all_there(api, accepted)
             await submit(api)
-            assert gateway.said().count("engine_ended") == 1, "once, however often it was started again"
+            assert gateway.log_text().count("engine_ended") == 1, "once, however often it was started again"
 
 
 async def test_a_full_disk_of_a_server_that_syncs_later_is_named(
@@ -76,10 +76,10 @@ async def test_a_full_disk_of_a_server_that_syncs_later_is_named(
 ) -> None:
     env = small_disk | {"FAIRLEAD_ENGINE__DURABILITY": "everysec"}
     with serving("", "default", tmp_path, env=env) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             await fill(api)
             assert "free disk space on its machine" in await turns_red(api, "store_cannot_save")
-            assert "not_ready reason=store_cannot_save" in gateway.said()
+            assert "not_ready reason=store_cannot_save" in gateway.log_text()
             pid = server_pid(f"unix://{tmp_path}/engine/socket")
             hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
@@ -108,20 +108,20 @@ async def cut_off(gateway: Gateway, folder: Path) -> None:
 
 async def test_data_that_was_cut_off_is_named_until_it_is_acknowledged(tmp_path: Path) -> None:
     with pytest.raises(AssertionError), serving("", "default", tmp_path) as killed:
-        async with asking(killed) as api:
+        async with client_of(killed) as api:
             kept = [(await submit(api))["task_id"] for _ in range(3)]
             await submit(api)
         await cut_off(killed, tmp_path)
-    for _ in range(2):  # the second server finds nothing wrong any more, and says it all the same
+    for _ in range(2):  # the second server finds nothing wrong any more, and still reports it
         with serving("", "default", tmp_path) as gateway:
-            async with asking(gateway) as api:
+            async with client_of(gateway) as api:
                 sentence = await turns_red(api, "engine_data_truncated")
                 assert "ended in the middle of an entry" in sentence
                 assert "fairlead doctor --acknowledge" in sentence
-                assert "engine_data_truncated" in gateway.said()
+                assert "engine_data_truncated" in gateway.log_text()
                 await all_there(api, kept)
     with serving("", "default", tmp_path) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             await turns_red(api, "engine_data_truncated")
             shell = Shell(tmp_path, ("--data", str(tmp_path)))
             looked = await shell.run("doctor")
@@ -134,7 +134,7 @@ async def test_data_that_was_cut_off_is_named_until_it_is_acknowledged(tmp_path:
 
 async def test_a_server_that_does_not_start_again_is_named(tmp_path: Path) -> None:
     with serving("", "default", tmp_path) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             kept = (await submit(api))["task_id"]
             (file,) = (tmp_path / "engine" / "appendonlydir").glob("*.incr.aof")
             healthy = file.read_bytes()
@@ -142,7 +142,7 @@ async def test_a_server_that_does_not_start_again_is_named(tmp_path: Path) -> No
                 damaged.write(b"nonsense")
             await kill(server_pid(f"unix://{tmp_path}/engine/socket"))
             assert "Bad file format" in await turns_red(api, "engine_failed")
-            assert gateway.said().count("engine_failed folder=") == 1
+            assert gateway.log_text().count("engine_failed folder=") == 1
             file.write_bytes(healthy + file.read_bytes()[len(healthy) :])
             await turns_green(api, 40)
             await all_there(api, [kept])

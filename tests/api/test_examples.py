@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
@@ -13,10 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
+from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from tests.api.requests import TASKS, good, submit, task
 from tests.api.serving import Gateway, serving
-from tests.servers import Server
+from tests.programs import need
+from tests.servers import Server, free_port
 from tests.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -24,20 +25,13 @@ NODE = ("node", str(EXAMPLES / "node_worker" / "worker.mjs"))
 SHELL = ("sh", str(EXAMPLES / "shell_worker" / "worker.sh"))
 
 
-def need(*programs: str) -> None:
-    for program in programs:
-        if not shutil.which(program):
-            if os.environ.get("CI"):
-                pytest.fail(f"no {program}: install it")
-            pytest.skip(f"no {program} on this machine")
-
-
 @contextlib.asynccontextmanager
 async def working(gateway: Gateway, *command: str, key: str = "") -> AsyncIterator[Process]:
-    """Once it polls; it must end by itself when told to."""
+    """Once it polls; it must end by itself on a signal."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
         env={**os.environ, "FAIRLEAD_URL": gateway.url, "FAIRLEAD_KEY": key},
         start_new_session=True,
     )
@@ -54,6 +48,13 @@ async def working(gateway: Gateway, *command: str, key: str = "") -> AsyncIterat
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+
+
+async def printed(worker: Process, words: str) -> None:
+    assert worker.stdout
+    async with asyncio.timeout(40):
+        while words.encode() not in await worker.stdout.readline():
+            pass
 
 
 async def ended(api: httpx.AsyncClient, task_id: str, status: str) -> dict[str, Any]:
@@ -75,7 +76,7 @@ async def test_the_worker_in_node_runs_tasks_at_the_same_time(
         assert results == [{"text": text[::-1]} for text in texts]
 
 
-async def test_the_worker_in_node_stops_what_is_cancelled_and_what_takes_too_long(
+async def test_the_worker_in_node_stops_cancelled_and_overdue_tasks(
     api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     need("node")
@@ -111,6 +112,104 @@ async def test_the_worker_in_shell_runs_tasks_one_after_the_other(
         given = [await submit(api, "shout", parameters={"text": text}) for text in ("hello", 'a "b" $c')]
         results = [(await ended(api, one["task_id"], "completed"))["result"] for one in given]
         assert results == [{"text": "HELLO"}, {"text": 'A "B" $C'}]
+
+
+async def test_the_worker_in_shell_reports_what_it_cannot_run(
+    api: httpx.AsyncClient, gateway: Gateway
+) -> None:
+    need("jq", "curl")
+    async with working(gateway, *SHELL):
+        number = await submit(api, "shout", parameters={"text": 5})
+        assert "must be a string" in (await ended(api, number["task_id"], "failed"))["error"]["message"]
+        text = await submit(api, "shout", parameters={"text": "still here"})
+        assert (await ended(api, text["task_id"], "completed"))["result"] == {"text": "STILL HERE"}
+
+
+@pytest.mark.parametrize("command", [NODE, SHELL], ids=["node", "shell"])
+async def test_they_repeat_a_report_until_the_gateway_is_back(
+    command: tuple[str, ...], live_store: Store, server: Server, tmp_path: Path
+) -> None:
+    need("node", "jq", "curl")
+    namespace, port = live_store.connection.keys.namespace, free_port()
+    # on a busy machine the test itself needs some of these seconds
+    new = NewTask(task_type="sleep", parameters={"seconds": 5})
+
+    async def has(status: str) -> bool:
+        return (await live_store.get(new.task_id)).status == status
+
+    async with contextlib.AsyncExitStack() as stack:
+        with pytest.raises(AssertionError), serving(server.url, namespace, tmp_path, port=port) as gateway:
+            worker = await stack.enter_async_context(working(gateway, *command))
+            await live_store.submit(new)
+            await printed(worker, "runs")  # before that, the reply to its poll may be under way
+            gateway.process.kill()
+        assert await has("executing")
+        await printed(worker, "/result: ")
+        with serving(server.url, namespace, tmp_path, port=port):
+            await wait_until(lambda: has("completed"), 40, "it is reported")
+            await stack.aclose()
+    found = await live_store.get(new.task_id)
+    assert (found.attempt, found.crash_count, found.retry_count) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("command", [NODE, SHELL], ids=["node", "shell"])
+async def test_they_leave(
+    command: tuple[str, ...], api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    need("node", "jq", "curl")
+    async with working(gateway, *command):
+        assert [one.state for one in (await store.stats()).workers] == ["active"]
+    assert (await store.stats()).workers == []
+
+
+@pytest.mark.parametrize("command", [NODE, SHELL], ids=["node", "shell"])
+async def test_they_register_again_when_they_were_given_up(
+    command: tuple[str, ...], api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    need("node", "jq", "curl")
+    async with working(gateway, *command):
+        (given_up,) = (await store.stats()).workers
+        await store.expire(given_up.worker_id)
+        given = await submit(api, "sleep", parameters={"seconds": 0})
+        assert (await ended(api, given["task_id"], "completed"))["assigned_worker_id"] != given_up.worker_id
+
+
+@pytest.mark.parametrize("command", [NODE, SHELL], ids=["node", "shell"])
+async def test_they_stop_when_an_operator_drains_them(
+    command: tuple[str, ...], api: httpx.AsyncClient, store: Store, gateway: Gateway
+) -> None:
+    need("node", "jq", "curl")
+    async with working(gateway, *command) as process:
+        (worker,) = (await store.stats()).workers
+        good(await api.post(f"/api/v1/workers/{worker.worker_id}/drain"))
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0
+
+
+async def test_the_worker_in_shell_takes_its_heartbeats_with_it(
+    live_store: Store, server: Server, tmp_path: Path
+) -> None:
+    """A task whose worker was killed must not keep its lease."""
+    need("jq", "curl")
+    namespace, env = live_store.connection.keys.namespace, {"FAIRLEAD_WORKER__HEARTBEAT_SECONDS": "1"}
+    new = NewTask(task_type="sleep", parameters={"seconds": 600})
+
+    async def has(status: str) -> bool:
+        return (await live_store.get(new.task_id)).status == status
+
+    with serving(server.url, namespace, tmp_path, env=env) as gateway, contextlib.suppress(AssertionError):
+        async with working(gateway, *SHELL) as worker:
+            await live_store.submit(new)
+            await wait_until(lambda: has("executing"), 40, "it runs")
+            first = (await live_store.get(new.task_id)).lease_until or 0
+
+            async def renewed() -> bool:
+                return ((await live_store.get(new.task_id)).lease_until or 0) > first
+
+            await wait_until(renewed, 40, "a heartbeat has come")
+            worker.kill()
+            await wait_until(lambda: has("queued"), 40, "its lease has expired")
+    assert await has("queued")
 
 
 async def test_they_send_their_key(live_store: Store, server: Server, tmp_path: Path) -> None:

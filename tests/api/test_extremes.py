@@ -90,14 +90,14 @@ QUERIES = [
 ]
 
 
-def told(answer: httpx.Response) -> str:
+def summary(answer: httpx.Response) -> str:
     return (
         f"{answer.request.method} {str(answer.request.url)[:200]}: {answer.status_code} {answer.text[:300]}"
     )
 
 
 def is_clear(answer: httpx.Response) -> bool:
-    """Done, or refused with a problem that says what to do; never an error of the server."""
+    """Done, or refused with a problem that says what to do; never a server error."""
     return answer.status_code < 400 or (answer.status_code < 500 and bool(answer.json()["detail"]))
 
 
@@ -131,8 +131,8 @@ async def test_an_odd_id_is_refused_and_touches_nothing(
                 answer = await api.request(
                     route.method, path_of(route, one).replace("..", "%2E%2E"), json=body
                 )
-                assert is_clear(answer), told(answer)
-                assert answer.status_code >= 400 or NAME.fullmatch(one), told(answer)
+                assert is_clear(answer), summary(answer)
+                assert answer.status_code >= 400 or NAME.fullmatch(one), summary(answer)
             assert await lasting(store) == before
 
 
@@ -145,7 +145,7 @@ async def test_an_extreme_value_in_a_query_is_refused_or_harmless(
             before = memory_of(gateway)
             for value in VALUES:
                 answer = await api.request(route.method, f"{path}?{field}={quote(value, safe='')}")
-                assert is_clear(answer), told(answer)
+                assert is_clear(answer), summary(answer)
                 if answer.status_code == 422:
-                    assert {one["field"] for one in answer.json()["errors"]} == {field}, told(answer)
+                    assert {one["field"] for one in answer.json()["errors"]} == {field}, summary(answer)
             assert memory_of(gateway) - before < 50

@@ -14,7 +14,7 @@ from tests.api.serving import Gateway
 from tests.api.test_abuse import HEAD, line, memory_of, rest
 
 MIB = 1 << 20
-LONGEST_WAIT = 2.0  # seconds for another client; what was not bounded made it wait for many
+LONGEST_WAIT = 2.0  # seconds for another client; without the bounds it waited for many
 GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -44,19 +44,19 @@ async def bystander(api: httpx.AsyncClient) -> AsyncIterator[Bystander]:
     """A client that is answered in time as long as the block runs."""
     other = Bystander(api)
     await other.ask()
-    asking = asyncio.create_task(other.ask_always())
+    requests = asyncio.create_task(other.ask_always())
     try:
         yield other
         await other.ask()
-        assert not asking.done()
+        assert not requests.done()
     finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        requests.cancel()
+        await asyncio.gather(requests, return_exceptions=True)
     assert other.longest < LONGEST_WAIT
 
 
 async def send_much(writer: asyncio.StreamWriter, data: bytes, size: int) -> int:
-    """Until as much is sent, or the server takes no more of it; what it took."""
+    """Until this much is sent or the server accepts no more; returns what it accepted."""
     sent = 0
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(5):
@@ -77,7 +77,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("what", ENDLESS)
-async def test_what_is_between_the_pieces_of_a_body_is_bounded(
+async def test_the_data_between_the_chunks_of_a_body_is_bounded(
     api: httpx.AsyncClient, gateway: Gateway, what: str
 ) -> None:
     start, piece = ENDLESS[what]
@@ -145,7 +145,7 @@ async def test_a_head_submits_nothing(gateway: Gateway, store: Store) -> None:
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
-async def test_what_a_proxy_could_read_otherwise_is_refused(
+async def test_a_request_that_a_proxy_could_parse_differently_is_refused(
     gateway: Gateway, subtests: pytest.Subtests
 ) -> None:
     for head in [
@@ -168,7 +168,7 @@ async def test_what_a_proxy_could_read_otherwise_is_refused(
             assert b"HTTP/1.1 200 " not in answer, "what follows is not read"
 
 
-async def test_a_body_comes_also_with_a_wish_for_another_protocol(gateway: Gateway) -> None:
+async def test_a_body_is_read_also_with_an_upgrade_header(gateway: Gateway) -> None:
     """As some clients send it with every first request, in case the server speaks HTTP/2."""
     body = b'{"task_type": "echo"}'
     upgrade = (
@@ -180,7 +180,7 @@ async def test_a_body_comes_also_with_a_wish_for_another_protocol(gateway: Gatew
         assert b"HTTP/1.1 200 OK" in await reader.readuntil(b"HTTP/1.1 200 OK")
 
 
-async def test_who_waits_for_leave_to_send_a_body_gets_it(gateway: Gateway) -> None:
+async def test_a_client_that_expects_100_gets_it(gateway: Gateway) -> None:
     body = b'{"task_type": "echo"}'
     async with line(gateway) as (reader, writer):
         writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
@@ -189,7 +189,7 @@ async def test_who_waits_for_leave_to_send_a_body_gets_it(gateway: Gateway) -> N
         assert b" 201 " in await reader.readline()
 
 
-async def test_who_is_refused_before_sending_a_body_is_hung_up(gateway: Gateway) -> None:
+async def test_a_client_refused_before_its_body_is_disconnected(gateway: Gateway) -> None:
     """The body might follow or not: nothing that comes then can be distinguished from it."""
     async with line(gateway) as (reader, writer):
         writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")

@@ -45,7 +45,7 @@ async def connected(port: int) -> AsyncIterator[Streams]:
 
 
 async def answered(port: int, request: bytes) -> bytes:
-    """All that comes until the server hangs up."""
+    """Everything until the server closes the connection."""
     async with connected(port) as (reader, writer), asyncio.timeout(20):
         writer.write(request)
         return await reader.read()
@@ -72,7 +72,7 @@ async def test_an_answer_of_unknown_length_comes_in_chunks() -> None:
     assert chunks == b"3\r\none\r\n5\r\nthree\r\n0\r\n\r\n"
 
 
-async def test_an_application_knows_what_is_asked() -> None:
+async def test_an_application_receives_the_request() -> None:
     seen: list[Scope] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,7 +91,7 @@ async def test_an_application_knows_what_is_asked() -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-async def test_an_application_that_fails_is_logged_and_its_client_hung_up(
+async def test_a_failure_of_the_application_is_logged_and_its_client_disconnected(
     caplog: pytest.LogCaptureFixture, begun: bool
 ) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +110,7 @@ async def test_an_application_that_fails_is_logged_and_its_client_hung_up(
 @pytest.mark.parametrize(
     "lengths", [(b"5", b"longer than that"), (b"50", b"shorter")], ids=["too long", "too short"]
 )
-async def test_an_answer_has_the_length_it_says(
+async def test_an_answer_has_its_declared_length(
     caplog: pytest.LogCaptureFixture, lengths: tuple[bytes, bytes]
 ) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +122,7 @@ async def test_an_answer_has_the_length_it_says(
     assert "differs from its declared length" in caplog.text
 
 
-async def test_an_application_hears_that_its_client_has_gone() -> None:
+async def test_an_application_is_notified_that_its_client_disconnected() -> None:
     gone = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,13 +138,13 @@ async def test_an_application_hears_that_its_client_has_gone() -> None:
             await gone.wait()
 
 
-async def test_a_body_that_nobody_takes_is_not_read() -> None:
-    let_go = asyncio.Event()
+async def test_a_body_that_the_application_does_not_read_is_not_received() -> None:
+    released = asyncio.Event()
     taken = 0
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal taken
-        await let_go.wait()
+        await released.wait()
         while (message := await receive()).get("more_body"):
             taken += len(message["body"])
         await start(send, (b"content-length", b"0"))
@@ -159,17 +159,17 @@ async def test_a_body_that_nobody_takes_is_not_read() -> None:
                 for _ in range(64):
                     writer.write(bytes(1 << 20))
                     await writer.drain()
-        let_go.set()
+        released.set()
         await writer.drain()
         await wait_until(lambda: taken > 0)
 
 
-async def test_a_connection_is_read_on_after_a_body_that_came_before_it_was_asked_for() -> None:
+async def test_reading_continues_after_a_body_that_came_before_it_was_read() -> None:
     size = 100_000
     came_whole: list[bool] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(0.05 * len(came_whole))  # as if it asked a store first
+        await asyncio.sleep(0.05 * len(came_whole))  # as if it called a store first
         first = message = await receive()
         while message["more_body"]:
             message = await receive()
@@ -185,7 +185,7 @@ async def test_a_connection_is_read_on_after_a_body_that_came_before_it_was_aske
                 await reader.readuntil(b"done")
 
 
-async def test_who_reads_no_last_answer_is_not_waited_for() -> None:
+async def test_the_server_does_not_wait_for_a_client_that_does_not_read() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await start(send)
         await body(send, bytes(8 << 20))
@@ -197,12 +197,12 @@ async def test_who_reads_no_last_answer_is_not_waited_for() -> None:
         await wait_until(lambda: server.connections == 0)
 
 
-async def test_what_is_under_way_ends_within_the_grace() -> None:
-    begun, let_go = asyncio.Event(), asyncio.Event()
+async def test_requests_under_way_end_within_the_grace() -> None:
+    begun, released = asyncio.Event(), asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         begun.set()
-        await let_go.wait()
+        await released.wait()
         await start(send, (b"content-length", b"4"))
         await body(send, b"done")
 
@@ -211,14 +211,14 @@ async def test_what_is_under_way_ends_within_the_grace() -> None:
         await begun.wait()
         stopping = asyncio.create_task(server.stop(20, asyncio.Event()))
         await asyncio.sleep(0)
-        let_go.set()
+        released.set()
         answer = await reader.read()
         await stopping
     assert answer.endswith(b"done") and answer.count(b"HTTP/1.1 200") == 1 and b"connection: close" in answer
 
 
 @pytest.mark.parametrize("hurried", [False, True])
-async def test_what_takes_longer_than_the_grace_is_cut(
+async def test_a_request_that_takes_longer_than_the_grace_is_cut_off(
     caplog: pytest.LogCaptureFixture, hurried: bool
 ) -> None:
     begun, hurry = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""The same task asked for again is one task: the reply may be lost, the client may be many."""
+"""A repeated submit is one task: replies may be lost, and several clients may send it."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ async def test_another_trace_or_order_of_fields_is_the_same_task(api: httpx.Asyn
     assert good(await api.post(TASKS, json={**again, "task_type": "draw"}))["task_id"] == first["task_id"]
 
 
-async def test_a_replay_tells_how_the_task_is_by_now(api: httpx.AsyncClient) -> None:
+async def test_a_repeated_submit_returns_the_current_state_of_the_task(api: httpx.AsyncClient) -> None:
     first = await submit(api, idempotency_key="k")
     await api.delete(f"{TASKS}/{first['task_id']}")
     again = good(await api.post(TASKS, json={"task_type": "echo", "idempotency_key": "k"}))
@@ -85,7 +85,7 @@ async def test_a_replay_is_answered_although_the_task_is_forgotten(
     await api.delete(f"{TASKS}/{first['task_id']}")
     await store.connection.client.delete(store.connection.keys.key("task", first["task_id"]))
     again = good(await api.post(TASKS, json=body))
-    assert again == {**first, "status": "cancelled", "queue_position": None}
+    assert again == {**first, "status": "cancelled", "queue_position": None, "warnings": []}
 
 
 async def test_a_replay_of_a_job_is_answered_although_it_is_forgotten(
@@ -98,4 +98,4 @@ async def test_a_replay_of_a_job_is_answered_although_it_is_forgotten(
     good(await api.delete(f"/api/v1/jobs/{first['job_id']}"))
     await store.connection.client.delete(store.connection.keys.key("job", first["job_id"]))
     again = good(await api.post("/api/v1/jobs", json=body))
-    assert again == {**first, "status": "CANCELLED", "repeated": True}
+    assert again == {**first, "status": "CANCELLED", "repeated": True, "warnings": []}

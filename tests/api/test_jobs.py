@@ -1,4 +1,4 @@
-"""Jobs over HTTP: what is asked for is what runs, and what cannot be is refused with what there is."""
+"""Jobs over HTTP: they run as requested, and a refusal lists what is available."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from fairlead.model.task import Task
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
+from fairlead.times import read_time
 from tests.api.requests import NO_TASK, TASKS, good, refused, wait_in_vain
 from tests.store.namespace import claim_one, raw
 
@@ -25,8 +26,8 @@ async def store(store: Store) -> Store:
     return store
 
 
-async def submit(api: httpx.AsyncClient, feature_name: str = "story", **wishes: Any) -> dict[str, Any]:
-    return good(await api.post(JOBS, json={"feature_name": feature_name, **wishes}), 201)
+async def submit(api: httpx.AsyncClient, feature_name: str = "story", **options: Any) -> dict[str, Any]:
+    return good(await api.post(JOBS, json={"feature_name": feature_name, **options}), 201)
 
 
 async def job(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
@@ -42,7 +43,7 @@ async def fail(store: Store, task: Task, retriable: bool = False) -> None:
 
 
 async def stuck(api: httpx.AsyncClient, store: Store) -> str:
-    """A job that found no room in time."""
+    """A job that was not started in time."""
     job_id: str = (await submit(api, "note", max_wait_seconds=3600))["job_id"]
     await wait_in_vain(store, job_id, 3600)
     return job_id
@@ -51,14 +52,14 @@ async def stuck(api: httpx.AsyncClient, store: Store) -> str:
 # Submitting
 
 
-async def test_what_is_asked_for_is_what_runs(api: httpx.AsyncClient, store: Store) -> None:
-    wishes: dict[str, Any] = {
+async def test_a_job_runs_as_requested(api: httpx.AsyncClient, store: Store) -> None:
+    options: dict[str, Any] = {
         "input_data": {"topic": "a cat"},
         "user_id": "ann",
         "priority": "high",
         "trace_id": "t-1",
     }
-    submitted = await submit(api, **wishes)
+    submitted = await submit(api, **options)
     assert (submitted["status"], submitted["priority"], submitted["repeated"]) == ("PENDING", "high", False)
     task = await claim_one(store)
     assert (task.task_type, task.job_id, task.step, task.user_id) == (
@@ -71,7 +72,7 @@ async def test_what_is_asked_for_is_what_runs(api: httpx.AsyncClient, store: Sto
     assert task.parameters == {"params": {"topic": "a cat"}, "context": {}}
 
 
-async def test_a_job_is_looked_at_while_it_goes_on(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_job_can_be_read_while_it_runs(api: httpx.AsyncClient, store: Store) -> None:
     job_id = (await submit(api, input_data={"topic": "a cat"}))["job_id"]
     first = await job(api, job_id)
     assert (first["status"], first["current_step_index"], first["total_steps"]) == ("PENDING", 0, 4)
@@ -129,7 +130,7 @@ async def test_a_job_may_bring_its_own_id(api: httpx.AsyncClient, store: Store) 
     refused(await api.post(JOBS, json=other), 409, "idempotency_conflict")
 
 
-async def test_a_pipeline_that_is_not_there_is_refused_with_those_there_are(
+async def test_an_unknown_pipeline_is_refused_with_the_known_ones(
     api: httpx.AsyncClient, store: Store
 ) -> None:
     problem = refused(
@@ -138,13 +139,15 @@ async def test_a_pipeline_that_is_not_there_is_refused_with_those_there_are(
     assert "there are note, story" in problem["detail"]
 
 
-async def test_without_any_pipeline_it_is_said_how_to_make_one(api: httpx.AsyncClient, store: Store) -> None:
-    await raw(store).delete(store.connection.keys.key("pipelines"))
+async def test_without_any_pipeline_the_refusal_says_how_to_define_one(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    await raw(store).delete(*map(store.connection.keys.key, ("pipelines", "types", "declarations")))
     problem = (await api.post(JOBS, json={"feature_name": "story"})).json()
     assert "none: add [pipelines], or call fl.pipeline" in problem["detail"]
 
 
-async def test_a_step_that_nobody_does_is_named_with_the_nearest_there_is(
+async def test_an_unknown_step_is_named_with_the_nearest_known_one(
     api: httpx.AsyncClient, store: Store
 ) -> None:
     await store.declare("code", TYPES, {}, {"story": (("outlin",),)})
@@ -185,10 +188,18 @@ async def test_the_declarations_of_a_worker_bring_pipelines(api: httpx.AsyncClie
     )
 
 
+async def test_steps_that_no_worker_serves_are_warned_about(api: httpx.AsyncClient, store: Store) -> None:
+    await store.workers.register("w", capacity=9, task_types=["outline", "draw", "bind"])
+    assert (await submit(api, "note"))["warnings"] == []
+    assert (await submit(api))["warnings"] == ["no worker serves 'narrate' yet; it waits until one does"]
+
+
 # Resuming and cancelling
 
 
-async def test_a_job_that_found_no_room_goes_on(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_job_that_was_not_started_in_time_can_be_resumed(
+    api: httpx.AsyncClient, store: Store
+) -> None:
     job_id = await stuck(api, store)
     error = (await job(api, job_id))["error"]
     assert (error["code"], error["retryable"], error["step"]) == ("RESOURCE_EXHAUSTED", True, 0)
@@ -198,7 +209,7 @@ async def test_a_job_that_found_no_room_goes_on(api: httpx.AsyncClient, store: S
     refused(await api.post(f"{JOBS}/{job_id}/resume"), 409, "not_resumable")
 
 
-async def test_what_cannot_be_resumed_says_why(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_refused_resume_says_why(api: httpx.AsyncClient, store: Store) -> None:
     job_id = (await submit(api, "note"))["job_id"]
     problem = refused(await api.post(f"{JOBS}/{job_id}/resume"), 409, "not_resumable")
     assert problem["detail"] == "The job is PENDING: only a failed one can be resumed."
@@ -213,7 +224,35 @@ async def test_what_cannot_be_resumed_says_why(api: httpx.AsyncClient, store: St
     assert "step 0 failed for good (no_ink: the pen is dry)" in problem["detail"]
 
 
-async def test_a_cancelled_job_ends_with_all_that_waits_and_runs_of_it(
+async def test_a_job_that_failed_for_good_is_resumed_by_force_and_that_is_on_record(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    job_id = (await submit(api, "note"))["job_id"]
+    await fail(store, await claim_one(store))
+    answer = await api.post(f"{JOBS}/{job_id}/resume?force=true", headers={"x-reason": "new ink"})
+    assert good(answer) == {"job_id": job_id, "status": "RUNNING", "skipped": []}
+    (entry,) = await store.audit.list()
+    assert (entry.act, entry.subject, entry.reason) == ("resume_job", job_id, "new ink")
+    await complete(store, await claim_one(store))
+    assert (await job(api, job_id))["status"] == "COMPLETED"
+
+
+async def test_a_job_that_used_up_its_attempts_is_resumed_without_force(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    await store.declare(
+        "code", {**TYPES, "outline": TaskSettings(max_retries=0)}, {}, {"note": (("outline",),)}
+    )
+    job_id = (await submit(api, "note"))["job_id"]
+    await fail(store, await claim_one(store), retriable=True)
+    error = (await job(api, job_id))["error"]
+    assert (error["code"], error["retryable"], error["step"]) == ("no_ink", True, 0)
+    good(await api.post(f"{JOBS}/{job_id}/resume"))
+    await complete(store, await claim_one(store))
+    assert (await job(api, job_id))["status"] == "COMPLETED"
+
+
+async def test_cancelling_a_job_ends_its_waiting_and_running_steps(
     api: httpx.AsyncClient, store: Store
 ) -> None:
     job_id = (await submit(api))["job_id"]
@@ -227,7 +266,7 @@ async def test_a_cancelled_job_ends_with_all_that_waits_and_runs_of_it(
     await store.release("w")
 
 
-async def test_what_has_ended_is_not_cancelled(api: httpx.AsyncClient, store: Store) -> None:
+async def test_an_ended_job_is_not_cancelled(api: httpx.AsyncClient, store: Store) -> None:
     job_id = (await submit(api, "note"))["job_id"]
     await complete(store, await claim_one(store))
     problem = refused(await api.delete(f"{JOBS}/{job_id}"), 409, "already_finished")
@@ -240,7 +279,76 @@ async def test_an_unknown_job_is_unknown(api: httpx.AsyncClient, store: Store, j
         refused(await api.request(method, f"{JOBS}/{job_id}{path}"), 404, "unknown_job")
 
 
-# What there is
+# Listing and explaining
+
+
+async def listed(api: httpx.AsyncClient, **query: Any) -> list[str]:
+    """The ids on all pages."""
+    found, cursor = list[str](), ""
+    while True:
+        page = good(await api.get(JOBS, params={**query, "cursor": cursor}))
+        found += [one["id"] for one in page["jobs"]]
+        if page["next_cursor"] is None:
+            return found
+        cursor = page["next_cursor"]
+
+
+async def test_jobs_are_listed_newest_first(api: httpx.AsyncClient, store: Store) -> None:
+    ids = [(await submit(api, "note", user_id=user))["job_id"] for user in ("ann", "bob", "ann")]
+    ids.append((await submit(api, user_id="ann"))["job_id"])
+    await api.delete(f"{JOBS}/{ids[0]}")
+    assert await listed(api, limit=3) == ids[::-1]
+    assert await listed(api, status="CANCELLED") == ids[:1]
+    assert await listed(api, user_id="ann", feature_name="note", status="PENDING") == [ids[2]]
+    page = good(await api.get(JOBS, params={"limit": 1}))
+    assert page["jobs"][0].keys() == (await job(api, ids[3])).keys()
+
+
+async def test_a_list_of_jobs_that_cannot_be_is_refused(api: httpx.AsyncClient, store: Store) -> None:
+    wrong: dict[str, str | int] = {
+        "status": "open",
+        "limit": 0,
+        "feature_name": "a b",
+        "cursor": "x",
+        "pipeline": "p",
+    }
+    for name, value in wrong.items():
+        refused(await api.get(JOBS, params={name: value}), 422, "invalid_input", name)
+
+
+async def test_the_steps_of_a_job_have_a_status_times_and_waits(api: httpx.AsyncClient, store: Store) -> None:
+    job_id = (await submit(api))["job_id"]
+    await complete(store, await claim_one(store))
+    first, second, _, last = (await job(api, job_id))["steps"]
+    assert (first["status"], first["attempts"]) == ("completed", 1)
+    assert first["queued_at"] <= first["started_at"] <= first["completed_at"] == second["queued_at"]
+    waited = read_time("", first["started_at"]) - read_time("", first["queued_at"])
+    assert first["waited_seconds"] == waited / 1000
+    assert (second["status"], second["started_at"], second["attempts"]) == ("queued", None, 0)
+    assert second["waited_seconds"] >= 0
+    assert (last["status"], last["queued_at"], last["waited_seconds"]) == ("pending", None, None)
+
+
+async def test_the_steps_that_a_job_waits_for_are_explained(api: httpx.AsyncClient, store: Store) -> None:
+    await store.declare("code", {"outline": TaskSettings(limits={"pen": 1})}, {"pen": Slots(limit=1)})
+    await submit(api, "note")
+    first = await claim_one(store)
+    job_id = (await submit(api, "note"))["job_id"]
+    answer = good(await api.get(f"{JOBS}/{job_id}/explain"))
+    sentence = "outline: It waits for limit pen (needs 1, 1 of 1 used)."
+    assert (answer["job_id"], answer["status"], answer["sentence"]) == (job_id, "PENDING", sentence)
+    (step,) = answer["steps"]
+    assert (step["step"], step["name"], step["status"]) == (0, "outline", "queued")
+    assert step["blocked_by"][0]["limit"] == "pen"
+    await complete(store, first)
+    await fail(store, await claim_one(store))
+    ended = good(await api.get(f"{JOBS}/{job_id}/explain"))
+    assert (ended["steps"], ended["error"]["code"]) == ([], "no_ink")
+    assert ended["sentence"] == "It failed at step 0 (no_ink): the pen is dry"
+    refused(await api.get(f"{JOBS}/{NO_TASK}/explain"), 404, "unknown_job")
+
+
+# What is available
 
 
 async def test_pipelines_are_listed_with_their_stages(api: httpx.AsyncClient, store: Store) -> None:
@@ -267,7 +375,7 @@ async def test_services_are_listed_with_their_use(api: httpx.AsyncClient, store:
                 "limit": 2,
                 "active": 2,
                 "waiting": 1,
-                "url": None,  # this gateway only knows of it; where it is, its own settings would say
+                "url": None,  # this gateway only knows its name; its URL is in the settings of others
                 "timeout_seconds": None,
                 "max_attempts": None,
             }

@@ -1,11 +1,11 @@
-"""Who may do what: every route with every kind of key, generated from the table of routes."""
+"""Permissions: every route with every kind of key, generated from the table of routes."""
 
 from collections.abc import Mapping
 
 import httpx
 import pytest
 
-from fairlead.api.pages import make_pages
+from fairlead.api.openapi import make_pages
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
 from fairlead.model.key import SCOPES
@@ -83,7 +83,7 @@ async def test_a_revoked_key_ends_at_once(api: httpx.AsyncClient, keys: Keys, st
     async def is_refused() -> bool:
         return (await api.get(TASKS, headers=bearer(key))).status_code == 401
 
-    await wait_until(is_refused, 5)  # the news of it is on its way to the server
+    await wait_until(is_refused, 5)  # the notification is on its way to the server
     refused(await api.get(TASKS, headers=bearer(key)), 401, "unauthorized")
 
 
@@ -100,6 +100,17 @@ async def test_a_lease_is_freed_by_force_with_the_scope_of_admins_alone(
     problem = refused(await api.delete(path, headers=bearer(admin)), 403, "forbidden")
     assert "'worker'" in problem["detail"]
     good(await api.delete(f"{path}?force=true", headers=bearer(admin)))
+
+
+async def test_a_job_is_resumed_by_force_with_the_scope_of_admins_alone(
+    api: httpx.AsyncClient, keys: Keys
+) -> None:
+    admin, submitter = await keys.make("admin"), await keys.make("submit")
+    path = f"/api/v1/jobs/{NO_TASK}/resume"
+    problem = refused(await api.post(f"{path}?force=true", headers=bearer(submitter)), 403, "forbidden")
+    assert problem["detail"] == "This key lacks the scope 'admin': use one that has it."
+    refused(await api.post(path, headers=bearer(submitter)), 404, "unknown_job")
+    refused(await api.post(f"{path}?force=true", headers=bearer(admin)), 404, "unknown_job")
 
 
 async def test_tenants_see_their_own_and_operators_all(

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.client.client import Client
 from fairlead.settings import EngineSettings, Settings
-from fairlead.store.queries import PAGE_BYTES
+from fairlead.store.pages import PAGE_BYTES
 from fairlead.store.store import Store
 from tests.api.requests import TASKS, HttpWorker, good, ids, submit
 from tests.api.serving import Gateway

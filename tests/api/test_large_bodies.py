@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from fairlead.api.large_bodies import AT_ONCE, MOST_ITEM
+from fairlead.api.request import AT_ONCE, MOST_ITEM
 from fairlead.store.store import Store
 from tests.api.requests import NO_TASK, TASKS, HttpWorker, good, refused, submit, task
 
@@ -29,9 +29,9 @@ async def test_a_batch_is_answered_in_order_with_bad_ones_in_their_places(api: h
     tasks[5] = {"task_type": "echo", "parameters": {"x": TOO_LARGE}}
     tasks[6] = "nonsense"
     answers = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
-    said = [one.get("status") or (one["error"]["status"], one["error"]["code"]) for one in answers]
+    outcomes = [one.get("status") or (one["error"]["status"], one["error"]["code"]) for one in answers]
     bad, queued = (422, "invalid_input"), "queued"
-    assert said == [queued] * 3 + [bad, queued, (413, "body_too_large"), bad, queued]
+    assert outcomes == [queued] * 3 + [bad, queued, (413, "body_too_large"), bad, queued]
     for n in (0, 4, 7):
         assert (await task(api, answers[n]["task_id"]))["parameters"]["n"] == n
 
@@ -56,7 +56,7 @@ async def test_no_results_are_reported_too(api: httpx.AsyncClient) -> None:
     assert good(await worker.post("result", results=[])) == {"accepted": True, "results": []}
 
 
-async def test_one_result_may_be_as_large_as_one_of_many(api: httpx.AsyncClient) -> None:
+async def test_a_single_result_may_be_as_large_as_one_in_a_batch(api: httpx.AsyncClient) -> None:
     await submit(api)
     worker = await HttpWorker.register(api)
     one = await worker.poll_one()

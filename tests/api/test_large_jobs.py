@@ -32,3 +32,16 @@ async def test_a_job_with_a_large_context(http: httpx.AsyncClient, lags: Lags, s
     assert good(answer)["status"] == "COMPLETED"
     assert 900 * 1024 < len(answer.content) < 1536 * 1024
     await lags.check(lambda: http.get(address))
+    page = good(await http.get("/api/v1/jobs"))
+    assert len(page["jobs"]) == 1 and page["next_cursor"], "a page of large jobs ends early"
+    await lags.check(lambda: http.get("/api/v1/jobs"))
+
+
+async def test_many_small_jobs_on_a_page(http: httpx.AsyncClient, lags: Lags) -> None:
+    declared = {"types": {name: {} for name in STEPS}, "pipelines": {"p": STEPS}}
+    good(await http.put("/internal/declarations", json=declared))
+    for _ in range(1100):
+        good(await http.post("/api/v1/jobs", json={"feature_name": "p"}), 201)
+    page = good(await http.get("/api/v1/jobs", params={"limit": 1000}))
+    assert len(page["jobs"]) > 100 and page["next_cursor"]
+    await lags.check(lambda: http.get("/api/v1/jobs", params={"limit": 1000}))

@@ -1,10 +1,10 @@
-"""Looking through tasks: by what they are like, page by page, and nobody else's."""
+"""Lists of tasks: filtered, in pages, and only those of the caller's tenant."""
 
 from typing import Any
 
 import httpx
 
-from tests.api.requests import TASKS, good, ids, submit
+from tests.api.requests import TASKS, good, ids, refused, submit
 
 
 async def found(api: httpx.AsyncClient, **query: Any) -> list[str]:
@@ -35,3 +35,12 @@ async def test_only_what_fits_is_listed(api: httpx.AsyncClient) -> None:
     assert await found(api, task_type="draw", priority="high") == [one]
     assert await found(api, user_id="ann") == [one, three]
     assert await found(api, user_id="eve") == []
+
+
+async def test_tasks_are_listed_newest_first(api: httpx.AsyncClient) -> None:
+    wanted = [(await submit(api))["task_id"] for _ in range(7)]
+    page = good(await api.get(TASKS, params={"limit": 4}))
+    assert ids(page["tasks"]) == wanted[:2:-1]
+    rest = good(await api.get(TASKS, params={"limit": 4, "cursor": page["next_cursor"]}))
+    assert (ids(rest["tasks"]), rest["next_cursor"]) == (wanted[2::-1], None)
+    refused(await api.get(TASKS, params={"cursor": "0.x"}), 422, "invalid_input", "cursor")

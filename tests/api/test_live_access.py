@@ -1,4 +1,4 @@
-"""Who may open a socket or a stream, with what, and for how long: generated from the table, as for HTTP."""
+"""Access to sockets and streams, and how long it lasts: generated from the table of routes, as for HTTP."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from fairlead.model.key import SCOPES
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer
-from tests.api.listening import hear_all, hear_one, refused_socket, say, socket, stream
+from tests.api.listening import receive_all, receive_one, refused_socket, say, socket, stream
 from tests.api.requests import NO_TASK, good, refused
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
@@ -74,7 +74,7 @@ async def test_a_socket_asks_for_its_scopes_and_nothing_else_opens_it(
 
 
 @pytest.mark.parametrize("route", SOCKETS, ids=name_of)
-async def test_what_is_another_tenants_is_not_there(
+async def test_what_belongs_to_another_tenant_is_not_found(
     gateway: Gateway, keys: Keys, store: Store, route: SocketRoute
 ) -> None:
     foreign = await task_of(store, "acme")
@@ -88,23 +88,23 @@ async def test_what_is_another_tenants_is_not_there(
     else:
         async with socket(gateway, route.path, key) as opened:
             await say(opened, cancel=foreign)
-            assert (await hear_one(opened))["problem"]["code"] == "unknown_task"
+            assert (await receive_one(opened))["problem"]["code"] == "unknown_task"
     assert (await store.get(foreign)).status == "queued"
 
 
-async def test_what_is_submitted_belongs_to_the_tenant(gateway: Gateway, keys: Keys, store: Store) -> None:
+async def test_a_submitted_task_belongs_to_the_tenant(gateway: Gateway, keys: Keys, store: Store) -> None:
     async with socket(gateway, "/ws/tasks", bearer(await keys.make(tenant="acme"))) as opened:
         await say(opened, task_type="echo")
-        assert (await store.get((await hear_one(opened))["task_id"])).tenant == "acme"
+        assert (await store.get((await receive_one(opened))["task_id"])).tenant == "acme"
 
 
 async def test_cancelling_asks_for_its_scope(gateway: Gateway, keys: Keys, store: Store) -> None:
     task_id = await task_of(store)
     async with socket(gateway, "/ws/tasks", bearer(await keys.make("submit", "read"))) as opened:
         await say(opened, cancel=task_id)
-        assert (await hear_one(opened))["problem"]["code"] == "forbidden"
+        assert (await receive_one(opened))["problem"]["code"] == "forbidden"
         await say(opened, task_type="echo", cancel_on_disconnect=True)
-        assert (await hear_one(opened))["problem"]["code"] == "forbidden"
+        assert (await receive_one(opened))["problem"]["code"] == "forbidden"
     assert (await store.get(task_id)).status == "queued"
     assert (await store.stats()).queues["medium"].depth == 1
 
@@ -115,13 +115,13 @@ async def test_a_ticket_opens_one_socket(
     task_id = await task_of(store, "acme")
     ticket = await ticket_for(api, await keys.make("read", tenant="acme"))
     async with socket(gateway, f"/ws/{task_id}?ticket={ticket}") as opened:
-        assert (await hear_one(opened))["task_id"] == task_id
+        assert (await receive_one(opened))["task_id"] == task_id
     for used in (ticket, ticket[:-1], "", "flt_nonsense"):
         status, problem = await refused_socket(gateway, f"/ws/{task_id}?ticket={used}")
         assert (status, problem["code"]) == (401, "unauthorized")
 
 
-async def test_of_many_who_bring_the_same_ticket_one_gets_in(
+async def test_one_of_many_clients_with_the_same_ticket_is_admitted(
     gateway: Gateway, api: httpx.AsyncClient, keys: Keys, store: Store
 ) -> None:
     path = f"/ws/{await task_of(store)}?ticket={await ticket_for(api, await keys.make())}"
@@ -129,7 +129,7 @@ async def test_of_many_who_bring_the_same_ticket_one_gets_in(
     async def try_it() -> bool:
         try:
             async with socket(gateway, path) as opened:
-                await hear_one(opened)
+                await receive_one(opened)
                 return True
         except Exception:
             return False
@@ -166,7 +166,7 @@ async def test_a_key_in_the_address_opens_nothing(gateway: Gateway, keys: Keys, 
     key, task_id = await keys.make(), await task_of(store)
     assert (await refused_socket(gateway, f"/ws/{task_id}?key={key}"))[0] == 422
     assert (await refused_socket(gateway, f"/ws/{task_id}?ticket={key}"))[0] == 401
-    assert key.split("_", 2)[2] not in gateway.said()
+    assert key.split("_", 2)[2] not in gateway.log_text()
 
 
 @pytest.mark.parametrize("route", SOCKETS, ids=name_of)
@@ -207,31 +207,31 @@ async def test_connections_end_with_their_key(
         socket(gateway, path, bearer(other)) as stays,
         stream(gateway, task_id, authorization=f"Bearer {ending}") as events,
     ):
-        await hear_one(stays)
+        await receive_one(stays)
         await anext(events)
         await store.api_keys.revoke(ending.split("_")[1])
-        ends = await asyncio.gather(*map(hear_all, (one, two, three)))
+        ends = await asyncio.gather(*map(receive_all, (one, two, three)))
         assert [code for _, code in ends] == [4401] * 3
         assert [message async for message in events] == []  # the state was all, then the end
         await store.cancel(task_id)
-        assert (await hear_all(stays))[1] == 1000
+        assert (await receive_all(stays))[1] == 1000
 
 
 async def test_a_key_that_expires_ends_them_too(gateway: Gateway, keys: Keys, store: Store) -> None:
     path, key = f"/ws/{await task_of(store)}", await keys.make(seconds=6)
     async with socket(gateway, path, bearer(key)) as opened:
-        assert (await hear_all(opened))[1] == 4401
+        assert (await receive_all(opened))[1] == 4401
 
 
-async def test_the_first_key_ends_those_who_came_without_one(
+async def test_the_first_key_disconnects_clients_without_one(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
     path = f"/ws/{await task_of(live_store)}"
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
         async with socket(gateway, path) as opened:
-            await hear_one(opened)
+            await receive_one(opened)
             await live_store.api_keys.create("first", SCOPES)
-            assert (await hear_all(opened))[1] == 4401
+            assert (await receive_all(opened))[1] == 4401
         assert (await refused_socket(gateway, path))[0] == 401
 
 

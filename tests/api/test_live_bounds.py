@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 from fairlead.model.reports import Completed, Progress
 from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
-from tests.api.listening import claim, hear_all, hear_one, refused_socket, socket, stream
+from tests.api.listening import claim, receive_all, receive_one, refused_socket, socket, stream
 from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
@@ -41,8 +41,8 @@ async def running(store: Store) -> Task:
 
 def memory(pid: int) -> int:
     """Bytes the process has in memory."""
-    said = Path(f"/proc/{pid}/statm").read_text().split()
-    return int(said[1]) * os.sysconf("SC_PAGE_SIZE")
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def emit_much(store: Store, task: Task) -> None:
@@ -57,7 +57,7 @@ async def emit_much(store: Store, task: Task) -> None:
 async def in_time(
     way: Callable[..., AbstractAsyncContextManager[T]], *where: Any, **options: Any
 ) -> AsyncIterator[T]:
-    """As soon as there is room: who hung up in the test before counts until the server has noticed."""
+    """As soon as there is room: a client of the previous test counts until the server notices its end."""
     async with contextlib.AsyncExitStack() as stack:
         opened: list[T] = []
 
@@ -74,11 +74,13 @@ async def there_is_room(gateway: Gateway, path: str) -> bool:
     """For one more connection."""
     with contextlib.suppress(InvalidStatus):
         async with socket(gateway, path) as another:
-            return bool(await hear_one(another))
+            return bool(await receive_one(another))
     return False
 
 
-async def test_a_key_has_so_many_connections(gateway: Gateway, store: Store, api: httpx.AsyncClient) -> None:
+async def test_the_connections_of_a_key_are_bounded(
+    gateway: Gateway, store: Store, api: httpx.AsyncClient
+) -> None:
     task = await running(store)
     path = f"/ws/{task.task_id}"
     async with contextlib.AsyncExitStack() as stack:
@@ -87,14 +89,14 @@ async def test_a_key_has_so_many_connections(gateway: Gateway, store: Store, api
         status, problem = await refused_socket(gateway, path)
         assert (status, problem["code"]) == (429, "too_many_connections")
         refused(await api.get(f"{TASKS}/{task.task_id}/events"), 429, "too_many_connections")
-        good(await api.get(f"{TASKS}/{task.task_id}"))  # others go on
+        good(await api.get(f"{TASKS}/{task.task_id}"))  # other requests are served
         await opened[0].close()
         await wait_until(lambda: there_is_room(gateway, path))
 
 
 @pytest.fixture
 async def quiet(gateway: Gateway, store: Store) -> AsyncIterator[str]:
-    """The address of a task that waits, with so many who watch it that there is room for one more."""
+    """The address of a waiting task, with so few connections left that there is room for one more."""
     submitted = await store.submit_one(NewTask(task_type="other", required_capabilities=("none",)))
     path = f"/ws/{submitted.task_id}"
     async with contextlib.AsyncExitStack() as stack:
@@ -106,16 +108,16 @@ async def quiet(gateway: Gateway, store: Store) -> AsyncIterator[str]:
 async def test_a_socket_that_is_not_read_is_cut_off(gateway: Gateway, store: Store, quiet: str) -> None:
     task = await running(store)
     async with in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
-        await hear_one(slow)
+        await receive_one(slow)
         slow.transport.pause_reading()
         await emit_much(store, task)
         await wait_until(lambda: there_is_room(gateway, quiet), 40, "it is cut off")
         slow.transport.resume_reading()
-        heard, code = await hear_all(slow)  # who reads after all is told why
+        received, code = await receive_all(slow)  # a client that reads after all gets the reason
     assert code == 1013
-    last = heard[-1]["seq"]
+    last = received[-1]["seq"]
     async with in_time(socket, gateway, f"/ws/{task.task_id}?after={last}") as again:
-        assert (await hear_one(again))["seq"] == last + 1  # and goes on where it was
+        assert (await receive_one(again))["seq"] == last + 1  # and continues where it was
 
 
 def say_goodbye(slow: ClientConnection) -> None:
@@ -129,24 +131,24 @@ async def test_a_socket_that_is_closed_but_not_read_is_cut_off(
 ) -> None:
     task = await running(store)
     async with in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1, close_timeout=0.1) as slow:
-        await hear_one(slow)
+        await receive_one(slow)
         slow.transport.pause_reading()
         await emit_much(store, task)
         say_goodbye(slow)
         await wait_until(lambda: there_is_room(gateway, quiet), 40, "it is cut off")
         await is_cut_off(gateway, slow.local_address[1])
-    assert "InvalidState" not in gateway.said()
+    assert "InvalidState" not in gateway.log_text()
 
 
-async def test_what_a_reader_does_not_take_is_not_kept_for_it(
+async def test_messages_that_a_client_does_not_read_are_not_kept_for_it(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
-    """As long as it is waited for: ten times as much as it may leave unread."""
+    """While the test waits for it: ten times as much as it may leave unread."""
     env = {"FAIRLEAD_SERVER__WRITE_SECONDS": "60"}
     with serving(server.url, live_store.connection.keys.namespace, tmp_path, env=env) as gateway:
         task = await running(live_store)
         async with socket(gateway, f"/ws/{task.task_id}", max_queue=1) as slow:
-            await hear_one(slow)
+            await receive_one(slow)
             slow.transport.pause_reading()
             await emit_much(live_store, task)  # until the line is full
             before = memory(gateway.process.pid)
@@ -158,21 +160,21 @@ async def test_what_a_reader_does_not_take_is_not_kept_for_it(
     assert grown < 30 * MIB
 
 
-async def test_others_who_read_hear_all_of_it(gateway: Gateway, store: Store) -> None:
+async def test_other_clients_that_read_receive_everything(gateway: Gateway, store: Store) -> None:
     task = await running(store)
     async with (
         in_time(socket, gateway, f"/ws/{task.task_id}", max_queue=1) as slow,
         in_time(socket, gateway, f"/ws/{task.task_id}") as quick,
     ):
-        await asyncio.gather(hear_one(slow), hear_one(quick))
+        await asyncio.gather(receive_one(slow), receive_one(quick))
         slow.transport.pause_reading()
-        reading = asyncio.create_task(hear_all(quick))
+        reading = asyncio.create_task(receive_all(quick))
         await emit_much(store, task)
         await store.complete("w", Completed(task.task_id, task.fence))
-        heard, code = await reading
+        received, code = await reading
         slow.transport.abort()
-    assert (heard[-1]["type"], code) == ("JOB_COMPLETE", 1000)
-    assert sum(message["type"] == "OUTPUT" for message in heard) == 200
+    assert (received[-1]["type"], code) == ("JOB_COMPLETE", 1000)
+    assert sum(message["type"] == "OUTPUT" for message in received) == 200
 
 
 async def test_a_stream_that_is_not_read_is_cut_off(gateway: Gateway, store: Store) -> None:
@@ -208,12 +210,14 @@ async def until_a_comment(answer: httpx.Response) -> AsyncIterator[str]:
 
 
 async def is_cut_off(gateway: Gateway, port: int) -> None:
-    """The server has let go of the connection that comes from this port of ours."""
+    """The server has dropped the connection from this local port."""
     pattern = re.compile(rf"^ *\d+: \w+:{gateway.port:04X} \w+:{port:04X} 01 ", re.M)  # 01: established
     await wait_until(lambda: not pattern.search(Path("/proc/net/tcp").read_text()), 30, "it is cut off")
 
 
-async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tmp_path: Path) -> None:
+async def test_a_stopping_server_sends_the_close_code(
+    live_store: Store, server: Server, tmp_path: Path
+) -> None:
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
         task = await running(live_store)
         async with (
@@ -221,10 +225,13 @@ async def test_a_server_that_stops_says_so(live_store: Store, server: Server, tm
             socket(gateway, "/ws/tasks") as two,
             stream(gateway, task.task_id) as events,
         ):
-            await hear_one(one)
+            await receive_one(one)
             await anext(events)
             gateway.process.terminate()
-            assert [code for _, code in await asyncio.gather(hear_all(one), hear_all(two))] == [1012, 1012]
+            assert [code for _, code in await asyncio.gather(receive_all(one), receive_all(two))] == [
+                1012,
+                1012,
+            ]
             assert [message async for message in events] == []
         await gateway.ended()
 
@@ -236,13 +243,13 @@ async def test_a_server_stops_also_when_nobody_reads(
     with serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway:
         task = await running(live_store)
         async with socket(gateway, f"/ws/{task.task_id}", max_queue=1, close_timeout=0.1) as slow:
-            await hear_one(slow)
+            await receive_one(slow)
             slow.transport.pause_reading()
             await emit_much(live_store, task)
             if closed:
                 say_goodbye(slow)
             gateway.process.terminate()
-            assert gateway.process.wait(timeout=30) == 0
+            assert await gateway.ended() == 0
             slow.transport.abort()
 
 
@@ -256,11 +263,11 @@ async def test_two_hundred_at_once(live_store: Store, server: Server, tmp_path: 
             opened = await asyncio.gather(
                 *(stack.enter_async_context(socket(gateway, f"/ws/{task.task_id}")) for task in tasks)
             )
-            await asyncio.gather(*map(hear_one, opened))
-            claimed = (await live_store.claim("w", 200)).tasks
+            await asyncio.gather(*map(receive_one, opened))
+            claimed = [task for _ in range(2) for task in (await live_store.claim("w", 200)).tasks]
             done = [Completed(task.task_id, task.fence, task.parameters["n"]) for task in claimed]
             await live_store.complete("w", *done)
-            ends = await asyncio.gather(*map(hear_all, opened))
-    assert [heard[-1]["result"] for heard, _ in ends] == list(range(200))
+            ends = await asyncio.gather(*map(receive_all, opened))
+    assert [received[-1]["result"] for received, _ in ends] == list(range(200))
     assert {code for _, code in ends} == {1000}
-    assert all([message["seq"] for message in heard] == [2, 3] for heard, _ in ends)
+    assert all([message["seq"] for message in received] == [2, 3] for received, _ in ends)

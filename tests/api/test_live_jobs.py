@@ -1,4 +1,4 @@
-"""A job as it is told live: the same messages over a socket and as a stream, numbered and in order."""
+"""Live messages of a job: the same over a socket and as a stream, numbered and in order."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
-from tests.api.listening import Message, hear, hear_all, numbers, socket, stream, types
+from tests.api.listening import Message, numbers, receive, receive_all, socket, stream, types
 from tests.api.requests import wait_in_vain
 from tests.api.serving import Gateway
 from tests.store.namespace import claim_one
@@ -36,8 +36,8 @@ async def store(store: Store) -> Store:
     return store
 
 
-async def submitted(store: Store, feature_name: str = "story", **wishes: Any) -> str:
-    return (await submit_job(store.jobs, NewJob(feature_name=feature_name, **wishes))).job_id
+async def submitted(store: Store, feature_name: str = "story", **options: Any) -> str:
+    return (await submit_job(store.jobs, NewJob(feature_name=feature_name, **options))).job_id
 
 
 async def complete(store: Store, task: Task, result: Any = None) -> None:
@@ -51,9 +51,9 @@ async def run_all(store: Store) -> None:
 
 
 async def by_both(gateway: Gateway, job_id: str, after: int) -> list[list[Message]]:
-    """All that is told of a job that has ended, by each way."""
+    """All messages of an ended job, from each."""
     async with socket(gateway, f"/ws/{job_id}?after={after}") as opened:
-        by_socket, code = await hear_all(opened)
+        by_socket, code = await receive_all(opened)
     assert code == 1000
     async with stream(gateway, job_id, after, of="jobs") as events:
         by_query = [message async for message in events]
@@ -62,17 +62,17 @@ async def by_both(gateway: Gateway, job_id: str, after: int) -> list[list[Messag
     return [by_socket, by_query, by_header]
 
 
-async def test_everything_is_told_once_in_order_over_both(gateway: Gateway, store: Store) -> None:
+async def test_both_send_every_message_once_and_in_order(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store, input_data={"topic": "a cat"})
     async with socket(gateway, f"/ws/{job_id}") as opened, stream(gateway, job_id, of="jobs") as events:
-        first = await hear(opened)
+        first = await receive(opened)
         assert [await anext(events)] == first
         assert (types(first), first[0]["status"], first[0]["queue_position"]) == (["QUEUED"], "queued", 1)
         task = await claim_one(store)
         await store.progress("w", Progress(task.task_id, task.fence, 0.5, "half", chunks=["once"]))
         await complete(store, task, {"chapters": 2})
         await run_all(store)
-        by_socket, code = await hear_all(opened)
+        by_socket, code = await receive_all(opened)
         by_stream = [message async for message in events]
     assert code == 1000
     assert (types(by_stream), numbers(by_stream)) == (types(by_socket), numbers(by_socket))
@@ -91,40 +91,40 @@ async def test_everything_is_told_once_in_order_over_both(gateway: Gateway, stor
             assert (message["service_name"], message["total_steps"]) == (names[message["step_index"]], 4)
 
 
-async def test_a_client_that_comes_back_gets_the_steps_it_missed_and_then_the_state(
+async def test_a_client_that_reconnects_gets_the_steps_it_missed_and_then_the_state(
     gateway: Gateway, store: Store
 ) -> None:
     job_id = await submitted(store)
     await run_all(store)
     whole = (await by_both(gateway, job_id, 0))[0]
     assert types(whole) == ["STEP_COMPLETE"] * 4 + ["JOB_COMPLETE"]
-    assert len(set(numbers(whole))) == 5  # the end has a number of its own
+    assert len(set(numbers(whole))) == 5  # the end has its own number
     for known in range(5):
         after = 0 if known == 0 else whole[known - 1]["seq"]
-        for heard in await by_both(gateway, job_id, after):
-            assert heard == whole[known:]
+        for received in await by_both(gateway, job_id, after):
+            assert received == whole[known:]
 
 
-async def test_who_knows_the_end_is_sent_away(gateway: Gateway, store: Store) -> None:
+async def test_a_client_that_knows_the_end_is_disconnected(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store, "note")
     await run_all(store)
     last = (await store.jobs.get(job_id)).seq
     async with socket(gateway, f"/ws/{job_id}?after={last}") as opened:
-        assert await hear_all(opened) == ([], 1000)
+        assert await receive_all(opened) == ([], 1000)
     async with httpx.AsyncClient(base_url=gateway.url) as client:
         answer = await client.get(f"/api/v1/jobs/{job_id}/events?after={last}", timeout=30)
     assert (answer.status_code, answer.content) == (204, b"")
 
 
-async def test_a_line_that_broke_in_the_middle_is_taken_up(gateway: Gateway, store: Store) -> None:
+async def test_a_connection_that_broke_in_the_middle_is_resumed(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store, "note")
     async with stream(gateway, job_id, of="jobs") as events:
         await anext(events)
         await complete(store, await claim_one(store))
-        heard = [await anext(events) for _ in range(2)]
-    assert types(heard) == ["STEP_START", "STEP_COMPLETE"]
+        received = [await anext(events) for _ in range(2)]
+    assert types(received) == ["STEP_START", "STEP_COMPLETE"]
     await run_all(store)
-    for rest in await by_both(gateway, job_id, heard[-1]["seq"]):
+    for rest in await by_both(gateway, job_id, received[-1]["seq"]):
         assert types(rest) == ["STEP_COMPLETE", "JOB_COMPLETE"]
         assert rest[0]["step_index"] == 1
 
@@ -133,34 +133,34 @@ async def test_a_step_that_waits_for_a_limit_says_for_which(gateway: Gateway, st
     await store.declare("code", {"outline": TaskSettings(limits={"pen": 1})}, {"pen": Slots(limit=0)})
     job_id = await submitted(store, "note")
     async with socket(gateway, f"/ws/{job_id}") as opened:
-        queued, waiting = await hear(opened, 2)
+        queued, waiting = await receive(opened, 2)
     assert (queued["type"], waiting["type"], waiting["seq"]) == ("QUEUED", "WAITING", queued["seq"])
     assert [one["limit"] for one in waiting["limits"]] == ["pen"]
     assert waiting["text"] == "Waiting for outline (1/2)"
 
 
-async def test_a_later_step_that_waits_is_told_alike(gateway: Gateway, store: Store) -> None:
+async def test_a_later_step_that_waits_is_reported_the_same_way(gateway: Gateway, store: Store) -> None:
     await store.declare("code", {"bind": TaskSettings(limits={"pen": 1})}, {"pen": Slots(limit=0)})
     job_id = await submitted(store, "note")
     async with socket(gateway, f"/ws/{job_id}") as opened:
-        await hear(opened)
+        await receive(opened)
         await complete(store, await claim_one(store))
-        told = await hear(opened, 4)
-    assert types(told) == ["STEP_START", "STEP_COMPLETE", "QUEUED", "WAITING"]
-    assert [one["limit"] for one in told[-1]["limits"]] == ["pen"]
-    assert (told[-1]["step_index"], told[-1]["text"]) == (1, "Waiting for bind (2/2)")
+        messages = await receive(opened, 4)
+    assert types(messages) == ["STEP_START", "STEP_COMPLETE", "QUEUED", "WAITING"]
+    assert [one["limit"] for one in messages[-1]["limits"]] == ["pen"]
+    assert (messages[-1]["step_index"], messages[-1]["text"]) == (1, "Waiting for bind (2/2)")
 
 
 async def test_a_failure_says_why_and_ends_it(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store)
     async with socket(gateway, f"/ws/{job_id}") as opened:
-        await hear(opened)
+        await receive(opened)
         await complete(store, await claim_one(store))
         draw, narrate = (await store.claim("w", 5)).tasks
         await store.fail("w", Failed(draw.task_id, draw.fence, "no_ink", "the pen is dry", retriable=False))
         await complete(store, narrate)
-        heard, code = await hear_all(opened)
-    end = heard[-1]
+        received, code = await receive_all(opened)
+    end = received[-1]
     assert (end["type"], end["code"], end["message"], end["retryable"], end["step_index"], code) == (
         "JOB_FAILED",
         "no_ink",
@@ -169,44 +169,44 @@ async def test_a_failure_says_why_and_ends_it(gateway: Gateway, store: Store) ->
         1,
         1000,
     )
-    assert "STEP_FAILED" in types(heard)
-    assert "JOB_COMPLETE" not in types(heard)
+    assert "STEP_FAILED" in types(received)
+    assert "JOB_COMPLETE" not in types(received)
 
 
-async def test_a_cancelled_job_says_so(gateway: Gateway, store: Store) -> None:
+async def test_a_cancelled_job_sends_cancelled(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store)
     async with socket(gateway, f"/ws/{job_id}") as opened:
-        await hear(opened)
+        await receive(opened)
         await store.jobs.cancel(job_id)
-        heard, code = await hear_all(opened)
-    assert (types(heard), code) == (["CANCELLED"], 1000)
+        received, code = await receive_all(opened)
+    assert (types(received), code) == (["CANCELLED"], 1000)
 
 
-async def test_a_resumed_job_is_watched_anew(gateway: Gateway, store: Store) -> None:
+async def test_a_resumed_job_can_be_watched_again(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store, "note", max_wait_seconds=3600)
     async with socket(gateway, f"/ws/{job_id}") as opened:
         await wait_in_vain(store, job_id, 3600)
-        failed = (await hear_all(opened))[0][-1]
+        failed = (await receive_all(opened))[0][-1]
     assert (failed["type"], failed["code"], failed["retryable"]) == ("JOB_FAILED", "RESOURCE_EXHAUSTED", True)
     await store.jobs.resume(job_id)
     async with socket(gateway, f"/ws/{job_id}?after={failed['seq']}") as opened:
-        (again,) = await hear(opened)
+        (again,) = await receive(opened)
         assert again["type"] == "QUEUED"
         assert again["seq"] > failed["seq"]
         await store.jobs.cancel(job_id)
 
 
-async def test_a_promotion_is_told_once_for_the_whole_job(gateway: Gateway, store: Store) -> None:
+async def test_a_promotion_is_reported_once_for_the_whole_job(gateway: Gateway, store: Store) -> None:
     job_id = await submitted(store, "note", priority="low")
     async with socket(gateway, f"/ws/{job_id}") as opened, asyncio.timeout(40):
-        told = await hear(opened)
-        while told[-1]["type"] != "JOB_PROMOTED":
-            told += await hear(opened)
-        assert (told[-1]["old"], told[-1]["new"]) == ("low", "medium")
+        messages = await receive(opened)
+        while messages[-1]["type"] != "JOB_PROMOTED":
+            messages += await receive(opened)
+        assert (messages[-1]["old"], messages[-1]["new"]) == ("low", "medium")
         await store.workers.register("w", capacity=9)
-        await run_all(store)  # the second step is as old as the job, and that is no news
-        told += (await hear_all(opened))[0]
-    assert types(told).count("JOB_PROMOTED") == 1
-    assert types(told)[-1] == "JOB_COMPLETE"
-    assert numbers(told) == sorted(numbers(told))
+        await run_all(store)  # the second step is as old as the job: no message
+        messages += (await receive_all(opened))[0]
+    assert types(messages).count("JOB_PROMOTED") == 1
+    assert types(messages)[-1] == "JOB_COMPLETE"
+    assert numbers(messages) == sorted(numbers(messages))
     assert (await store.jobs.get(job_id)).priority.word == "medium"

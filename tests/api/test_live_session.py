@@ -1,4 +1,4 @@
-"""Tasks submitted over a socket: heard of there, cancelled there, and taken along when their client goes."""
+"""Tasks submitted over a socket: reported there, cancelled there, and cancelled when their client leaves."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from fairlead.model.reports import Completed
 from fairlead.model.task import NewTask
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.listening import Message, claim, hear, hear_all, hear_one, say, socket, types
+from tests.api.listening import Message, claim, receive, receive_all, receive_one, say, socket, types
 from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway, serving
 from tests.faults.restarts import durable
@@ -30,10 +30,10 @@ def server_env() -> Mapping[str, str]:
     return {"FAIRLEAD_SERVER__WRITE_SECONDS": "1"}
 
 
-async def submit(opened: ClientConnection, **wishes: Any) -> Message:
+async def submit(opened: ClientConnection, **options: Any) -> Message:
     """Once its state has come too."""
-    await say(opened, task_type="echo", **wishes)
-    submitted, queued = await hear(opened, 2)
+    await say(opened, task_type="echo", **options)
+    submitted, queued = await receive(opened, 2)
     assert (submitted["type"], queued["type"], queued["seq"]) == ("SUBMITTED", "QUEUED", 1)
     assert queued["task_id"] == submitted["task_id"]
     return submitted
@@ -43,7 +43,7 @@ async def status_of(store: Store, task_id: str) -> str:
     return (await store.get(task_id)).status
 
 
-async def test_who_submits_hears_of_every_task_it_submitted(gateway: Gateway, store: Store) -> None:
+async def test_a_client_receives_messages_of_every_task_it_submitted(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         one = await submit(opened, ref={"my": 1}, priority="high", parameters={"n": 1})
         two = await submit(opened, ref=[2])
@@ -52,9 +52,9 @@ async def test_who_submits_hears_of_every_task_it_submitted(gateway: Gateway, st
         first, second = await claim(store), await claim(store)
         assert (first.task_id, first.parameters) == (one["task_id"], {"n": 1})
         await store.complete("w", Completed(second.task_id, result=2), Completed(first.task_id, result=1))
-        heard = await hear(opened, 4)
+        received = await receive(opened, 4)
         for task, result in ((one, 1), (two, 2)):
-            its = [message for message in heard if message["task_id"] == task["task_id"]]
+            its = [message for message in received if message["task_id"] == task["task_id"]]
             assert types(its) == ["STEP_START", "JOB_COMPLETE"]
             assert its[1]["result"] == result
         await submit(opened)  # the socket stays, for more
@@ -64,10 +64,10 @@ async def test_the_same_idempotency_key_is_one_task(gateway: Gateway, store: Sto
     async with socket(gateway, SUBMIT) as opened:
         first = await submit(opened, idempotency_key="k")
         await say(opened, task_type="echo", idempotency_key="k", ref=2)
-        again = await hear_one(opened)
+        again = await receive_one(opened)
         assert (again["type"], again["task_id"], again["repeated"]) == ("SUBMITTED", first["task_id"], True)
         await say(opened, cancel=first["task_id"])
-        assert sorted(types(await hear(opened, 2))) == ["ACCEPTED", "CANCELLED"]  # it is heard of once
+        assert sorted(types(await receive(opened, 2))) == ["ACCEPTED", "CANCELLED"]  # it is reported once
 
 
 async def test_a_repeated_key_of_a_forgotten_task_is_answered_and_the_socket_stays(
@@ -76,10 +76,10 @@ async def test_a_repeated_key_of_a_forgotten_task_is_answered_and_the_socket_sta
     async with socket(gateway, SUBMIT) as opened:
         first = await submit(opened, idempotency_key="k")
         await say(opened, cancel=first["task_id"])
-        await hear(opened, 2)
+        await receive(opened, 2)
         await store.connection.client.delete(store.connection.keys.key("task", first["task_id"]))
         await say(opened, task_type="echo", idempotency_key="k", ref=2)
-        again = await hear_one(opened)
+        again = await receive_one(opened)
         assert (again["type"], again["task_id"], again["status"]) == (
             "SUBMITTED",
             first["task_id"],
@@ -109,10 +109,10 @@ BAD: dict[str, tuple[str | bytes, str, list[str] | None]] = {
 
 @pytest.mark.parametrize("case", BAD)
 async def test_nonsense_is_refused_and_the_socket_stays(gateway: Gateway, store: Store, case: str) -> None:
-    said, code, fields = BAD[case]
+    sent, code, fields = BAD[case]
     async with socket(gateway, SUBMIT) as opened:
-        await opened.send(said)
-        refusal = await hear_one(opened)
+        await opened.send(sent)
+        refusal = await receive_one(opened)
         assert (refusal["type"], refusal["ref"], refusal["problem"]["code"]) == ("ERROR", None, code)
         if fields is not None:
             assert [one["field"] for one in refusal["problem"].get("errors", [])] == fields
@@ -122,30 +122,30 @@ async def test_nonsense_is_refused_and_the_socket_stays(gateway: Gateway, store:
 async def test_a_refusal_names_what_it_answers(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         await say(opened, ref="r-1", task_type="no such type!")
-        refusal = await hear_one(opened)
+        refusal = await receive_one(opened)
         assert (refusal["type"], refusal["ref"]) == ("ERROR", "r-1")
 
 
 async def test_a_message_that_is_too_large_ends_it(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         await opened.send("x" * (256 * 1024 + 1))
-        assert await hear_all(opened) == ([], 1009)
+        assert await receive_all(opened) == ([], 1009)
 
 
 async def test_a_task_is_cancelled_over_the_socket(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         task_id = (await submit(opened))["task_id"]
         await say(opened, cancel=task_id, ref=1)
-        heard = {message["type"]: message for message in await hear(opened, 2)}
-        assert heard["ACCEPTED"]["ref"] == 1
-        assert heard["CANCELLED"]["task_id"] == task_id
+        received = {message["type"]: message for message in await receive(opened, 2)}
+        assert received["ACCEPTED"]["ref"] == 1
+        assert received["CANCELLED"]["task_id"] == task_id
         await say(opened, cancel=task_id)
         await say(opened, cancel=NO_TASK)
-        one, two = await hear(opened, 2)
+        one, two = await receive(opened, 2)
         assert (one["type"], two["problem"]["code"]) == ("ACCEPTED", "unknown_task")
 
 
-async def test_tasks_go_with_the_client_that_asked_for_it(gateway: Gateway, store: Store) -> None:
+async def test_tasks_are_cancelled_with_a_client_that_requested_it(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         runs = (await submit(opened, cancel_on_disconnect=True))["task_id"]
         await claim(store)
@@ -156,18 +156,18 @@ async def test_tasks_go_with_the_client_that_asked_for_it(gateway: Gateway, stor
     assert await status_of(store, stays) == "queued"
 
 
-async def test_what_has_ended_stays_as_it_is(gateway: Gateway, store: Store) -> None:
+async def test_an_ended_task_is_left_unchanged(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         done = (await submit(opened, cancel_on_disconnect=True))["task_id"]
         waits = (await submit(opened, cancel_on_disconnect=True))["task_id"]
         task = await claim(store)
         await store.complete("w", Completed(task.task_id, task.fence))
-        assert types(await hear(opened, 2)) == ["STEP_START", "JOB_COMPLETE"]
+        assert types(await receive(opened, 2)) == ["STEP_START", "JOB_COMPLETE"]
     await wait_until(lambda: _is(store, waits, "cancelled"))
     assert await status_of(store, done) == "completed"
 
 
-async def test_a_client_whose_line_is_cut_has_gone_too(gateway: Gateway, store: Store) -> None:
+async def test_a_client_whose_connection_is_cut_has_left_too(gateway: Gateway, store: Store) -> None:
     async with socket(gateway, SUBMIT) as opened:
         task_id = (await submit(opened, cancel_on_disconnect=True))["task_id"]
         opened.transport.abort()
@@ -180,7 +180,7 @@ async def test_a_client_that_goes_while_it_is_answered_leaves_no_task_behind(
     async with socket(gateway, SUBMIT) as opened:
         for _ in range(20):
             await say(opened, task_type="echo", cancel_on_disconnect=True)
-        await hear_one(opened)  # the first is accepted, others are under way
+        await receive_one(opened)  # the first is accepted, others are under way
         opened.transport.abort()
 
     async def none_is_left() -> bool:
@@ -198,13 +198,13 @@ async def test_a_server_that_stops_takes_the_tasks_along(
             task_id = (await submit(opened, cancel_on_disconnect=True))["task_id"]
             stays = (await submit(opened))["task_id"]
             gateway.process.terminate()
-            assert (await hear_all(opened))[1] == 1012
+            assert (await receive_all(opened))[1] == 1012
         await gateway.ended()
     assert await status_of(live_store, task_id) == "cancelled"
     assert await status_of(live_store, stays) == "queued"
 
 
-async def test_a_client_that_goes_while_the_store_is_away(tmp_path: Path) -> None:
+async def test_a_client_that_leaves_while_the_store_is_down(tmp_path: Path) -> None:
     with durable() as engine:
         await engine.start()
         with serving(engine.url, "default", tmp_path) as gateway:
@@ -218,7 +218,7 @@ async def test_a_client_that_goes_while_the_store_is_away(tmp_path: Path) -> Non
 
 
 async def test_a_server_that_is_killed_leaves_them(live_store: Store, server: Server, tmp_path: Path) -> None:
-    """As the page says: nobody is left who could know."""
+    """As documented: no process is left that could know."""
     with (
         pytest.raises(AssertionError),
         serving(server.url, live_store.connection.keys.namespace, tmp_path) as gateway,
@@ -226,7 +226,7 @@ async def test_a_server_that_is_killed_leaves_them(live_store: Store, server: Se
         async with socket(gateway, SUBMIT) as opened:
             task_id = (await submit(opened, cancel_on_disconnect=True))["task_id"]
             os.kill(gateway.process.pid, signal.SIGKILL)
-            await hear_all(opened)
+            await receive_all(opened)
     assert await status_of(live_store, task_id) == "queued"
 
 
@@ -234,14 +234,14 @@ async def test_a_socket_watches_a_hundred_tasks(gateway: Gateway, store: Store) 
     async with socket(gateway, SUBMIT) as opened:
         for _ in range(100):
             await say(opened, task_type="echo")
-        heard = await hear(opened, 200)
-        ids = [message["task_id"] for message in heard if message["type"] == "SUBMITTED"]
+        received = await receive(opened, 200)
+        ids = [message["task_id"] for message in received if message["type"] == "SUBMITTED"]
         assert len(set(ids)) == 100
         await say(opened, task_type="echo", ref=101)
-        refusal = await hear_one(opened)
+        refusal = await receive_one(opened)
         assert (refusal["ref"], refusal["problem"]["code"]) == (101, "too_many_watched")
         await store.cancel(ids[0])
-        assert (await hear_one(opened))["type"] == "CANCELLED"
+        assert (await receive_one(opened))["type"] == "CANCELLED"
         await wait_until(lambda: _can_submit(opened))
 
 
@@ -253,10 +253,10 @@ async def test_a_client_that_submits_and_does_not_read_is_cut_off(gateway: Gatew
         await submit(opened, cancel_on_disconnect=True)
         opened.transport.pause_reading()
         bulk = "x" * 60_000
-        sending = asyncio.create_task(_send_for_ever(opened, bulk))
+        sending = asyncio.create_task(_send_forever(opened, bulk))
 
         async def all_are_cancelled() -> bool:
-            return (await store.stats()).queues["medium"].depth == 1  # the one of somebody else
+            return (await store.stats()).queues["medium"].depth == 1  # that of another client
 
         await wait_until(all_are_cancelled)
         sending.cancel()
@@ -265,7 +265,7 @@ async def test_a_client_that_submits_and_does_not_read_is_cut_off(gateway: Gatew
     assert await status_of(store, task.task_id) == "queued"
 
 
-async def _send_for_ever(opened: ClientConnection, ref: str) -> None:
+async def _send_forever(opened: ClientConnection, ref: str) -> None:
     """Each is refused with what it brought: that is more than fits into a line nobody reads."""
     while True:
         await say(opened, ref=ref, task_type="no such type!")
@@ -273,14 +273,14 @@ async def _send_for_ever(opened: ClientConnection, ref: str) -> None:
 
 async def _can_submit(opened: ClientConnection) -> bool:
     await say(opened, task_type="echo")
-    return bool((await hear_one(opened))["type"] == "SUBMITTED")
+    return bool((await receive_one(opened))["type"] == "SUBMITTED")
 
 
-async def submit_beside(opened: ClientConnection, **wishes: Any) -> Message:
-    """While others are told of too."""
-    await say(opened, task_type="echo", **wishes)
+async def submit_beside(opened: ClientConnection, **options: Any) -> Message:
+    """While messages of other tasks arrive too."""
+    await say(opened, task_type="echo", **options)
     while True:
-        message = await hear_one(opened)
+        message = await receive_one(opened)
         if message["type"] == "SUBMITTED":
             return message
 

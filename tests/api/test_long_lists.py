@@ -1,4 +1,4 @@
-"""Lists of what there may be thousands of: bounded answers, which hold nobody up and lead to all of it."""
+"""Lists with thousands of items: bounded answers, which delay nobody and lead to the next page."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -104,7 +104,9 @@ async def test_a_pipeline_for_each_customer(http: httpx.AsyncClient, store: Stor
     assert problem["detail"].endswith("customer:00009 and 9990 more.")
 
 
-async def test_what_a_scrape_leaves_out_is_counted(http: httpx.AsyncClient, store: Store, lags: Lags) -> None:
+async def test_series_that_a_scrape_leaves_out_are_counted(
+    http: httpx.AsyncClient, store: Store, lags: Lags
+) -> None:
     """Names as long as they may be: 16 MiB of series have room for less than 3,000 of them."""
     names = [f"{n:03}".rjust(200, "x") for n in range(1000)]
     tenants = [f"{n}".rjust(200, "\u20ac") for n in range(3)]

@@ -1,4 +1,4 @@
-"""While there is no key, a server looks now and then whether one was made: once for all who ask meanwhile."""
+"""While there is no key, a server checks now and then for one: one check serves all concurrent requests."""
 
 import asyncio
 
@@ -40,14 +40,14 @@ async def test_a_crowd_looks_once(live_store: Store) -> None:
     assert await looks(live_store) == before + 1
 
 
-async def test_a_crowd_is_kept_out_when_there_is_a_key(live_store: Store) -> None:
+async def test_concurrent_requests_are_refused_when_there_is_a_key(live_store: Store) -> None:
     gateway = gateway_on(live_store)
     await live_store.api_keys.create("ci", ["read"])
     answers = await asyncio.gather(*(gateway.identify(None, "") for _ in range(50)), return_exceptions=True)
     assert {type(answer) for answer in answers} == {Unauthorized}
 
 
-async def test_who_looks_first_may_go_away(live_store: Store) -> None:
+async def test_the_client_that_checks_first_may_disconnect(live_store: Store) -> None:
     gateway = gateway_on(live_store)
     first, *others = [asyncio.create_task(gateway.identify(None, "")) for _ in range(3)]
     await asyncio.sleep(0)
@@ -57,7 +57,7 @@ async def test_who_looks_first_may_go_away(live_store: Store) -> None:
         await first
 
 
-async def test_when_the_store_is_away_all_are_told_and_the_next_one_looks_again() -> None:
+async def test_when_the_store_is_down_all_requests_fail_and_the_next_one_checks_again() -> None:
     gateway = gateway_on(Store.connect("unix:///nowhere"))
     for _ in range(2):
         answers = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""No request holds the event loop for long, whatever it brings or asks for: all others wait behind it."""
+"""No request blocks the event loop for long, whatever it sends or requests: all others wait behind it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from tests.api.requests import TASKS, HttpWorker, good
 __all__ = ["gateway", "http", "lags"]
 
 Shape = Callable[[int], Any]
-#: JSON of about this size: what is cheap to send is not always cheap to read.
+#: JSON of about this size: a document that is cheap to send is not always cheap to parse.
 SHAPES: dict[str, Shape] = {
     "text": lambda size: "x" * size,
     "not ascii": lambda size: "\u20ac" * (size // 3),

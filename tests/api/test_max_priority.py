@@ -1,4 +1,4 @@
-"""A key may be bound to a priority: nothing that comes with it is more urgent, by whatever way it comes."""
+"""A key may have a maximum priority: none of its requests exceeds it, on any endpoint."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fairlead.model.task import NewTask
 from fairlead.settings import EngineSettings, Settings, Slots
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer
-from tests.api.listening import hear_one, socket
+from tests.api.listening import receive_one, socket
 from tests.api.requests import TASKS, good, refused
 from tests.api.serving import Gateway
 
@@ -44,14 +44,16 @@ async def priority_of(store: Store, answer: dict[str, Any]) -> str:
 async def test_a_task_may_not_be_more_urgent(api: httpx.AsyncClient, store: Store, key: str) -> None:
     detail = refused(await post(api, key, TASKS, task_type="echo", priority="high"), 403, CODE)["detail"]
     assert detail == "This key may use at most medium priority, not high: ask for less."
-    for wish, priority in (({}, "medium"), ({"priority": "medium"}, "medium"), ({"priority": "low"}, "low")):
-        answer = good(await post(api, key, TASKS, task_type="echo", **wish), 201)
+    for options, priority in (
+        ({}, "medium"),
+        ({"priority": "medium"}, "medium"),
+        ({"priority": "low"}, "low"),
+    ):
+        answer = good(await post(api, key, TASKS, task_type="echo", **options), 201)
         assert await priority_of(store, answer) == priority
 
 
-async def test_who_asks_for_nothing_gets_what_the_key_allows(
-    api: httpx.AsyncClient, store: Store, keys: Keys
-) -> None:
+async def test_without_a_priority_the_key_decides(api: httpx.AsyncClient, store: Store, keys: Keys) -> None:
     low = await keys.make(max_priority="low")
     assert await priority_of(store, good(await post(api, low, TASKS, task_type="echo"), 201)) == "low"
     lease = {"lease_seconds": 30}
@@ -59,14 +61,14 @@ async def test_who_asks_for_nothing_gets_what_the_key_allows(
     good(await post(api, low, LEASES, **lease), 201)
 
 
-async def test_of_a_batch_those_that_are_too_urgent_are_refused(api: httpx.AsyncClient, key: str) -> None:
+async def test_tasks_of_a_batch_that_are_too_urgent_are_refused(api: httpx.AsyncClient, key: str) -> None:
     tasks = [{"task_type": "echo", "priority": priority} for priority in ("low", "high", "medium")]
     answers = good(await post(api, key, f"{TASKS}/batch", tasks=tasks), 201)["tasks"]
-    said = [one.get("status") or (one["error"]["status"], one["error"]["code"]) for one in answers]
-    assert said == ["queued", (403, CODE), "queued"]
+    outcomes = [one.get("status") or (one["error"]["status"], one["error"]["code"]) for one in answers]
+    assert outcomes == ["queued", (403, CODE), "queued"]
 
 
-async def test_nor_may_jobs_leases_periodic_tasks_and_the_simple_way(
+async def test_jobs_leases_periodic_tasks_and_the_simple_endpoint_are_bounded_too(
     api: httpx.AsyncClient, store: Store, key: str
 ) -> None:
     await store.limits.set("gpu", Slots(limit=1))
@@ -79,14 +81,14 @@ async def test_nor_may_jobs_leases_periodic_tasks_and_the_simple_way(
     assert good(await api.get("/task", headers=bearer(key)))["priority"] == "low"
 
 
-async def test_nor_may_a_socket_also_one_that_a_ticket_opens(
+async def test_sockets_are_bounded_too_also_those_opened_with_a_ticket(
     api: httpx.AsyncClient, gateway: Gateway, key: str
 ) -> None:
     ticket = good(await api.post("/api/v1/tickets", headers=bearer(key)), 201)["ticket"]
     for path, headers in (("/ws/tasks", bearer(key)), (f"/ws/tasks?ticket={ticket}", {})):
         async with socket(gateway, path, headers) as opened:
             await opened.send(json.dumps({"task_type": "echo", "priority": "high"}))
-            assert (await hear_one(opened))["problem"]["code"] == CODE
+            assert (await receive_one(opened))["problem"]["code"] == CODE
 
 
 async def test_a_key_that_takes_its_place_may_no_more(api: httpx.AsyncClient, store: Store, key: str) -> None:
@@ -95,7 +97,7 @@ async def test_a_key_that_takes_its_place_may_no_more(api: httpx.AsyncClient, st
     refused(await post(api, rotated.key_text, TASKS, task_type="echo", priority="high"), 403, CODE)
 
 
-async def test_the_python_client_says_it_too(gateway: Gateway, store: Store, keys: Keys) -> None:
+async def test_the_python_client_raises_it_too(gateway: Gateway, store: Store, keys: Keys) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     low = await keys.make(max_priority="low")
     async with Client(Settings(engine=EngineSettings(url=gateway.url, key=low))) as client:

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes is what the store says."""
+"""The metrics that Prometheus scrapes agree with the store."""
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -78,7 +78,7 @@ async def test_the_page_counts_what_waits_runs_and_ended(api: httpx.AsyncClient,
     assert found["queue_oldest_age_seconds", "high"] >= 0
 
 
-def test_whatever_a_limit_is_called_the_page_can_be_read() -> None:
+def test_the_page_can_be_parsed_with_any_name_of_a_limit() -> None:
     """Names are checked where limits are defined; this does not lean on it."""
     odd = 'a"b\\c\nd{}=,\u202e'
     limit = Limit(odd, "slots", 7, 1, 2, 6, False, None, None, ())

@@ -23,7 +23,7 @@ def test_it_is_raised_and_logged(start_server: Callable[[str], Server], tmp_path
             starting = serving(start_server("valkey").url, f"files-{command}", tmp_path, command=command)
             gateway = stack.enter_context(starting)
         assert limit_of(gateway.process.pid) == WANTED
-        assert f"INFO open_files_raised limit={WANTED} before=1024" in gateway.said()
+        assert f"INFO open_files_raised limit={WANTED} before=1024" in gateway.log_text()
 
 
 @needs_room
@@ -39,7 +39,7 @@ async def test_every_process_of_a_server_has_it(
 
 
 @pytest.mark.parametrize(("hard", "is_low"), [(1500, True), (4096, False)])
-def test_a_hard_limit_that_is_low_is_said(hard: int, is_low: bool) -> None:
+def test_a_low_hard_limit_is_logged(hard: int, is_low: bool) -> None:
     program = (
         "from fairlead.log.setup import set_up_logging\n"
         "from fairlead.open_files import raise_open_files\n"

@@ -41,13 +41,13 @@ async def test_every_operation_is_described(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_what_the_page_declares_is_what_happens(
+async def test_the_server_behaves_as_the_page_declares(
     api: httpx.AsyncClient, store: Store, gateway: Gateway, tmp_path: Path
 ) -> None:
     page = good(await api.get("/openapi.json"))
     for body in ("PollBody", "LeaseBody", "WaitBody"):  # it would wait as long as it may
         del page["components"]["schemas"][body]["properties"]["wait_seconds"]
-    del page["paths"][f"{TASKS}/{{task_id}}/events"]  # it goes on as long as its task does
+    del page["paths"][f"{TASKS}/{{task_id}}/events"]  # it lasts as long as its task
     (tmp_path / "openapi.json").write_text(json.dumps(page))
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     key = (await store.api_keys.create("schemathesis", SCOPES)).key_text
@@ -67,12 +67,12 @@ async def test_what_the_page_declares_is_what_happens(
             f"Authorization: Bearer {key}",
         ),
         *("--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES), "--continue-on-failure"),
-        # what may not go together is not in a schema: limit and rate, a reserve below the capacity
+        # what may not go together is not in a schema: limit and rate, a reserve within the capacity
         *("--checks", "all", "--exclude-checks", "positive_data_acceptance", "--request-timeout", "30"),
         *("--warnings", "off", "--no-color"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         cwd=tmp_path,
     )
-    said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()

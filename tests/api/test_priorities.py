@@ -26,20 +26,20 @@ def users() -> Iterator[None]:
         yield
 
 
-async def test_the_service_is_asked_for_users_alone(api: httpx.AsyncClient) -> None:
-    for wishes, priority in (
+async def test_the_service_is_called_only_for_users(api: httpx.AsyncClient) -> None:
+    for options, priority in (
         ({"user_id": "ann"}, "high"),
         ({"user_id": "bob"}, "low"),
         ({"user_id": "nobody"}, "low"),
         ({"user_id": "ann", "priority": "medium"}, "medium"),
         ({}, "medium"),
     ):
-        answer = await submit(api, **wishes)
+        answer = await submit(api, **options)
         assert (answer["priority"], answer["effective_priority"]) == (priority, priority)
         assert (await task(api, answer["task_id"]))["priority"] == priority
 
 
-async def test_it_is_asked_for_every_user_of_a_batch(api: httpx.AsyncClient) -> None:
+async def test_it_is_called_for_every_user_of_a_batch(api: httpx.AsyncClient) -> None:
     PRIORITIES.update({f"u{n}": ("high", "low")[n % 2] for n in range(120)})
     tasks = [{"task_type": "echo", "user_id": f"u{n}"} for n in range(120)]
     tasks += [{"task_type": "echo"}, {"task_type": "echo", "user_id": "ann", "priority": "low"}]
@@ -69,7 +69,7 @@ async def share(api: httpx.AsyncClient, user: str) -> int:
 @pytest.mark.parametrize(
     "priority", [{}, {"priority": "low"}], ids=["priority of the service", "own priority"]
 )
-async def test_the_service_says_how_large_the_share_of_a_user_is(
+async def test_the_service_returns_the_weight_of_a_user(
     api: httpx.AsyncClient, ann: dict[str, Any], priority: dict[str, str]
 ) -> None:
     PRIORITIES.update(ann="low", bob="low")

@@ -15,7 +15,7 @@ from fairlead.model.task import NewTask
 from fairlead.store.scripts import function_of
 from fairlead.store.store import Store
 from fairlead.worker.signals import StopRequest
-from tests.api.requests import TASKS, HttpWorker, good, stands_in_line, submit, task
+from tests.api.requests import TASKS, HttpWorker, good, is_waiting, submit, task
 from tests.api.serving import Gateway, serving
 from tests.engine_processes import is_running, kill
 from tests.servers import Server
@@ -46,7 +46,7 @@ async def test_two_servers_on_one_store_are_one_gateway(where: tuple[str, str, P
             assert (await task(left, given["task_id"]))["result"] == 1
 
 
-async def test_a_cancel_at_one_server_is_heard_by_the_worker_at_the_other(
+async def test_a_cancel_at_one_server_reaches_the_worker_at_the_other(
     where: tuple[str, str, Path],
 ) -> None:
     with serving(*where) as one, serving(*where) as two:
@@ -77,9 +77,9 @@ async def test_when_the_server_that_does_the_upkeep_is_killed_another_one_does_i
     where: tuple[str, str, Path], live_store: Store
 ) -> None:
     async def caretaker() -> int:
-        """Its process; 0: there is none."""
-        who = await raw(live_store).get(live_store.connection.keys.key("caretaker"))
-        return int(who.split(b"-")[0]) if who else 0
+        """Its process id; 0 if there is none."""
+        holder = await raw(live_store).get(live_store.connection.keys.key("caretaker"))
+        return int(holder.split(b"-")[0]) if holder else 0
 
     with contextlib.ExitStack() as stack:
         two = [stack.enter_context(serving(*where)) for _ in range(2)]
@@ -95,11 +95,11 @@ async def test_when_the_server_that_does_the_upkeep_is_killed_another_one_does_i
 
         await wait_until(other_does_it)
 
-        async def is_queued() -> bool:  # nobody claims: it is the caretaker who notices
+        async def is_queued() -> bool:  # nobody claims: the caretaker notices it
             return (await live_store.get(delayed.task_id)).status == "queued"
 
         await wait_until(is_queued)
-        await wait_until(lambda: "caretaker_elected" in other.said())
+        await wait_until(lambda: "caretaker_elected" in other.log_text())
         with pytest.raises(AssertionError):  # of the one that did not end in order
             stack.close()
 
@@ -119,7 +119,7 @@ async def test_several_processes_share_a_port_and_one_that_dies_is_replaced(
         assert stays in gateway.children()
         children = gateway.children()
     assert not any(map(is_running, children))
-    assert "server_died exit_code=-9" in gateway.said()
+    assert "server_died exit_code=-9" in gateway.log_text()
 
 
 async def test_the_processes_end_with_the_one_that_started_them(where: tuple[str, str, Path]) -> None:
@@ -130,7 +130,7 @@ async def test_the_processes_end_with_the_one_that_started_them(where: tuple[str
         await wait_until(lambda: not any(map(is_running, children)))
 
 
-async def test_a_server_that_is_told_to_stop_answers_those_who_wait(
+async def test_a_server_that_stops_answers_waiting_requests(
     where: tuple[str, str, Path], live_store: Store
 ) -> None:
     with serving(*where) as gateway:
@@ -138,14 +138,14 @@ async def test_a_server_that_is_told_to_stop_answers_those_who_wait(
             worker = await HttpWorker.register(api)
             good(await api.put("/api/v1/limits/gpu", json={"limit": 0}))
             lease: dict[str, Any] = {"lease_seconds": 30, "wait_seconds": 30}
-            async with raw(live_store).monitor() as heard:
+            async with raw(live_store).monitor() as monitor:
                 waiting = [
                     asyncio.create_task(api.post("/api/v1/limits/gpu/leases", json=lease)),
                     asyncio.create_task(worker.post("poll", available_capacity=1, wait_seconds=30)),
                 ]
-                while function_of("acquire") not in (await heard.next_command())["command"]:
+                while function_of("acquire") not in (await monitor.next_command())["command"]:
                     pass
-            await wait_until(lambda: stands_in_line(live_store, worker))
+            await wait_until(lambda: is_waiting(live_store, worker))
             gateway.process.terminate()
             acquired, poll = await asyncio.gather(*waiting)
             assert good(poll)["tasks"] == []

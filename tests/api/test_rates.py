@@ -1,4 +1,4 @@
-"""How fast one may come: with a key, by its rate; without a valid one, so many times a minute."""
+"""Request rates: with a key, its rate; without a valid key, a number of failures per minute."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -69,7 +69,7 @@ async def test_a_key_submits_as_fast_as_it_may_and_no_faster(
     good(await api.post(TASKS, json=BODY, headers=admin), 201)
 
 
-async def test_a_batch_costs_what_is_in_it_and_is_refused_whole(
+async def test_a_batch_costs_its_number_of_tasks_and_is_refused_as_a_whole(
     api: httpx.AsyncClient, store: Store, admin: dict[str, str]
 ) -> None:
     key = await make(store, SLOWLY)
@@ -106,13 +106,13 @@ async def test_all_servers_and_processes_draw_from_one_bucket_and_the_settings_g
 
 async def spends(api: httpx.AsyncClient, store: Store, key: dict[str, str]) -> int:
     """How often the server asks the store for the rate of a key when it submits with it."""
-    act, asked = function_of("spend_key"), 0
-    async with raw(store).monitor() as heard:
+    act, calls = function_of("spend_key"), 0
+    async with raw(store).monitor() as monitor:
         good(await api.post(TASKS, json=BODY, headers=key), 201)
         await raw(store).echo("that was all")
-        while "that was all" not in (said := (await heard.next_command())["command"]):
-            asked += act in said
-    return asked
+        while "that was all" not in (command := (await monitor.next_command())["command"]):
+            calls += act in command
+    return calls
 
 
 async def test_a_submit_costs_no_more_calls_where_no_rate_is_set(
@@ -124,7 +124,7 @@ async def test_a_submit_costs_no_more_calls_where_no_rate_is_set(
     assert await spends(api, store, admin) == 0
 
 
-async def test_who_fails_too_often_is_put_off_but_a_valid_key_works(
+async def test_a_client_that_fails_too_often_is_refused_but_a_valid_key_works(
     api: httpx.AsyncClient, store: Store, admin: dict[str, str]
 ) -> None:
     tries = [{}, bearer("flk_nonsense"), bearer(f"flk_aaaaaaaa_{'x' * 43}")] * FAILURES

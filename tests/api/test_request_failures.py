@@ -1,4 +1,4 @@
-"""A request that meets a fault of Fairlead: the client gets an id, by which the log says what happened."""
+"""A request that meets a bug in Fairlead: the client gets an id, under which the log has the details."""
 
 import os
 from collections.abc import Callable
@@ -41,16 +41,16 @@ async def test_a_fault_leaves_one_record_with_its_traceback_and_the_id_that_the_
     assert problem["request_id"] != other.json()["request_id"]
     assert (refused, handshake["code"]) == (500, "error")
     assert handshake["request_id"] in "".join(
-        one for one in records(gateway.said()) if event_of(one) == "socket_failed"
+        one for one in records(gateway.log_text()) if event_of(one) == "socket_failed"
     )
     if format == "json":
-        (known,) = [one for one in json_records(gateway.said()) if problem["request_id"] in str(one)]
+        (known,) = [one for one in json_records(gateway.log_text()) if problem["request_id"] in str(one)]
         assert (known["event"], known["level"], known["method"]) == ("request_failed", "error", "GET")
         assert known["request_id"] == problem["request_id"]
         assert known["path"] == "/api/v1/tasks/{task_id}"
         assert known["traceback"].startswith("Traceback") and "upside down" in known["traceback"]
     else:
-        (text,) = [one for one in records(gateway.said()) if problem["request_id"] in one]
+        (text,) = [one for one in records(gateway.log_text()) if problem["request_id"] in one]
         assert event_of(text) == "request_failed" and "Traceback" in text
 
 
@@ -64,8 +64,8 @@ async def test_a_failure_that_a_worker_reports_is_in_the_log_of_the_gateway(
     one = {"task_id": task.task_id, "status": "failed", "fence": task.fence, "error": error}
     for _ in range(2):  # the second is a repetition, and answered as the first was
         await api.post("/internal/workers/w/result", json={"results": [one, one | {"fence": 1}]})
-    written = [record for record in records(gateway.said()) if event_of(record) == "failure_reported"]
+    written = [record for record in records(gateway.log_text()) if event_of(record) == "failure_reported"]
     assert f"task={task.task_id} fence={task.fence} worker=w code=OutOfPaint" in written[0]
     assert "retriable=True status=dead_letter" in written[0]
     assert not any("fence=1 " in record for record in written)  # it was refused
-    assert "a-secret" not in gateway.said()
+    assert "a-secret" not in gateway.log_text()

@@ -1,4 +1,4 @@
-"""Concurrency groups over HTTP: by name, with status and leases that end, and many who race for few slots."""
+"""Concurrency groups over HTTP: by name, with status, ending leases, and clients that race for few slots."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def status(api: httpx.AsyncClient, name: str) -> dict[str, Any]:
 
 async def test_a_group_is_defined_by_the_first_task_that_names_it(api: httpx.AsyncClient) -> None:
     workers = [await HttpWorker.register(api) for _ in range(3)]
-    for limit in (2, 9, 1):  # the first one stands
+    for limit in (2, 9, 1):  # the first one is kept
         for _ in range(2):
             await submit(api, "heavy", concurrency_group="processing", concurrency_limit=limit)
     polled = [one for worker in workers for one in await worker.poll(5)]
@@ -59,7 +59,7 @@ async def test_without_a_name_the_group_is_the_task_type(api: httpx.AsyncClient)
     assert (await status(api, "send_email"))["waiting"] == 2
 
 
-async def test_set_takes_effect_at_once_for_those_who_wait(api: httpx.AsyncClient) -> None:
+async def test_set_takes_effect_at_once_for_waiting_tasks(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api)
     for _ in range(3):
         await submit(api, concurrency_group="api", concurrency_limit=1)
@@ -109,7 +109,7 @@ async def test_a_lease_is_renewed_or_ends(api: httpx.AsyncClient) -> None:
 async def test_status_set_and_release_by_command(
     api: httpx.AsyncClient, gateway: Gateway, tmp_path: Path
 ) -> None:
-    """What the command says and does is what HTTP says and does."""
+    """The command prints and does the same as HTTP."""
     shell = Shell(tmp_path, ("--engine", gateway.engine, "--namespace", gateway.namespace))
     assert (await shell.run("limit", "set", "gpu", "--limit", "1")).code == 0
     assert (await status(api, "gpu"))["limit"] == 1
@@ -124,7 +124,7 @@ async def test_status_set_and_release_by_command(
     assert (await status(api, "gpu"))["active"] == 0
 
 
-def test_the_record_of_those_who_hold_shows_too_many() -> None:
+def test_the_record_of_the_holders_shows_too_many() -> None:
     def line(act: str, name: str, lease: str, since: float, until: float) -> str:
         return json.dumps([act, f"{LIMITS}/{name}/leases", lease, since, until])
 
@@ -150,7 +150,7 @@ async def start(gateway: Gateway, notes: Path) -> Process:
 
 
 @pytest.mark.timeout(120)
-async def test_64_who_race_and_are_killed_never_hold_more_than_there_is(
+async def test_64_clients_that_race_and_are_killed_never_hold_more_than_the_limit(
     api: httpx.AsyncClient, store: Store, gateway: Gateway, tmp_path: Path
 ) -> None:
     allowed = {f"of-{n}": n for n in (1, 2, 3, 5, 8)}

@@ -20,7 +20,7 @@ def server_env() -> Mapping[str, str]:
 class TestAgeing:
     @pytest.fixture
     async def store(self, open_store: Any, clock: Clock) -> Store:
-        """With the usual settings, and a clock that stands until it is moved."""
+        """With the default settings, and a clock that only moves on request."""
         made: Store = open_store(clock=clock)
         await made.open()
         return made
@@ -49,7 +49,7 @@ class TestAgeing:
             assert await words() == expected, at_ms
 
     @pytest.mark.parametrize(("waited_ms", "place"), [(599_999, "2n"), (600_000, "1p"), (1_800_000, "0p")])
-    async def test_a_claim_at_that_instant_needs_nobody_who_promotes(
+    async def test_a_claim_at_that_instant_needs_no_promoter(
         self, store: Store, clock: Clock, waited_ms: int, place: str
     ) -> None:
         low = new(priority="low")
@@ -66,15 +66,15 @@ async def test_within_a_priority_it_is_first_come_first_served(api: httpx.AsyncC
     batch = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
     single = [await submit(api, priority=one["priority"]) for one in tasks[:30]]
     given: dict[str, list[str]] = {"high": [], "medium": [], "low": []}
-    for wish, one in zip(tasks + tasks[:30], batch + single, strict=True):
-        given[wish["priority"]].append(one["task_id"])
+    for sent, one in zip(tasks + tasks[:30], batch + single, strict=True):
+        given[sent["priority"]].append(one["task_id"])
     polled: list[str] = []
     while some := await worker.poll(7):
         polled += ids(some)
     assert polled == given["high"] + given["medium"] + given["low"]
 
 
-async def test_a_thousand_tasks_for_others_do_not_stand_in_the_way(api: httpx.AsyncClient) -> None:
+async def test_a_thousand_tasks_for_other_workers_block_nothing(api: httpx.AsyncClient) -> None:
     others = [{"task_type": "draw", "priority": "high", "required_capabilities": ["gpu"]}] * 1000
     good(await api.post(f"{TASKS}/batch", json={"tasks": others}), 201)
     mine = await submit(api, priority="low")
@@ -85,7 +85,7 @@ async def test_a_thousand_tasks_for_others_do_not_stand_in_the_way(api: httpx.As
     assert len(await able.poll(10)) == 10
 
 
-async def test_after_the_configured_retries_it_is_a_dead_letter_and_a_replay_starts_anew(
+async def test_after_the_configured_retries_it_is_a_dead_letter_and_a_replay_starts_over(
     api: httpx.AsyncClient,
 ) -> None:
     worker = await HttpWorker.register(api)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.requests import HttpWorker, good, stands_in_line
+from tests.api.requests import HttpWorker, good, is_waiting
 from tests.api.serving import Gateway, serving
 from tests.waiting import wait_until
 
@@ -51,7 +51,7 @@ async def status(api: httpx.AsyncClient, task_id: str) -> str:
 
 @dataclass
 class Busy:
-    """A worker as a user writes one: it polls whenever there is room; its tasks end when told to."""
+    """A worker as a user writes one: it polls whenever it has room; its tasks end on request."""
 
     worker: HttpWorker
     running: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Busy:
 
 @asynccontextmanager
 async def busy(*apis: httpx.AsyncClient) -> AsyncIterator[list[Busy]]:
-    """A worker at each of these servers, registered with nothing but what the servers' settings say."""
+    """A worker at each of these servers, registered with the defaults of the servers' settings."""
     registered = [good(await api.post("/internal/workers/register", json={}), 201) for api in apis]
     workers = [Busy(HttpWorker(api, one)) for api, one in zip(apis, registered, strict=True)]
     loops = [asyncio.create_task(worker.run()) for worker in workers]
@@ -139,7 +139,7 @@ async def test_two_workers_hold_the_limits_each_and_together(
         }
 
 
-async def test_what_one_worker_cannot_start_the_other_starts_at_once(
+async def test_a_task_that_one_worker_cannot_start_the_other_starts_at_once(
     api: httpx.AsyncClient, other: httpx.AsyncClient, store: Store
 ) -> None:
     """Nothing is taken from the queue by a worker that has no room for it."""
@@ -148,7 +148,7 @@ async def test_what_one_worker_cannot_start_the_other_starts_at_once(
         await schedule(api, "low")
     assert len(await full.poll(3)) == 2
     waiting = asyncio.create_task(full.poll(1, wait_seconds=30))  # for high, which alone it may start
-    await wait_until(lambda: stands_in_line(store, full))
+    await wait_until(lambda: is_waiting(store, full))
     task_id = await schedule(api, "low")
     assert await status(api, task_id) == "queued"
     async with busy(other) as (free,):
@@ -167,9 +167,9 @@ async def test_a_poll_that_waits_gets_low_when_a_low_of_its_worker_ends(
         await schedule(api, "low")
     first, _ = await worker.poll(3)
     waiting = asyncio.create_task(worker.poll(1, wait_seconds=30))
-    await wait_until(lambda: stands_in_line(store, worker))
+    await wait_until(lambda: is_waiting(store, worker))
     good(await worker.complete(first))
-    await wait_until(waiting.done, 10)  # and not only when its time is over
+    await wait_until(waiting.done, 10)  # and not only when its time ends
     assert len(await waiting) == 1
 
 

@@ -10,7 +10,7 @@ from fairlead.store.store import Store
 from tests.api.requests import TASKS, HttpWorker, good, refused, submit, task
 from tests.waiting import wait_until
 
-#: A fraction of what is usual, and yet more than a busy machine stands still for.
+#: A fraction of the default, but longer than a busy machine hangs.
 LOW_TO_MEDIUM, MEDIUM_TO_HIGH = 3.0, 4.0
 HEARTBEAT, MISSED = 1.0, 3
 
@@ -46,7 +46,7 @@ async def test_low_rises_step_by_step_while_it_waits(api: httpx.AsyncClient) -> 
     assert (await task(api, given["task_id"]))["priority"] == "low"
 
 
-async def test_the_instant_of_the_next_step_is_told_exactly(api: httpx.AsyncClient, store: Store) -> None:
+async def test_the_instant_of_the_next_step_is_reported_exactly(api: httpx.AsyncClient, store: Store) -> None:
     given = await submit(api, priority="medium")
     explanation = await store.explain(given["task_id"])
     known = await store.get(given["task_id"])

@@ -31,7 +31,7 @@ APP = "tests.apps.tour:fl"
 
 
 @asynccontextmanager
-async def asking(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
+async def client_of(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:
         yield api
 
@@ -85,11 +85,11 @@ async def test_a_full_store_without_a_worker_drains_once_one_starts(kind: str, t
     with running(kind, "--maxmemory", "16mb", "--maxmemory-policy", "noeviction") as server:
         where = ("--engine", server.url, "--namespace", "full")
         with serving(server.url, "full", tmp_path) as gateway:
-            async with asking(gateway) as api:
+            async with client_of(gateway) as api:
                 assert await fill(api) > 50
-        # everything that ran has gone, and comes again
+        # everything that ran is gone and starts again
         with serving(server.url, "full", tmp_path) as gateway:
-            async with asking(gateway) as api, Store.connect(server.url, "full", settings) as store:
+            async with client_of(gateway) as api, Store.connect(server.url, "full", settings) as store:
                 assert (await Shell(tmp_path, where).run("limit", "set", "disk", "--limit", "2")).code == 0
                 refused(await api.post(TASKS, json=BIG), 507, "store_full")
                 async with WorkerLauncher(tmp_path, lambda: where).workers(APP):
@@ -103,7 +103,7 @@ async def test_a_full_store_without_a_worker_drains_once_one_starts(kind: str, t
 
                     await wait_until(is_drained, 40)
                     await wait_until(accepts, 40)
-                assert "memory_nearly_full" in gateway.said()
+                assert "memory_nearly_full" in gateway.log_text()
                 assert await examine(store.connection) == []
 
 
@@ -112,7 +112,7 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
     file.write_text('[tasks.echo]\n[pipelines]\nstory = ["echo"]\n')
     with running("valkey") as server, serving(server.url, "evicts", tmp_path) as gateway:
         async with (
-            asking(gateway) as api,
+            client_of(gateway) as api,
             Store.connect(server.url, "evicts", load_settings(file, {})) as store,
         ):
             await submit(api)
@@ -120,7 +120,7 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
             sentence = await turns_red(api, "store_evicts")
             assert "maxmemory-policy is allkeys-lru" in sentence
             assert "CONFIG SET maxmemory-policy noeviction" in sentence
-            assert f"not_ready reason=store_evicts problem={json.dumps(sentence)}" in gateway.said()
+            assert f"not_ready reason=store_evicts problem={json.dumps(sentence)}" in gateway.log_text()
             for path, body in (
                 (TASKS, {"task_type": "echo"}),
                 ("/api/v1/jobs", {"feature_name": "story"}),
@@ -136,12 +136,12 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
             configure(server, maxmemory_policy="noeviction")
             await turns_green(api)
             await submit(api)
-            assert "reason_cleared reason=store_evicts" in gateway.said()
+            assert "reason_cleared reason=store_evicts" in gateway.log_text()
 
 
 async def test_a_store_that_became_a_replica_is_not_ready(tmp_path: Path) -> None:
     with running("valkey") as server, serving(server.url, "replica", tmp_path) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             await turns_green(api)
             with redis.Redis.from_url(server.url) as client:
                 client.replicaof("127.0.0.1", 1)  # where nobody is: it keeps its data
@@ -180,7 +180,7 @@ async def test_where_no_gateway_runs_workers_look_at_the_store(tmp_path: Path) -
 
 async def test_a_store_that_cannot_save_a_snapshot_is_not_ready(tmp_path: Path) -> None:
     with running("valkey", "--save", "3600 1") as server, serving(server.url, "saves", tmp_path) as gateway:
-        async with asking(gateway) as api:
+        async with client_of(gateway) as api:
             await submit(api)
             with redis.Redis.from_url(server.url) as client:
                 in_the_way = Path(client.config_get("dir")["dir"]) / "dump.rdb"

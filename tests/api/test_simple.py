@@ -1,4 +1,4 @@
-"""The smallest way in, `GET /task`, with three slots of which one is kept for `high`; and the pages."""
+"""The simplest endpoint, `GET /task`, with three slots of which one is reserved for `high`; and the pages."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ async def schedule(api: httpx.AsyncClient, priority: str) -> str:
     return task_id
 
 
-#: What is scheduled, one after the other, and how many of each run then.
+#: The tasks that are scheduled, one after the other, and how many of each run then.
 BEHAVIOUR = {
     "all low": (["low"] * 5, {"low": 2}),
     "all high": (["high"] * 5, {"high": 3}),
@@ -90,7 +90,7 @@ async def test_the_pages_list_every_route(api: httpx.AsyncClient) -> None:
     assert all(f"<code>{path}</code>" in docs.text for path in PAGES)
 
 
-async def test_every_answer_tells_browsers_to_leave_it_alone(api: httpx.AsyncClient) -> None:
+async def test_every_answer_has_the_security_headers_for_browsers(api: httpx.AsyncClient) -> None:
     await submit(api)
     for path in ("/api/v1/tasks", "/nothing", "/healthz", "/docs", "/openapi.json", "/api/v1/tasks/x"):
         headers = (await api.get(path)).headers

@@ -15,11 +15,11 @@ from tests.api.requests import TASKS, good, submit, task
 
 ANSWER_SECONDS = 0.5
 TIMEOUT_SECONDS = 2
-LATE_SECONDS = 4  # for everything else, on a busy machine: asking all users would take 10 s or more
+LATE_SECONDS = 4  # for everything else, on a busy machine: requests for all users would take 10 s or more
 
 
 class Log:
-    """What the service was asked."""
+    """The requests to the service."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -105,7 +105,7 @@ async def test_a_batch_waits_no_longer_than_one_task_and_the_rest_gets_the_fallb
     assert len(set(LOG.users)) == len(LOG.users) < 1000
 
 
-async def test_each_user_of_a_batch_is_asked_for_once(api: httpx.AsyncClient) -> None:
+async def test_each_user_of_a_batch_is_requested_once(api: httpx.AsyncClient) -> None:
     await batch(api, ["ann", "bob"] * 100)
     assert sorted(LOG.users) == ["ann", "bob"]
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from fairlead.store.store import Store
-from tests.api.listening import hear_one, say, socket
+from tests.api.listening import receive_one, say, socket
 from tests.api.serving import Gateway, serving
 from tests.api.test_abuse import line, memory_of, rest
 from tests.api.test_floods import MIB, bystander, send_much
@@ -34,7 +34,7 @@ def frame(
     size = len(data)
     head = bytes([first, (0x80 if masked else 0) | (size if size < 126 else 126)])
     head += b"" if size < 126 else struct.pack("!H", size)
-    return head + (bytes(4) if masked else b"") + data  # masked with zeros: it stays as it is
+    return head + (bytes(4) if masked else b"") + data  # masked with zeros, which changes nothing
 
 
 def close_code(answer: bytes) -> int:
@@ -52,7 +52,7 @@ async def raw_socket(gateway: Gateway, path: str = "/ws/tasks") -> AsyncIterator
         yield reader, writer
 
 
-async def test_a_message_has_so_many_fragments(api: httpx.AsyncClient, gateway: Gateway) -> None:
+async def test_the_fragments_of_a_message_are_bounded(api: httpx.AsyncClient, gateway: Gateway) -> None:
     async with raw_socket(gateway) as (reader, writer), bystander(api):
         answering = asyncio.create_task(rest(reader))
         writer.write(frame(TEXT, b"{", fin=False))
@@ -65,7 +65,7 @@ async def test_a_message_has_so_many_fragments(api: httpx.AsyncClient, gateway: 
     [(frame(PING), b"\x8a\x00"), (frame(TEXT), b'"type":"ERROR"')],
     ids=["pings", "empty messages"],
 )
-async def test_frames_are_read_no_faster_than_so_many_a_second(
+async def test_the_rate_at_which_frames_are_read_is_bounded(
     api: httpx.AsyncClient, gateway: Gateway, sent: bytes, answer: bytes
 ) -> None:
     async with raw_socket(gateway) as (reader, writer), bystander(api):
@@ -77,14 +77,12 @@ async def test_frames_are_read_no_faster_than_so_many_a_second(
         assert answers < 1000 * (monotonic() - began + 2)
 
 
-async def test_frames_that_are_not_answered_make_nobody_wait(
-    api: httpx.AsyncClient, gateway: Gateway
-) -> None:
+async def test_unanswered_frames_delay_no_other_client(api: httpx.AsyncClient, gateway: Gateway) -> None:
     async with raw_socket(gateway) as (_, writer), bystander(api) as other:
         writer.write(frame(PONG) * 1_000_000)
         enough = other.answers + 100
         await wait_until(lambda: other.answers >= enough, 40)
-        writer.transport.abort()  # most of it is not taken yet
+        writer.transport.abort()  # most of it is not sent yet
 
 
 async def test_answers_to_pings_that_nobody_reads_take_no_memory(
@@ -110,7 +108,7 @@ async def test_a_message_in_a_few_fragments_with_pings_between_arrives(
     assert (await store.stats()).queues["medium"].depth == 1
 
 
-async def test_what_comes_with_the_handshake_is_read(gateway: Gateway, store: Store) -> None:
+async def test_frames_sent_with_the_handshake_are_read(gateway: Gateway, store: Store) -> None:
     async with line(gateway) as (reader, writer):
         writer.write(
             HANDSHAKE.format(path="/ws/tasks").encode() + frame(TEXT, b'{"task_type": "echo", "ref": 8}')
@@ -149,12 +147,12 @@ async def test_malformed_frames_leave_one_line_in_the_log(
                 assert close_code(await rest(reader)) == code, what
         async with socket(gateway, "/ws/tasks") as opened:  # it stays open for others
             await say(opened, task_type="echo")
-            assert (await hear_one(opened))["type"] == "SUBMITTED"
-    logged = gateway.said()
+            assert (await receive_one(opened))["type"] == "SUBMITTED"
+    logged = gateway.log_text()
     assert logged.count("socket_malformed") == 1 and "Traceback" not in logged, logged
 
 
-async def test_a_handshake_that_is_none_is_refused(gateway: Gateway) -> None:
+async def test_an_invalid_handshake_is_refused(gateway: Gateway) -> None:
     good = HANDSHAKE.format(path="/ws/tasks")
     for bad in (
         good.replace("Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8"),

@@ -41,19 +41,19 @@ async def calling(store: Store, folder: Path) -> AsyncIterator[tuple[RawService,
 async def under_way(gateway: Gateway, store: Store, service: RawService, kind: str) -> str:
     """A call of the service that hangs; the task that makes it."""
     task = await store.submit_one(NewTask(task_type=kind))
-    await wait_until(lambda: len(service.asked) == 1, 30, gateway.said())
+    await wait_until(lambda: len(service.requests) == 1, 30, gateway.log_text())
     return task.task_id
 
 
 @pytest.mark.parametrize("command", ["server", "up"])
-async def test_a_call_under_way_is_given_back_after_the_grace(
+async def test_a_call_under_way_is_returned_after_the_grace(
     live_store: Store, where: Where, tmp_path: Path, command: str
 ) -> None:
     async with calling(live_store, tmp_path) as (service, kind):
         with serving(*where, "--grace", "0.3", command=command) as gateway:
             task_id = await under_way(gateway, live_store, service, kind)
             gateway.process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(gateway.process.wait, 20) == 0
+            assert await gateway.ended() == 0
     assert (await live_store.get(task_id)).status is State.QUEUED
 
 
@@ -64,22 +64,22 @@ async def test_the_second_signal_gives_it_back_at_once(
     async with calling(live_store, tmp_path) as (service, kind):
         with serving(*where, "--grace", "600", *options) as gateway:
             task_id = await under_way(gateway, live_store, service, kind)
-            while gateway.process.poll() is None:  # signals within a second count as one
+            while gateway.process.returncode is None:  # signals within a second count as one
                 gateway.process.send_signal(signal.SIGTERM)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.2):
-                        await asyncio.to_thread(gateway.process.wait, 0.2)
-            assert gateway.process.returncode == 0, gateway.said()
+                        await gateway.process.wait()
+            assert gateway.process.returncode == 0, gateway.log_text()
     assert (await live_store.get(task_id)).status is State.QUEUED
 
 
 async def test_a_call_that_ends_within_the_grace_is_completed(
     live_store: Store, where: Where, tmp_path: Path
 ) -> None:
-    let_go = asyncio.Event()
+    released = asyncio.Event()
 
     async def answer(_: Request, writer: asyncio.StreamWriter) -> None:
-        await let_go.wait()
+        await released.wait()
         body = b'{"data":{"text":"late"},"metrics":{}}'
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
         writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
@@ -100,6 +100,6 @@ async def test_a_call_that_ends_within_the_grace_is_completed(
                     return False
 
             await wait_until(listens_no_more)
-            let_go.set()
-            assert await asyncio.to_thread(gateway.process.wait, 20) == 0
+            released.set()
+            assert await gateway.ended() == 0
     assert (await live_store.get(task_id)).status is State.COMPLETED

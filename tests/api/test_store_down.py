@@ -1,4 +1,4 @@
-"""The store is away: every call is refused in time and says when to come back; then all goes on by itself."""
+"""The store is down: every call is refused in time with a Retry-After; later everything resumes by itself."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from fairlead.api.http.handshake import MOST_UNDER_WAY
 from fairlead.api.http.manager import Bounds
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.api.listening import hear_one, refused_socket, socket
+from tests.api.listening import receive_one, refused_socket, socket
 from tests.api.requests import NO_TASK, TASKS, HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway, serving
 from tests.engine_processes import kill, server_pid
@@ -98,7 +98,7 @@ async def test_a_server_that_is_killed_and_started_again(api: httpx.AsyncClient,
     good(await api.get(f"{TASKS}/{kept['task_id']}"))
 
 
-async def test_a_poll_that_waits_is_told_and_may_come_again(api: httpx.AsyncClient, server: Durable) -> None:
+async def test_a_waiting_poll_is_refused_and_may_be_repeated(api: httpx.AsyncClient, server: Durable) -> None:
     worker = await HttpWorker.register(api)
     waiting = asyncio.create_task(worker.post("poll", available_capacity=1, wait_seconds=30))
     good(await api.get("/readyz"))
@@ -122,11 +122,11 @@ async def test_keys_are_not_believed_while_they_cannot_be_looked_up(
     server.kill()
     refused(await api.get(TASKS, headers={"authorization": f"Bearer {key}x"}), 401, "unauthorized")
 
-    async def cannot_tell() -> bool:
+    async def is_unavailable() -> bool:
         answer = await api.get(TASKS, headers={"authorization": f"Bearer {key}"})
         return answer.status_code == 503
 
-    await wait_until(cannot_tell)
+    await wait_until(is_unavailable)
     await server.start()
 
     async def believed() -> bool:
@@ -160,4 +160,4 @@ async def test_every_handshake_is_answered_while_the_server_does_not_answer(
         os.kill(pid, signal.SIGCONT)
     await works_again(api)
     async with socket(gateway, path) as opened:
-        assert (await hear_one(opened))["type"]
+        assert (await receive_one(opened))["type"]

@@ -1,4 +1,4 @@
-"""The server answers, but refuses for now: callers are asked to come again, and work continues by itself."""
+"""The server answers, but refuses for now: clients are asked to retry, and work continues by itself."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ WRITES: tuple[tuple[str, Any], ...] = (
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server whose snapshots go to a folder of their own, which can be taken away."""
+    """A server whose snapshots go to a separate folder, which can be removed."""
     (tmp_path / "snapshots").mkdir()
     with running("valkey", "--dir", str(tmp_path / "snapshots")) as server:
         yield server
@@ -85,7 +85,7 @@ async def unable_to_save(client: Redis) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def busy(client: Redis) -> AsyncIterator[None]:
-    """A script that somebody else has sent does not end."""
+    """A script of another client does not end."""
     await client.config_set("busy-reply-threshold", 10)
     running = asyncio.ensure_future(client.eval("while true do end", 0))
 
@@ -110,7 +110,7 @@ async def refusing(
         yield lambda: request.param(client)
 
 
-async def test_callers_are_asked_to_come_again_and_find_everything_as_it_was(
+async def test_clients_are_asked_to_retry_and_find_everything_unchanged(
     api: httpx.AsyncClient, refusing: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
     given = await submit(api)
@@ -127,7 +127,7 @@ async def test_callers_are_asked_to_come_again_and_find_everything_as_it_was(
     good(await worker.complete(polled))
 
 
-async def test_a_batch_for_which_memory_ends_half_way_says_what_was_accepted(
+async def test_a_batch_that_fills_the_memory_half_way_says_what_was_accepted(
     api: httpx.AsyncClient, server: Server
 ) -> None:
     tasks = [{"task_type": "echo", "parameters": {"x": "x" * 200_000}} for _ in range(40)]
@@ -137,10 +137,10 @@ async def test_a_batch_for_which_memory_ends_half_way_says_what_was_accepted(
         await client.config_set("maxmemory", used + 4_000_000)
         answers = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
         await client.config_set("maxmemory", 0)
-    said = [one.get("status") or one["error"]["code"] for one in answers]
-    accepted = said.count("queued")
+    outcomes = [one.get("status") or one["error"]["code"] for one in answers]
+    accepted = outcomes.count("queued")
     assert 0 < accepted < 40
-    assert said == ["queued"] * accepted + ["store_full"] * (40 - accepted)
+    assert outcomes == ["queued"] * accepted + ["store_full"] * (40 - accepted)
     good(await api.get(f"{TASKS}/{answers[accepted - 1]['task_id']}"))
 
 

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: what is asked for is what is kept, and a refusal says why."""
+"""Tasks over HTTP: they are kept as requested, and a refusal says why."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pytest
 from fairlead.model.reports import Completed, Failed
 from fairlead.settings import Slots
 from fairlead.store.store import Store
-from tests.api.requests import NO_TASK, TASKS, good, refused, submit, task
+from tests.api.requests import NO_TASK, TASKS, HttpWorker, good, refused, submit, task
 from tests.store.namespace import claim_one
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -35,14 +35,30 @@ async def test_a_task_of_one_field_is_queued_with_the_defaults(api: httpx.AsyncC
         "queue_position": 1,
         "estimate": None,
         "blocked_by": [],
+        "warnings": ["no worker serves 'echo' yet; it waits until one does"],
     }
 
 
-async def test_every_field_of_a_task_is_kept_as_it_was_asked_for(
+async def test_a_type_that_no_worker_serves_is_warned_about_and_explained(
     api: httpx.AsyncClient, store: Store
 ) -> None:
+    await store.workers.register("w", task_types=["render_frame"])
+    warning = "no worker serves 'rendr_frame' yet; it waits until one does"
+    submitted = await submit(api, "rendr_frame")
+    assert submitted["warnings"] == [warning]
+    assert (await submit(api, "render_frame"))["warnings"] == []
+    tasks = [{"task_type": "rendr_frame"}, {"task_type": "render_frame"}, {"task_type": "no type!"}]
+    batch = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
+    assert [one.get("warnings") for one in batch] == [[warning], [], None]
+    explained = good(await api.get(f"{TASKS}/{submitted['task_id']}/explain"))
+    assert explained["sentence"].endswith("'rendr_frame': did you mean 'render_frame'?")
+    facts = ("task_type", "type_unserved", "missing_capabilities", "similar_type")
+    assert [explained[name] for name in facts] == ["rendr_frame", True, [], "render_frame"]
+
+
+async def test_every_field_of_a_task_is_kept_as_requested(api: httpx.AsyncClient, store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=2))
-    wishes: dict[str, Any] = {
+    options: dict[str, Any] = {
         "parameters": {"prompt": "a robot", "size": [1, 2.5, None, {"deep": True}]},
         "priority": "high",
         "user_id": "ann",
@@ -57,16 +73,16 @@ async def test_every_field_of_a_task_is_kept_as_it_was_asked_for(
         "idempotency_key": "k1",
         "trace_id": "t-1",
     }
-    answer = await submit(api, "render", **wishes)
+    answer = await submit(api, "render", **options)
     assert (answer["status"], answer["queue_position"]) == ("delayed", None)
     kept = await task(api, answer["task_id"])
-    assert {name: kept[name] for name in wishes} == {**wishes, "limits": {"gpu": 2, "renders": 1}}
+    assert {name: kept[name] for name in options} == {**options, "limits": {"gpu": 2, "renders": 1}}
     assert (kept["task_type"], kept["tenant"], kept["job_id"]) == ("render", None, None)
     assert TIME.fullmatch(kept["created_at"]) and TIME.fullmatch(kept["run_at"])
     assert (await store.limits.get("renders")).limit == 3
 
 
-async def test_a_group_that_is_defined_stands_as_it_is(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_defined_group_is_left_unchanged(api: httpx.AsyncClient, store: Store) -> None:
     await submit(api, concurrency_group="g", concurrency_limit=2)
     await submit(api, concurrency_group="g", concurrency_limit=9)
     assert (await store.limits.get("g")).limit == 2
@@ -79,8 +95,10 @@ async def test_a_task_with_a_time_to_run_at_waits_for_it(api: httpx.AsyncClient)
 
 
 async def test_positions_count_those_of_better_priorities(api: httpx.AsyncClient) -> None:
-    said = [(await submit(api, priority=one))["queue_position"] for one in ("low", "high", "medium", "low")]
-    assert said == [1, 1, 2, 4]
+    positions = [
+        (await submit(api, priority=one))["queue_position"] for one in ("low", "high", "medium", "low")
+    ]
+    assert positions == [1, 1, 2, 4]
 
 
 async def test_the_answer_names_the_limits_without_room(api: httpx.AsyncClient, store: Store) -> None:
@@ -97,30 +115,37 @@ async def test_the_trace_comes_from_the_header_of_the_w3c_if_it_is_one(api: http
         assert (await task(api, good(answer, 201)["task_id"]))["trace_id"] == kept
 
 
-async def test_what_can_never_run_is_refused(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_task_that_can_never_run_is_refused(api: httpx.AsyncClient, store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=2))
-    for wishes, code, field in (
+    for options, code, field in (
         ({"limits": {"nope": 1}}, "unknown_limit", "limits.nope"),
         ({"limits": {"gpu": 3}}, "too_many_units", "limits.gpu"),
         ({"duration": "fast"}, "unknown_tier", "duration"),
     ):
-        answer = await api.post(TASKS, json={"task_type": "echo", **wishes})
+        answer = await api.post(TASKS, json={"task_type": "echo", **options})
         refused(answer, 422, code, field)
 
 
-async def test_a_full_queue_says_when_to_come_back(api: httpx.AsyncClient) -> None:
+async def test_a_full_queue_says_when_to_retry(api: httpx.AsyncClient) -> None:
     for _ in range(3):
         await submit(api, user_id="ann")
     answer = await api.post(TASKS, json={"task_type": "echo", "user_id": "ann"})
     assert refused(answer, 429, "queue_full")["waiting"] == 3
-    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.headers["retry-after"] == "60", "no task has ended in the last minute"
     await submit(api, user_id="bob")
+    worker = await HttpWorker.register(api)
+    for one in await worker.poll():
+        good(await worker.complete(one))
+    for _ in range(3):
+        await submit(api, user_id="ann")
+    answer = await api.post(TASKS, json={"task_type": "echo", "user_id": "ann"})
+    assert 1 <= int(answer.headers["retry-after"]) <= 15, "four have"
 
 
 # Looking
 
 
-async def test_a_task_is_told_from_its_queue_to_its_end(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_task_is_reported_from_its_queue_to_its_end(api: httpx.AsyncClient, store: Store) -> None:
     first, second = [(await submit(api))["task_id"] for _ in range(2)]
     assert [(await task(api, one))["queue_position"] for one in (first, second)] == [1, 2]
     await store.workers.register("w")
@@ -136,7 +161,7 @@ async def test_a_task_is_told_from_its_queue_to_its_end(api: httpx.AsyncClient, 
     assert TIME.fullmatch(ended["completed_at"])
 
 
-async def test_a_task_that_failed_tells_why(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_failed_task_says_why(api: httpx.AsyncClient, store: Store) -> None:
     await submit(api)
     await store.workers.register("w")
     claimed = await claim_one(store)
@@ -221,12 +246,12 @@ async def test_a_task_that_has_ended_cannot_be_cancelled(api: httpx.AsyncClient,
 # Addresses
 
 
-async def test_what_is_not_there_is_said_to_be_not_there(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_path_is_not_found(api: httpx.AsyncClient) -> None:
     for path in ("/", "/api/v1/nothing", "/api/v1/tasks/", f"{TASKS}/{NO_TASK}/explain/more", "/task/a%2Fb"):
         refused(await api.get(path), 404, "not_found")
 
 
-async def test_another_method_gets_the_list_of_those_there_are(api: httpx.AsyncClient) -> None:
+async def test_another_method_gets_the_list_of_allowed_ones(api: httpx.AsyncClient) -> None:
     for method in ("PATCH", "PUT", "OPTIONS"):
         answer = await api.request(method, TASKS)
         refused(answer, 405, "method_not_allowed")

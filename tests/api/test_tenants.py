@@ -1,4 +1,4 @@
-"""Tenants beside each other: what one names, makes and holds is neither seen nor touched by another."""
+"""Tenants beside each other: none sees or changes what another names, creates and holds."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -60,7 +60,7 @@ async def test_two_tenants_that_choose_the_same_id_have_two_tasks(clients: Clien
     assert good(await acme.get(f"{TASKS}/{CHOSEN}"))["status"] == "queued"
 
 
-async def test_to_choose_the_id_of_another_tenants_task_tells_nothing_of_it(clients: Clients) -> None:
+async def test_choosing_the_id_of_another_tenants_task_reveals_nothing_about_it(clients: Clients) -> None:
     acme, other, _ = clients.values()
     theirs = (await submit(acme, "draw"))["task_id"]
     taken = await submit(other, "draw", task_id=theirs)
@@ -85,12 +85,26 @@ async def test_two_tenants_that_choose_the_same_id_have_two_jobs(clients: Client
     refused(await acme.get(f"{JOBS}/{two['job_id']}"), 404, "unknown_job")
 
 
+async def test_a_tenant_lists_and_explains_its_own_jobs(clients: Clients, store: Store) -> None:
+    await store.declare("code", {"draw": TaskSettings()}, {}, {"story": (("draw",),)})
+    ids = {
+        name: good(await client.post(JOBS, json={"feature_name": "story"}), 201)["job_id"]
+        for name, client in clients.items()
+    }
+    for name in ("acme", "other"):
+        page = good(await clients[name].get(JOBS))
+        assert [one["id"] for one in page["jobs"]] == [ids[name]]
+        assert good(await clients[name].get(f"{JOBS}/{ids[name]}/explain"))["steps"][0]["name"] == "draw"
+    assert [one["id"] for one in good(await clients["operator"].get(JOBS))["jobs"]] == [*ids.values()][::-1]
+    refused(await clients["acme"].get(f"{JOBS}/{ids['other']}/explain"), 404, "unknown_job")
+
+
 async def names(client: httpx.AsyncClient, **query: str) -> list[tuple[str, str | None]]:
     listed = good(await client.get(LIMITS, params=query))["limits"]
     return sorted(((one["name"], one["tenant"]) for one in listed), key=str)
 
 
-async def test_a_group_is_its_tenants_whoever_came_first(clients: Clients) -> None:
+async def test_a_group_belongs_to_its_tenant_whoever_came_first(clients: Clients) -> None:
     acme, other, operator = clients.values()
     group = {"concurrency_group": "gpu"}
     one = await submit(acme, **group, concurrency_limit=1)
@@ -172,7 +186,7 @@ async def test_a_lease_is_renewed_and_released_by_its_tenant_alone(clients: Clie
     assert good(await operator.get(GPU))["active"] == 0
 
 
-async def test_a_tenant_sets_limits_of_its_own_and_shares_none(clients: Clients) -> None:
+async def test_a_tenant_sets_its_own_limits_and_shares_none(clients: Clients) -> None:
     acme, other, operator = clients.values()
     good(await operator.put(GPU, json={"limit": 5, "shared": True}))
     own = good(await acme.put(GPU, json={"limit": 1}))
@@ -190,8 +204,10 @@ async def test_a_tenant_sets_limits_of_its_own_and_shares_none(clients: Clients)
     assert await names(operator, tenant="other") == [("gpu", None)]
 
 
-async def test_what_a_task_type_needs_holds_for_all_tenants_together(clients: Clients, store: Store) -> None:
-    """The scarce resource: nobody has to name it, and nobody gets around it."""
+async def test_the_limits_of_a_task_type_apply_to_all_tenants_together(
+    clients: Clients, store: Store
+) -> None:
+    """The scarce resource: no tenant has to name it, and none can avoid it."""
     acme, other, operator = clients.values()
     await store.declare("code", {"draw": TaskSettings(limits={"gpu": 1})}, {"gpu": Slots(limit=1)})
     first = await submit(acme, "draw")
@@ -206,7 +222,7 @@ async def test_what_a_task_type_needs_holds_for_all_tenants_together(clients: Cl
     refused(await other.get(GPU), 404, "unknown_limit")
 
 
-async def test_metrics_tell_the_limits_of_tenants_apart(clients: Clients) -> None:
+async def test_metrics_distinguish_the_limits_of_tenants(clients: Clients) -> None:
     acme, other, operator = clients.values()
     for client in (acme, other):
         await submit(client, concurrency_group="gpu", concurrency_limit=3)
@@ -216,7 +232,7 @@ async def test_metrics_tell_the_limits_of_tenants_apart(clients: Clients) -> Non
     refused(await acme.get("/metrics"), 403, "forbidden")
 
 
-async def test_a_tenants_limit_is_no_service(clients: Clients) -> None:
+async def test_a_tenants_limit_is_not_a_service(clients: Clients) -> None:
     acme, other, _ = clients.values()
     await submit(acme, concurrency_group="service:acme-secret", concurrency_limit=3)
     assert good(await other.get("/api/v1/services")) == {"services": [], "next_cursor": None}
@@ -233,11 +249,11 @@ async def test_the_numbers_of_a_tenant_are_its_own(clients: Clients) -> None:
             good(await worker.complete(polled))
     await submit(acme, priority="low")
     await submit(other, priority="low", delay_seconds=60)
-    mine, theirs, all_of_it = [good(await client.get("/api/v1/queue/stats")) for client in clients.values()]
-    assert [one["queues"]["low"]["depth"] for one in (mine, theirs, all_of_it)] == [1, 0, 1]
-    assert [one["delayed"] for one in (mine, theirs, all_of_it)] == [0, 1, 1]
-    done = [one["throughput"]["completed_last_minute"] for one in (mine, theirs, all_of_it)]
+    mine, theirs, total = [good(await client.get("/api/v1/queue/stats")) for client in clients.values()]
+    assert [one["queues"]["low"]["depth"] for one in (mine, theirs, total)] == [1, 0, 1]
+    assert [one["delayed"] for one in (mine, theirs, total)] == [0, 1, 1]
+    done = [one["throughput"]["completed_last_minute"] for one in (mine, theirs, total)]
     assert done == [0, 3, 3]
-    assert [one["workers"]["used_capacity"] for one in (mine, theirs, all_of_it)] == [1, 0, 3]
+    assert [one["workers"]["used_capacity"] for one in (mine, theirs, total)] == [1, 0, 3]
     assert (mine["workers"]["active"], mine["workers"]["total_capacity"]) == (None, None)
-    assert (all_of_it["workers"]["active"], all_of_it["workers"]["total_capacity"]) == (1, 7)
+    assert (total["workers"]["active"], total["workers"]["total_capacity"]) == (1, 7)

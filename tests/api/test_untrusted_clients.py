@@ -1,4 +1,4 @@
-"""With `trust_clients = false` the priority service has the last word, whatever a client asks for."""
+"""With `trust_clients = false` the priority service decides, whatever a client requests."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,34 +32,34 @@ async def with_a_key(api: httpx.AsyncClient, keys: Keys) -> None:
     api.headers.update(bearer(await keys.make()))
 
 
-WISHES = [
+OPTIONS = [
     ({"user_id": "bob", "priority": "high"}, "low"),
     ({"user_id": "ann", "priority": "low"}, "high"),
-    ({"user_id": "nobody", "priority": "high"}, "medium"),  # whom the service does not know
+    ({"user_id": "nobody", "priority": "high"}, "medium"),  # unknown to the service
     ({"priority": "high"}, "medium"),  # to leave the user out is no way around it
     ({"priority": "low"}, "low"),
     ({}, "medium"),
 ]
 
 
-@pytest.mark.parametrize(("wish", "priority"), WISHES)
+@pytest.mark.parametrize(("options", "priority"), OPTIONS)
 async def test_the_service_has_the_last_word(
-    api: httpx.AsyncClient, wish: dict[str, str], priority: str
+    api: httpx.AsyncClient, options: dict[str, str], priority: str
 ) -> None:
-    assert (await submit(api, **wish))["priority"] == priority
-    body = {"feature_name": "story", **wish}
+    assert (await submit(api, **options))["priority"] == priority
+    body = {"feature_name": "story", **options}
     assert good(await api.post("/api/v1/jobs", json=body), 201)["priority"] == priority
 
 
 async def test_also_of_a_batch_and_by_the_simple_way(api: httpx.AsyncClient, store: Store) -> None:
-    tasks = [{"task_type": "echo", **wish} for wish, _ in WISHES]
+    tasks = [{"task_type": "echo", **options} for options, _ in OPTIONS]
     answers = good(await api.post(f"{TASKS}/batch", json={"tasks": tasks}), 201)["tasks"]
     given = [(await store.get(one["task_id"])).priority.word for one in answers]
-    assert given == [priority for _, priority in WISHES]
+    assert given == [priority for _, priority in OPTIONS]
     assert good(await api.get("/task", params={"priority": "high"}))["priority"] == "medium"
 
 
-async def test_what_was_asked_for_in_vain_does_not_tell_requests_apart(api: httpx.AsyncClient) -> None:
+async def test_an_ignored_priority_does_not_make_a_repeated_submit_different(api: httpx.AsyncClient) -> None:
     body = {"task_type": "echo", "user_id": "bob", "idempotency_key": "k"}
     first = good(await api.post(TASKS, json={**body, "priority": "high"}), 201)
     assert good(await api.post(TASKS, json=body))["task_id"] == first["task_id"]

@@ -1,4 +1,4 @@
-"""Workers that speak nothing but HTTP: register, poll, report, beat, give back, drain."""
+"""Workers that use only HTTP: register, poll, report, beat, release, drain."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ async def test_a_worker_learns_its_id_and_how_to_stay_alive(api: httpx.AsyncClie
 @pytest.mark.parametrize(
     ("facts", "capacity", "reserve"), [({}, 3, 1), ({"capacity": 9}, 9, 1), ({"capacity": 1}, 1, 0)]
 )
-async def test_what_a_worker_does_not_say_is_as_the_settings_say(
+async def test_options_that_a_worker_omits_come_from_the_settings(
     api: httpx.AsyncClient, store: Store, facts: dict[str, Any], capacity: int, reserve: int
 ) -> None:
     good(await api.post(f"{WORKERS}/register", json=facts), 201)
@@ -87,7 +87,7 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
         "effective_priority": "high",
         "user_id": None,
         "tenant": None,
-        "max_retries": 5,
+        "max_retries": 8,
         "retry_count": 0,
         "crash_count": 0,
         "loss_count": 0,
@@ -98,7 +98,7 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
     assert 0 < fence < 2**53, "JSON has no larger numbers"
 
 
-async def test_a_poll_gives_no_more_than_there_is_room_for(api: httpx.AsyncClient) -> None:
+async def test_a_poll_returns_no_more_than_there_is_room_for(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api, capacity=3, reserve=0)
     for _ in range(5):
         await submit(api)
@@ -121,7 +121,7 @@ async def test_only_tasks_of_its_types_and_capabilities_are_given(api: httpx.Asy
     assert ids(await worker.poll()) == [mine["task_id"]]
 
 
-async def test_the_capabilities_of_a_poll_count_from_then_on(api: httpx.AsyncClient) -> None:
+async def test_the_capabilities_of_a_poll_count_from_that_poll_on(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api, capabilities=["gpu"])
     gpu = await submit(api, required_capabilities=["gpu"])
     assert await worker.poll(capabilities=["cpu"]) == []
@@ -242,7 +242,7 @@ async def test_many_results_are_answered_one_by_one(api: httpx.AsyncClient) -> N
 # Staying alive
 
 
-async def test_a_heartbeat_prolongs_leases_and_tells_deadlines(api: httpx.AsyncClient, store: Store) -> None:
+async def test_a_heartbeat_extends_leases_and_returns_deadlines(api: httpx.AsyncClient, store: Store) -> None:
     worker = await HttpWorker.register(api)
     await submit(api)
     polled = await worker.poll_one()
@@ -257,7 +257,7 @@ async def test_a_heartbeat_prolongs_leases_and_tells_deadlines(api: httpx.AsyncC
     await wait_until(prolonged)
 
 
-async def test_a_heartbeat_tells_what_to_stop(api: httpx.AsyncClient) -> None:
+async def test_a_heartbeat_returns_what_to_stop(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api)
     await submit(api)
     polled = await worker.poll_one()
@@ -268,7 +268,33 @@ async def test_a_heartbeat_tells_what_to_stop(api: httpx.AsyncClient) -> None:
     assert (await worker.heartbeat())["cancel"] == []
 
 
-async def test_what_a_worker_that_hangs_has_not_begun_is_queued_again(api: httpx.AsyncClient) -> None:
+async def test_a_heartbeat_renews_only_the_leases_that_it_names(api: httpx.AsyncClient, store: Store) -> None:
+    """A task whose poll was never answered is in nobody's hands: its lease must expire."""
+    worker = await HttpWorker.register(api)
+    for _ in range(2):
+        await submit(api)
+    in_hand, never_received = ids(await worker.poll(2))
+    before = (await store.get(never_received)).lease_until
+
+    async def prolonged() -> bool:
+        beat = await worker.heartbeat(task_ids=[in_hand])
+        assert (list(beat["leases"]), beat["cancel"]) == ([in_hand], [])
+        return ((await store.get(in_hand)).lease_until or 0) > (before or 0)
+
+    await wait_until(prolonged)
+    assert (await worker.heartbeat(task_ids=[]))["leases"] == {}
+    assert (await store.get(never_received)).lease_until == before
+
+
+async def test_a_heartbeat_that_names_a_lost_task_is_answered_with_it(api: httpx.AsyncClient) -> None:
+    worker, other = await HttpWorker.register(api), await HttpWorker.register(api)
+    await submit(api)
+    polled = await other.poll_one()
+    beat = await worker.heartbeat(task_ids=[polled["task_id"], NO_TASK])
+    assert beat["cancel"] == beat["lost"] == [polled["task_id"], NO_TASK]
+
+
+async def test_tasks_that_a_hanging_worker_has_not_begun_are_queued_again(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api)
     for _ in range(2):
         await submit(api)
@@ -287,8 +313,8 @@ async def test_a_heartbeat_brings_progress_and_output(api: httpx.AsyncClient, st
     worker = await HttpWorker.register(api)
     await submit(api)
     polled = await worker.poll_one()
-    told = {"fraction": 0.5, "message": "half", "output": ["line 1", {"line": 2}]}
-    await worker.heartbeat(progress={polled["task_id"]: told})
+    progress = {"fraction": 0.5, "message": "half", "output": ["line 1", {"line": 2}]}
+    await worker.heartbeat(progress={polled["task_id"]: progress})
     assert (await task(api, polled["task_id"]))["progress"] == {"fraction": 0.5, "message": "half"}
     assert [one.chunk for one in await store.outputs(polled["task_id"])] == ["line 1", {"line": 2}]
 
@@ -311,24 +337,24 @@ async def test_output_that_is_too_large_is_refused(api: httpx.AsyncClient) -> No
     refused(await worker.post("heartbeat", progress=progress), 413, "too_large", "chunks[0]")
 
 
-async def test_a_worker_that_falls_silent_is_given_up_and_its_task_runs_elsewhere(
+async def test_a_silent_worker_is_declared_dead_and_its_task_runs_elsewhere(
     api: httpx.AsyncClient, store: Store
 ) -> None:
     silent, other = await HttpWorker.register(api), await HttpWorker.register(api)
     await submit(api)
     polled = await silent.poll_one()
 
-    async def given_up() -> bool:
+    async def declared_dead() -> bool:
         await other.heartbeat()
         return (await silent.post("heartbeat")).status_code == 404
 
-    # who asks how it is shows that it is alive: so the store is asked
+    # a request of the worker shows that it is alive, so the test reads the store
     async def is_queued() -> bool:
         await other.heartbeat()
         return (await store.get(polled["task_id"])).status is State.QUEUED
 
     await wait_until(is_queued, 40)
-    await wait_until(given_up, 40)
+    await wait_until(declared_dead, 40)
     again = await other.poll_one()
     assert (again["task_id"], again["attempt"]) == (polled["task_id"], 2)
     assert again["fence"] > polled["fence"]
@@ -341,7 +367,7 @@ async def test_a_worker_that_falls_silent_is_given_up_and_its_task_runs_elsewher
 # Giving back, draining
 
 
-async def test_released_tasks_go_back_unrun(api: httpx.AsyncClient) -> None:
+async def test_released_tasks_return_unrun(api: httpx.AsyncClient) -> None:
     worker = await HttpWorker.register(api, reserve=0)
     first = [await submit(api) for _ in range(2)]
     polled = await worker.poll()

@@ -1,4 +1,4 @@
-"""Tasks for real worker processes that are told to go."""
+"""Tasks for real worker processes that are stopped."""
 
 import asyncio
 import contextlib
@@ -73,7 +73,7 @@ async def opens(path: str) -> bool:
 
 @fl.task
 async def blocks_until(began: str, path: str, hold: str = "") -> int:
-    """Holds the event loop of its worker until the file is there, but for no longer than half a minute.
+    """Blocks the event loop of its worker until the file exists, but no longer than half a minute.
 
     With `hold` it waits politely until that file is there, and only then takes the loop.
     """

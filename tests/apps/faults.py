@@ -1,8 +1,7 @@
 """Tasks for real worker processes that are killed, stopped, cut off and blocked while they run them."""
 
 import asyncio
-import collections
-import itertools
+import ctypes
 import os
 import signal
 import time
@@ -12,6 +11,8 @@ from fairlead import Context, Fairlead
 from tests.faults.sink import Sink
 
 fl = Fairlead()
+
+LOCKED = ctypes.PyDLL(None)  # the C library, called without releasing the interpreter lock
 
 
 @fl.task
@@ -30,7 +31,7 @@ async def serve(record: str, customer: str, seconds: float, ctx: Context) -> Non
 
 @fl.task
 async def write(sink: str, seconds: float, ctx: Context) -> int:
-    """Has an effect outside, every few milliseconds; for so long at first, briefly when it is run again."""
+    """Has an external effect every few milliseconds; for this time at first, briefly when it is run again."""
     with Sink(sink) as out:
         out.write(ctx.task_id, ctx.fence)
         for _ in range(int(seconds / 0.02) if out.first_run(ctx.task_id) else 20):
@@ -52,7 +53,7 @@ async def block(sink: str, seconds: float, ctx: Context) -> int:
 
 @fl.task
 async def sleep_hard(seconds: float) -> float:
-    """Blocks the event loop, then needs it again; for how long it was."""
+    """Blocks the event loop, then needs it again; returns how long that took."""
     began = time.monotonic()
     time.sleep(seconds)
     await asyncio.sleep(0.02)
@@ -79,10 +80,10 @@ async def report_late(sink: str, seconds: float, ctx: Context) -> int:
 
 @fl.task
 async def grip(seconds: float) -> float:
-    """Holds the interpreter's lock in one call of C for at least so long; for how long it was."""
-    rounds = 3_000_000
-    fastest = min(_spin(rounds) for _ in range(3))
-    return _spin(int(rounds * seconds * 1.1 / fastest))
+    """Holds the interpreter lock in one C call for this time; returns how long that took."""
+    began = time.monotonic()
+    LOCKED.usleep(round(seconds * 1e6))
+    return time.monotonic() - began
 
 
 @fl.task
@@ -118,13 +119,13 @@ def hang() -> None:
 
 @fl.task
 async def die() -> None:
-    """A poison pill: whichever process runs it."""
+    """A poison pill: kills the process that runs it."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @fl.task
 async def beget(sink: str, ctx: Context) -> None:
-    """Forks; the child lives on and holds all that its parent held."""
+    """Forks; the child survives and holds everything that its parent held."""
     if os.fork() == 0:
         time.sleep(600)
         os._exit(0)
@@ -135,16 +136,10 @@ async def beget(sink: str, ctx: Context) -> None:
 
 @fl.task(run_in="process")
 def desert() -> None:
-    """Forks, and dies; its child lives on and holds all that it held."""
+    """Forks and dies; its child survives and holds everything that it held."""
     if os.fork() == 0:
         time.sleep(600)
     os._exit(7)
-
-
-def _spin(rounds: int) -> float:
-    began = time.monotonic()
-    collections.deque(itertools.repeat(None, rounds), maxlen=0)
-    return time.monotonic() - began
 
 
 def _append(path: str, line: str) -> None:

@@ -1,4 +1,4 @@
-"""An app without tasks, and something that is no app."""
+"""An app without tasks, and an object that is not an app."""
 
 from fairlead import Fairlead
 

@@ -1,4 +1,4 @@
-"""A task of which two may run at once, by a limit that this app declares; it keeps its own record."""
+"""A task with a limit of two at once, which this app declares; it keeps its own record."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""An app whose first process adopts an embedded server just as its owner leaves; so does who imports this."""
+"""An app whose first process adopts an embedded server just as its owner leaves; importing it does that."""
 
 import asyncio
 from pathlib import Path

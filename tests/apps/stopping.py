@@ -1,4 +1,4 @@
-"""Tasks that say that they run, and then run for longer than anybody waits, each in another place."""
+"""Tasks that record that they run, and then run for longer than any wait, each in another place."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A task that tells where it runs, and stays there until it may go."""
+"""A task that records where it runs, and runs until it is released."""
 
 import asyncio
 import os

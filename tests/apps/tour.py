@@ -19,7 +19,7 @@ async def greet(name: str, polite: bool = False) -> str:
 
 @fl.task(limits={"gpu": 1}, timeout=60)
 async def draw(prompt: str) -> list[float]:
-    """Needs the GPU for a moment; says from when to when it had it."""
+    """Needs the GPU for a moment; returns from when to when it had it."""
     began = time.monotonic()
     await asyncio.sleep(0.05)
     return [began, time.monotonic()]
@@ -40,7 +40,7 @@ async def pay(eur: int) -> None:
 
 @fl.task
 async def render(frames: int, ctx: Context) -> str:
-    """Says how far it is, and shows what it has."""
+    """Reports its progress, and emits its output."""
     for frame in range(frames):
         ctx.progress(frame / frames, f"frame {frame}")
         ctx.emit({"frame": frame})

@@ -34,7 +34,7 @@ async def answering(answer: Answer) -> AsyncIterator[str]:
 
 @contextlib.contextmanager
 def kept_port() -> Iterator[int]:
-    """A port that is nobody else's: a gateway told to listen there does, and until then nobody does."""
+    """A reserved port: a gateway can listen there later, and nothing does until then."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what listens there sets it too
         kept.bind(("127.0.0.1", 0))
@@ -42,20 +42,20 @@ def kept_port() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def nobody_there() -> Iterator[str]:
-    """A URL at which nobody answers, whatever else is started meanwhile."""
+def unreachable_url() -> Iterator[str]:
+    """A URL at which nothing answers, whatever else is started meanwhile."""
     with kept_port() as port:
         yield f"http://127.0.0.1:{port}"
 
 
 async def finish(writer: asyncio.StreamWriter) -> None:
-    """Until all of it has been sent."""
+    """Until everything has been sent."""
     writer.close()
     await writer.wait_closed()
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:
-    """All of one; its first line says what it is."""
+    """One whole request; its first line names the route."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = 0
     for line in head.lower().split(b"\r\n"):
@@ -76,7 +76,7 @@ def always(status: int, body: bytes, media: str = "application/problem+json", ex
 
 @contextlib.asynccontextmanager
 async def losing_answers(url: str, first: int = 0, *, every: int = 0) -> AsyncIterator[str]:
-    """A proxy of a gateway that lets requests through, but loses answers: the first, or one of so many."""
+    """A proxy of a gateway that passes requests on, but loses answers: the first, or one in a number."""
     host, port = url.removeprefix("http://").split(":")
     count = 0
 

@@ -1,4 +1,4 @@
-"""A real gateway for each module, and clients of it; the namespace is fresh for every test."""
+"""A real gateway for each module, and its clients; the namespace is fresh for every test."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.workers import WorkerLauncher
 
 __all__ = ["gateway", "store"]
 
-#: A lease of 40 s outlives whatever holds a busy machine up; retries come at once.
+#: A lease of 40 s outlives any delay of a busy machine; retries start at once.
 QUICK = {
     "FAIRLEAD_WORKER__HEARTBEAT_SECONDS": "0.5",
     "FAIRLEAD_WORKER__MISSED_HEARTBEATS": "80",
@@ -42,7 +42,7 @@ async def client(gateway: Gateway, store: Store) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def new_app(gateway: Gateway, store: Store) -> Callable[[], Fairlead]:
-    """Makes apps of the gateway, as so many processes would have them."""
+    """Makes apps of the gateway, one per simulated process."""
     return lambda: Fairlead(gateway.url)
 
 

@@ -14,6 +14,7 @@ from fairlead import (
     FairleadError,
     InvalidInput,
     LimitFull,
+    NotAllSubmitted,
     StoreUnavailable,
     TaskCancelled,
     TaskFailed,
@@ -26,7 +27,7 @@ from fairlead.store.store import Store
 from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import tour
-from tests.client.answering import nobody_there
+from tests.client.answering import unreachable_url
 from tests.tickers import CRON
 from tests.waiting import wait_until
 
@@ -47,7 +48,7 @@ async def test_a_task_is_submitted_run_and_its_result_read(connected: Fairlead) 
         assert (await connected.submit("greet", {"name": "Bo"})).status is State.QUEUED
 
 
-async def test_what_the_code_declares_holds(connected: Fairlead, store: Store) -> None:
+async def test_the_declarations_of_the_code_apply(connected: Fairlead, store: Store) -> None:
     async with connected.worker(capacity=4):
         drawn = [await tour.draw.submit(f"{n}") for n in range(4)]
         spans = sorted([await one.result(timeout=30) for one in drawn])
@@ -55,7 +56,7 @@ async def test_what_the_code_declares_holds(connected: Fairlead, store: Store) -
     assert (await store.limits.get("gpu")).limit == 1
 
 
-async def test_failures_are_retried_or_told(connected: Fairlead) -> None:
+async def test_failures_are_retried_or_raised(connected: Fairlead) -> None:
     async with connected.worker():
         assert await (await tour.call_flaky_api.submit()).result(timeout=30) == 3
         with pytest.raises(TaskFailed, match="the account is empty"):
@@ -66,28 +67,28 @@ async def test_progress_and_output_are_watched_live(connected: Fairlead) -> None
     async with connected.worker():
         task = await tour.render.submit(frames=20)
         frames, fractions = [], []
-        async for event in task.watch():
-            if event.act == "output":
-                frames.append(event.detail["chunk"]["frame"])
-            if event.act == "progress":
-                fractions.append(event.detail["fraction"])
-        assert event.after is State.COMPLETED
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
+                frames.append(message["chunk"]["frame"])
+            if message["type"] == "PROGRESS":
+                fractions.append(message["fraction"])
+        assert message["type"] == "JOB_COMPLETE"
         assert frames == list(range(20))
         assert fractions == sorted(fractions)
-        again = [event.detail["chunk"]["frame"] async for event in task.watch() if event.act == "output"]
-        assert again == frames  # who comes late has missed nothing
+        again = [message["chunk"]["frame"] async for message in task.watch() if message["type"] == "OUTPUT"]
+        assert again == frames  # a late watcher has missed nothing
 
 
 @pytest.mark.parametrize(
     "wait", [tour.wait_in_loop, tour.wait_in_thread, tour.wait_in_process], ids=["loop", "thread", "process"]
 )
-async def test_what_runs_is_cancelled_wherever_it_runs(connected: Fairlead, wait: Any) -> None:
+async def test_a_running_task_is_cancelled_wherever_it_runs(connected: Fairlead, wait: Any) -> None:
     async with connected.worker(capacity=1):
         task = await wait.submit()
-        async for event in task.watch():
-            if event.act == "output":
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
                 await task.cancel()
-        assert (event.act, event.after) in (("cancel", State.CANCELLED), ("state", State.CANCELLED))
+        assert message["type"] == "CANCELLED"
         with pytest.raises(TaskCancelled):
             await task.result()
         assert await (await tour.greet.submit("Zoë")).result(timeout=30) == "Hi Zoë"
@@ -95,8 +96,12 @@ async def test_what_runs_is_cancelled_wherever_it_runs(connected: Fairlead, wait
 
 async def test_many_at_once(connected: Fairlead) -> None:
     new = [tour.greet.new(f"{n}") for n in range(1500)]
-    handles = await connected.submit_many([*new, *[tour.greet.new("x", limits={"nothing": 1})]])
+    tasks = [*new, tour.greet.new("x", limits={"nothing": 1})]
+    handles = await connected.submit_many(tasks, return_errors=True)
     assert isinstance(handles[-1], InvalidInput)
+    with pytest.raises(NotAllSubmitted) as raised:  # the same tasks again: each is accepted once
+        await connected.submit_many(tasks)
+    assert [*raised.value.errors] == [1500] and raised.value.handles[1499].repeated
     async with connected.worker(capacity=200):
         last = handles[1499]
         assert not isinstance(last, FairleadError)
@@ -165,7 +170,7 @@ async def test_a_periodic_task_is_submitted_by_its_worker(fl: Fairlead, store: S
         await ran.wait()
 
 
-async def test_a_priority_that_nobody_names_is_left_to_the_gateway(fl: Fairlead) -> None:
+async def test_an_omitted_priority_is_left_to_the_gateway(fl: Fairlead) -> None:
     @fl.task
     async def draw() -> None: ...
 
@@ -196,13 +201,13 @@ async def test_the_address_may_come_from_the_environment(
     assert Fairlead(data="here").target.read_settings().engine.url is None
 
 
-def test_a_gateway_has_a_namespace_of_its_own() -> None:
+def test_a_gateway_has_its_own_namespace() -> None:
     with pytest.raises(InvalidSettings, match="its own namespace"):
         Fairlead("http://127.0.0.1:8000", namespace="blue").target.read_settings()
 
 
 async def test_without_a_gateway_it_does_not_connect() -> None:
-    with nobody_there() as url, pytest.raises(StoreUnavailable, match="is it running"):
+    with unreachable_url() as url, pytest.raises(StoreUnavailable, match="is it running"):
         async with Fairlead(url):
             pass
     assert os.environ.get("FAIRLEAD_URL") is None

@@ -15,7 +15,7 @@ from fairlead.store.store import Store
 from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story, tour
-from tests.client.answering import nobody_there
+from tests.client.answering import unreachable_url
 from tests.commands import Shell
 from tests.store.namespace import claim_one
 from tests.waiting import wait_until
@@ -89,7 +89,7 @@ async def test_task_list_show_explain_watch_and_cancel(shell: Shell, store: Stor
     assert (ended.code, "no such task" in ended.err) == (1, True)
 
 
-async def test_job_submit_show_watch_resume_and_cancel(shell: Shell, fl: Fairlead) -> None:
+async def test_job_submit_show_explain_watch_resume_and_cancel(shell: Shell, fl: Fairlead) -> None:
     place, story.fl.target = story.fl.target, fl.target
     async with story.fl, story.fl.worker():
         ended = await shell.run("job", "submit", "story", "--param", "topic=cats", "--wait")
@@ -102,7 +102,10 @@ async def test_job_submit_show_watch_resume_and_cancel(shell: Shell, fl: Fairlea
     assert (await answer(shell, "job", "show", failed["job_id"]))["error"]["step"] == 0
     ended = await shell.run("job", "resume", failed["job_id"])
     assert (ended.code, "failed for good" in ended.err) == (1, True)
+    assert (await shell.run("job", "explain", failed["job_id"])).out.startswith("It failed at step 0 (")
     waiting = await answer(shell, "job", "submit", "story")
+    explained = await answer(shell, "job", "explain", waiting["job_id"])
+    assert "No live worker" in explained["sentence"]
     assert (await answer(shell, "job", "cancel", waiting["job_id"]))["status"] == "CANCELLED"
     ended = await shell.run("job", "submit", "storry")
     assert (ended.code, "there are story" in ended.err) == (1, True)
@@ -120,8 +123,9 @@ async def test_limit_set_status_and_release(shell: Shell, store: Store) -> None:
     assert (await shell.run("limit", "release", "gpu", lease.lease_id)).code == 2
     assert (await shell.run("limit", "release", "gpu", lease.lease_id, "--force")).code == 0
     assert (await shell.run("limit", "release", "gpu", lease.lease_id, "--force")).code == 1
+    assert (await answer(shell, "limit", "delete", "gpu")) == {"name": "gpu", "deleted": True}
     acts = [entry.act for entry in await store.audit.list()]
-    assert acts == ["force_release", "set_limit", "set_limit"]  # each once, by the gateway
+    assert acts == ["delete_limit", "force_release", "set_limit", "set_limit"]  # each once, by the gateway
 
 
 async def test_workers_list_and_drain(shell: Shell, store: Store) -> None:
@@ -149,7 +153,7 @@ async def test_stats(shell: Shell, store: Store) -> None:
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("key", "list")])
-async def test_what_needs_the_engine_itself_says_so(shell: Shell, command: tuple[str, ...]) -> None:
+async def test_a_command_that_needs_the_engine_says_so(shell: Shell, command: tuple[str, ...]) -> None:
     ended = await shell.run(*command)
     assert ended.code == 2
     assert "not through a gateway" in ended.err
@@ -182,14 +186,14 @@ async def test_a_key_in_the_settings_is_not_shown(tmp_path: Path) -> None:
         assert "secret" not in ended.out
 
 
-async def test_an_address_that_is_no_gateways_is_refused(tmp_path: Path) -> None:
+async def test_an_address_that_is_not_of_a_gateway_is_refused(tmp_path: Path) -> None:
     ended = await Shell(tmp_path, ("--url", "redis://there")).run("stats")
     assert (ended.code, "is the address of a gateway" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("stats",), ("submit", "draw"), ("task", "list"), ("limit", "status")])
-async def test_no_gateway_there_is_not_reachable(tmp_path: Path, command: tuple[str, ...]) -> None:
-    with nobody_there() as url:
+async def test_a_missing_gateway_is_not_reachable(tmp_path: Path, command: tuple[str, ...]) -> None:
+    with unreachable_url() as url:
         ended = await Shell(tmp_path, ("--url", url)).run(*command)
     assert (ended.code, ended.out) == (3, "")
     assert "is it running" in ended.err
@@ -227,3 +231,17 @@ async def test_a_worker_and_a_client_that_know_nothing_but_the_gateway(
         ended = await shell.run("task", "watch", task["task_id"])
         assert ended.code == 0, ended.err
         assert await workers.end() == 0
+
+
+async def test_types_crons_and_the_audit(shell: Shell, store: Store) -> None:
+    await store.crons.last("report", "0 3 * * *", "Europe/Berlin")
+    assert (await shell.run("type", "pause", "draw")).out == "draw is paused\n"
+    assert [one["paused"] for one in (await answer(shell, "type", "list"))["task_types"]] == [True]
+    assert (await shell.run("type", "resume", "draw")).out == "draw is resumed\n"
+    (cron,) = (await answer(shell, "cron", "list"))["crons"]
+    assert (cron["name"], cron["schedule"], cron["timezone"]) == ("report", "0 3 * * *", "Europe/Berlin")
+    acts = [entry["act"] for entry in (await answer(shell, "audit", "list"))["entries"]]
+    assert acts == ["resume_type", "pause_type"]  # each once, by the gateway
+    assert len((await answer(shell, "audit", "list", "--limit", "1"))["entries"]) == 1
+    verified = await shell.run("audit", "verify")
+    assert (verified.code, verified.out.startswith("Every entry up to 2 is as it was written.")) == (0, True)

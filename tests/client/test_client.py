@@ -39,7 +39,7 @@ async def claim(client: Client, worker: str = "w", want: int = 9) -> list[Task]:
 
 
 def plain(task: Task) -> Task:
-    """As a view shows it, which does not count what was told of it."""
+    """As the API shows it, without the number of its events."""
     return replace(task, seq=1)
 
 
@@ -48,7 +48,7 @@ async def registered(client: Client, worker: str = "w") -> str:
     return worker
 
 
-async def test_a_task_comes_back_as_the_store_knows_it(client: Client, store: Store) -> None:
+async def test_a_task_is_returned_as_the_store_knows_it(client: Client, store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=2))
     submitted = await client.submit_one(EVERYTHING)
     assert (submitted.task_id, submitted.status) == (EVERYTHING.task_id, State.DELAYED)
@@ -62,6 +62,7 @@ async def test_a_batch_is_answered_in_order_each_on_its_own(client: Client) -> N
     unknown = NewTask(task_type="c", limits={"nothing": 1})
     first, second, third, fourth = await client.submit(good, nothing, bad, unknown)
     assert [getattr(one, "task_id", None) for one in (first, third)] == [good.task_id, bad.task_id]
+    assert getattr(first, "warnings", None) == ("no worker serves 'a' yet; it waits until one does",)
     assert isinstance(second, errors.InvalidInput)
     assert second.field == "task_type"
     assert isinstance(fourth, errors.InvalidInput)
@@ -82,7 +83,7 @@ async def test_the_same_task_again_is_one_task(client: Client) -> None:
     assert len((await client.list_tasks()).tasks) == 1
 
 
-async def test_what_no_gateway_accepts_is_said_before_it_is_sent(client: Client) -> None:
+async def test_an_invalid_task_is_refused_before_it_is_sent(client: Client) -> None:
     with pytest.raises(errors.InvalidInput, match="tenant: is that of the key"):
         await client.submit_one(NewTask(task_type="a", tenant="acme"))
     with pytest.raises(errors.InvalidInput, match=r"parameters\.x: nan is not JSON"):
@@ -91,7 +92,7 @@ async def test_what_no_gateway_accepts_is_said_before_it_is_sent(client: Client)
         await client.submit(*[NewTask(task_type="a")] * 1001)
 
 
-async def test_why_it_waits_is_told_in_the_same_words(client: Client, store: Store) -> None:
+async def test_the_reason_for_waiting_has_the_same_text(client: Client, store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=0))
     task = NewTask(task_type="a", limits={"gpu": 1})
     await client.submit_one(task)
@@ -111,7 +112,8 @@ async def test_a_task_is_cancelled_and_its_worker_named(client: Client) -> None:
 
 
 async def test_tasks_are_listed_page_by_page(client: Client) -> None:
-    await client.submit(*(NewTask(task_type="a", user_id="ann", priority="low") for _ in range(5)))
+    tasks = [NewTask(task_type="a", user_id="ann", priority="low") for _ in range(5)]
+    await client.submit(*tasks)
     await client.submit_one(NewTask(task_type="b"))
     seen: list[str] = []
     cursor = ""
@@ -121,7 +123,7 @@ async def test_tasks_are_listed_page_by_page(client: Client) -> None:
         cursor = page.next_cursor
         if not cursor:
             break
-    assert len(set(seen)) == 5
+    assert seen == [task.task_id for task in reversed(tasks)]
 
 
 async def test_dead_letters_are_listed_replayed_and_purged(client: Client, store: Store) -> None:
@@ -164,6 +166,12 @@ async def test_limits_are_set_and_seen(client: Client, store: Store) -> None:
     stuck = await client.limits.acquire("gpu")
     await client.limits.force_release("gpu", stuck.lease_id)
     assert (await store.limits.get("gpu")).active == 0
+    await client.limits.delete("gpu")
+    with pytest.raises(errors.UnknownLimit):
+        await client.limits.delete("gpu")
+    await store.limits.acquire("api")
+    with pytest.raises(errors.LimitInUse, match="have not ended"):
+        await client.limits.delete("api")
     with pytest.raises(errors.UnknownLimit):
         await client.limits.get("nothing")
 
@@ -258,13 +266,13 @@ async def test_a_tick_is_submitted_once(client: Client, store: Store) -> None:
 
 
 @pytest.mark.parametrize("task_id", [NO_TASK, "no-id", "..", ""])
-async def test_an_unknown_task_is_one_whatever_its_id(client: Client, task_id: str) -> None:
+async def test_an_unknown_task_is_unknown_with_any_id(client: Client, task_id: str) -> None:
     for call in (client.get, client.explain, client.cancel, client.replay, client.purge, client.outputs):
         with pytest.raises(errors.UnknownTask):
             await call(task_id)
 
 
-async def test_an_unknown_worker_is_told_so(client: Client) -> None:
+async def test_an_unknown_worker_is_refused(client: Client) -> None:
     for call in (client.workers.heartbeat, client.workers.drain):
         with pytest.raises(errors.UnknownWorker):
             await call("nobody")
@@ -274,8 +282,47 @@ async def test_an_unknown_worker_is_told_so(client: Client) -> None:
 
 
 def test_the_client_does_not_load_redis() -> None:
-    """What speaks HTTP needs no library of the store: nothing of it may creep in through a shared value."""
+    """The HTTP client needs no library of the store: none may be imported through a shared value."""
     loaded = (
         "import sys, fairlead.client.client; sys.exit(bool({'redis', 'fairlead.store'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
+
+
+async def test_what_is_declared_is_confirmed(client: Client, store: Store) -> None:
+    await client.declare("code", {"draw": TaskSettings()}, {}, {"picture": (("draw",),)})
+    assert await client.confirm(["draw"], ["picture"])
+    assert not await client.confirm(["draw", "gone"], ["picture"])
+    assert await client.confirm([], [])
+    many = {f"t{n}": TaskSettings() for n in range(1_100)}
+    await client.declare("code", many, {})
+    assert await client.confirm(many, ["picture"])
+
+
+async def test_task_types_are_listed_and_paused(client: Client, store: Store) -> None:
+    await store.declare("code", {f"t{n:04}": TaskSettings() for n in range(1_001)}, {})
+    await client.pause_type("t0001")
+    assert await client.task_types() == await store.task_types()
+    assert [name for name, since in (await client.task_types()).items() if since] == ["t0001"]
+    await client.pause_type("t0001", False)
+    assert await client.task_types() == dict.fromkeys(f"t{n:04}" for n in range(1_001))
+
+
+async def test_crons_are_listed(client: Client, store: Store) -> None:
+    await client.crons.last("report", "0 3 1 1 *", "Europe/Berlin")
+    await client.crons.last("old")
+    assert await client.crons.all() == await store.crons.all()
+    assert [(cron.name, cron.schedule) for cron in await client.crons.all()] == [
+        ("old", None),
+        ("report", "0 3 1 1 *"),
+    ]
+
+
+async def test_the_audit_is_read_and_verified(client: Client, store: Store) -> None:
+    for n in range(3):
+        await store.audit.record("ann", "drain", f"w{n}", None, {"status": "draining"})
+    first = await client.audit.page(2)
+    assert first.entries == (await store.audit.list())[:2]
+    second = await client.audit.page(2, first.next_cursor)
+    assert (second.entries, second.next_cursor) == ((await store.audit.list())[2:], "")
+    assert await client.audit.verify() == []

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -26,13 +27,13 @@ from fairlead.store.store import Store
 from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
 from tests.apps import story
-from tests.client.answering import answering, finish, losing_answers, nobody_there, read_request
+from tests.client.answering import answering, finish, losing_answers, read_request, unreachable_url
 from tests.client.conftest import client_of
 
 
 @pytest.fixture
 async def fl(fl: Fairlead) -> AsyncIterator[Fairlead]:
-    """The app of the tour's pipeline, on the gateway; nobody runs its steps yet."""
+    """The app of the tour's pipeline, on the gateway; no worker runs its steps yet."""
     place, story.fl.target = story.fl.target, fl.target
     async with story.fl:
         yield story.fl
@@ -55,34 +56,59 @@ async def test_a_job_is_the_same_from_here_and_there(fl: Fairlead, store: Store)
     assert here.context == there.context
     for name in ("job_id", "status", "priority", "original_priority", "user_id", "queued_at", "completed_at"):
         assert getattr(here, name) == getattr(there, name)
-    assert [(one.key, one.task_id, one.stage, one.attempts) for one in here.steps] == [
-        (one.key, one.task_id, one.stage, one.attempts) for one in there.steps
+    assert here.steps == tuple(replace(step, seq=0) for step in there.steps)
+
+
+async def test_jobs_are_listed_and_explained_from_here_as_there(fl: Fairlead, store: Store) -> None:
+    first = await fl.submit_job("story", {"topic": "a"}, user_id="ann")
+    second = await fl.submit_job("story", {"topic": "b"}, user_id="bob")
+    page = await fl.list_jobs(limit=1)
+    assert [job.job_id for job in page.jobs] == [second.job_id]
+    rest = await fl.list_jobs(limit=1, cursor=page.next_cursor)
+    assert ([job.job_id for job in rest.jobs], rest.next_cursor) == ([first.job_id], "")
+    assert [job.job_id for job in (await fl.list_jobs(user_id="ann", status="PENDING")).jobs] == [
+        first.job_id
     ]
+    assert (await fl.list_jobs(feature_name="poem")).jobs == []
+    assert await first.explain() == await store.jobs.explain(first.job_id)
+    assert (await first.explain()).sentence.startswith("outline: No live worker")
+    assert [task.task_type for task in (await fl.list_tasks(limit=5)).tasks] == ["outline", "outline"]
+    for listing in (fl.list_jobs, fl.list_tasks):
+        with pytest.raises(InvalidInput, match="no option user: use user_id"):
+            await listing(user="ann")  # type: ignore[call-arg]
 
 
 async def test_a_job_is_watched_to_its_end(fl: Fairlead) -> None:
     job = await fl.submit_job("story", {"topic": "Zoë"})
     async with contextlib.aclosing(job.watch()) as messages, asyncio.timeout(40):
-        told = [await anext(messages)]
+        received = [await anext(messages)]
         async with fl.worker():
-            told += [message async for message in messages]
-    kinds = [message["type"] for message in told]
+            received += [message async for message in messages]
+    kinds = [message["type"] for message in received]
     assert (kinds[0], kinds[-1], kinds.count("STEP_COMPLETE")) == ("QUEUED", "JOB_COMPLETE", 4)
-    numbers = [message["seq"] for message in told]
+    numbers = [message["seq"] for message in received]
     assert numbers == sorted(numbers)
-    assert told[-1]["context"] == await job.result()
+    assert received[-1]["context"] == await job.result()
     again = [message["type"] async for message in job.watch()]
     assert again == ["STEP_COMPLETE"] * 4 + ["JOB_COMPLETE"]
 
 
-async def test_a_failure_is_told_with_its_step(fl: Fairlead) -> None:
+async def test_a_failure_is_raised_with_its_step(fl: Fairlead) -> None:
     async with fl.worker():
         with pytest.raises(JobFailed, match="there is nothing to tell") as caught:
             await fl.run("story", {"topic": "nothing"}, timeout=40)
     failed = caught.value
     assert (failed.code, failed.retryable, failed.step) == ("permanent_error", False, 0)
+    job = await fl.get_job(failed.job_id)
     with pytest.raises(NotResumable, match="failed for good"):
-        await (await fl.get_job(failed.job_id)).resume()
+        await job.resume()
+    assert await job.resume(force=True) == []
+
+
+async def test_steps_that_no_worker_serves_are_warned_about(fl: Fairlead) -> None:
+    job = await fl.submit_job("story", {"topic": "Zoë"})
+    assert "no worker serves 'outline' yet; it waits until one does" in job.warnings
+    await job.cancel()
 
 
 async def test_a_job_without_room_is_resumed(fl: Fairlead, store: Store) -> None:
@@ -118,7 +144,7 @@ async def test_the_same_key_is_the_same_job(fl: Fairlead) -> None:
         await fl.submit_job("story", {"topic": "b"}, idempotency_key="order-7")
 
 
-async def test_what_is_refused_is_refused_as_the_store_does(fl: Fairlead) -> None:
+async def test_a_refusal_is_the_same_as_that_of_the_store(fl: Fairlead) -> None:
     with pytest.raises(UnknownPipeline, match="there are story"):
         await fl.run("storry")
     with pytest.raises(InvalidInput, match="priority"):
@@ -132,7 +158,7 @@ async def test_what_is_refused_is_refused_as_the_store_does(fl: Fairlead) -> Non
             await fl.get_job(job_id)
 
 
-async def test_a_step_that_nobody_does_is_refused(client: Client) -> None:
+async def test_an_unknown_step_is_refused(client: Client) -> None:
     await client.declare("code", {}, {}, {"odd": (("draw",), ("a", "b"))})
     with pytest.raises(InvalidInput, match="step 'draw' is neither a service nor a task type"):
         await client.jobs.submit(NewJob(feature_name="odd"))
@@ -147,7 +173,7 @@ async def test_a_submit_whose_answer_was_lost_is_one_job(
     assert len((await store.list_tasks()).tasks) == 1  # its first step
 
 
-async def test_a_cancellation_whose_answer_was_lost_is_asked_for_again(
+async def test_a_cancellation_whose_answer_was_lost_is_repeated(
     fl: Fairlead, gateway: Gateway, store: Store
 ) -> None:
     job = await fl.submit_job("story")
@@ -156,11 +182,11 @@ async def test_a_cancellation_whose_answer_was_lost_is_asked_for_again(
     assert (await store.jobs.get(job.job_id)).status is JobStatus.CANCELLED
 
 
-async def test_a_line_that_breaks_is_taken_up_where_it_was(fl: Fairlead, gateway: Gateway) -> None:
+async def test_a_broken_connection_is_resumed_where_it_was(fl: Fairlead, gateway: Gateway) -> None:
     async with fl.worker():
         job = await fl.submit_job("story", {"topic": "Zoë"})
         await job.result(timeout=40)
-    asked: list[bytes] = []
+    queries: list[bytes] = []
 
     async def cut_short(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A stream of events breaks off after two of them, unless it ends soon."""
@@ -171,19 +197,19 @@ async def test_a_line_that_breaks_is_taken_up_where_it_was(fl: Fairlead, gateway
         answer = await theirs.read()
         ours.close()
         if b"/events" in request:
-            asked.append(request.split(b" ")[1].rpartition(b"?")[2])
+            queries.append(request.split(b" ")[1].rpartition(b"?")[2])
             pieces = answer.split(b"\n\n")
             answer = b"\n\n".join(pieces[:2]) + b"\n\n" if len(pieces) > 3 else answer
         writer.write(answer)
         await finish(writer)
 
     async with answering(cut_short) as url, client_of(url) as client, asyncio.timeout(40):
-        told = [message async for message in client.jobs.watch(await client.jobs.get(job.job_id))]
-    assert [message["type"] for message in told] == ["STEP_COMPLETE"] * 4 + ["JOB_COMPLETE"]
-    assert asked == [b"after=%d" % seq for seq in (0, told[1]["seq"], told[3]["seq"])]
+        received = [message async for message in client.jobs.watch(await client.jobs.get(job.job_id))]
+    assert [message["type"] for message in received] == ["STEP_COMPLETE"] * 4 + ["JOB_COMPLETE"]
+    assert queries == [b"after=%d" % seq for seq in (0, received[1]["seq"], received[3]["seq"])]
 
 
-async def test_who_knows_the_end_is_told_that_there_is_nothing_new(fl: Fairlead, client: Client) -> None:
+async def test_a_watcher_that_knows_the_end_receives_nothing_new(fl: Fairlead, client: Client) -> None:
     job = await fl.submit_job("story")
     await job.cancel()
     last = [message async for message in job.watch()][-1]
@@ -192,8 +218,8 @@ async def test_who_knows_the_end_is_told_that_there_is_nothing_new(fl: Fairlead,
             raise AssertionError("nothing was to come")
 
 
-async def test_without_a_gateway_nobody_waits_for_a_job() -> None:
-    with nobody_there() as url:
+async def test_without_a_gateway_calls_for_jobs_fail() -> None:
+    with unreachable_url() as url:
         async with client_of(url) as client:
             with pytest.raises(StoreUnavailable):
                 await client.jobs.get(NO_TASK)

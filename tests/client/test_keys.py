@@ -51,13 +51,13 @@ async def test_a_key_opens_what_it_has_the_scope_for(gateway: Gateway, keys: Key
             await client.submit_one(NewTask(task_type="a"))
 
 
-async def test_who_may_only_submit_need_not_declare(gateway: Gateway, keys: Keys) -> None:
+async def test_a_key_that_may_only_submit_does_not_declare(gateway: Gateway, keys: Keys) -> None:
     async with client_of(gateway.url, await keys("submit", tenant="acme")) as client:
         await client.declare("code", {}, {"gpu": Slots(limit=1)})
         await client.submit_one(NewTask(task_type="a"))
 
 
-async def test_the_id_of_another_tenants_task_tells_nothing(
+async def test_the_id_of_another_tenants_task_reveals_nothing(
     gateway: Gateway, store: Store, keys: Keys
 ) -> None:
     theirs = NewTask(task_type="a", tenant="acme")
@@ -71,7 +71,7 @@ async def test_the_id_of_another_tenants_task_tells_nothing(
             await client.submit_one(NewTask(task_type="b", task_id=theirs.task_id))
 
 
-async def test_a_tenants_key_is_told_the_tenants_numbers(gateway: Gateway, store: Store, keys: Keys) -> None:
+async def test_a_tenants_key_gets_the_tenants_numbers(gateway: Gateway, store: Store, keys: Keys) -> None:
     for tenant in ("acme", "acme", "other"):
         await store.submit_one(NewTask(task_type="a", tenant=tenant, priority="high"))
     key = await keys("read", tenant="acme")
@@ -95,14 +95,14 @@ async def test_fairlead_stats_works_with_a_tenants_key(
     assert next(line for line in lines if line[:1] == ["high"])[1] == "1"
 
 
-async def test_a_worker_without_the_scope_says_so_and_ends(
+async def test_a_worker_without_the_scope_reports_it_and_ends(
     gateway: Gateway, keys: Keys, tmp_path: Path
 ) -> None:
     key = await keys("read")
-    workers = await WorkerLauncher(tmp_path, lambda: ("--url", gateway.url, "--key", key)).start(TARGET)
+    workers = WorkerLauncher(tmp_path, lambda: ("--url", gateway.url, "--key", key)).start(TARGET)
     assert await workers.exit_code() == 2
-    assert "'worker'" in workers.said()
-    assert "--key" in workers.said()
+    assert "'worker'" in workers.log_text()
+    assert "--key" in workers.log_text()
 
 
 async def test_a_worker_with_the_scope_works(
@@ -120,4 +120,4 @@ async def test_a_worker_with_the_scope_works(
 
         await wait_until(has_ended)
         assert await workers.end() == 0
-    assert key not in workers.said()
+    assert key not in workers.log_text()

@@ -1,4 +1,4 @@
-"""Events of a task through a gateway: for who waits long, and only a little at a time."""
+"""Events of a task through a gateway, with long waits and with short ones."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 
 
-async def test_who_gave_up_waiting_hears_what_comes_next(client: Client, store: Store) -> None:
+async def test_a_wait_that_timed_out_can_be_repeated_for_the_next_event(client: Client, store: Store) -> None:
     task = NewTask(task_type="draw")
     await store.submit_one(task)
     async with client.live.watch(task.task_id) as events, asyncio.timeout(40):

@@ -1,4 +1,4 @@
-"""Workers of a gateway that are lost with all they know: what they held goes on when its lease ends."""
+"""Workers of a gateway that are lost with all their state: their tasks run again when the leases end."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def server_env() -> Mapping[str, str]:
     return {**QUICK, "FAIRLEAD_LEASE__LEASE_SECONDS": "3"}
 
 
-async def test_when_all_of_it_is_killed_another_takes_over_after_the_lease(
+async def test_when_a_whole_worker_is_killed_another_takes_over_after_the_lease(
     fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.api.problems import STATUS, Forbidden, HttpProblem, Unauthorized, problem_of
+from fairlead.api.problems import Forbidden, HttpProblem, Unauthorized, problem_of
 from fairlead.client import transport
 from fairlead.client.bodies import job_body, task_body
 from fairlead.client.client import Client
 from fairlead.client.problems import error_of
-from fairlead.client.transport import checked_key, checked_url
+from fairlead.client.target import Target
+from fairlead.client.transport import checked_key
 from fairlead.model.job import NewJob
 from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
@@ -20,18 +21,20 @@ from fairlead.shapes.base import Json
 from fairlead.store.store import Store
 from tests.api.requests import NO_TASK
 from tests.api.serving import Gateway
-from tests.client.answering import always, answering, losing_answers, nobody_there, read_request
+from tests.client.answering import always, answering, losing_answers, read_request, unreachable_url
 from tests.client.conftest import client_of
+from tests.refusals import REFUSALS
 from tests.store.namespace import claim_one
 
 MADE: dict[type[errors.FairleadError], errors.FairleadError] = {
     errors.InvalidInput: errors.InvalidInput("limits.gpu", "there is no such limit", "unknown_limit"),
     errors.QueueFull: errors.QueueFull("3 tasks wait already.", waiting=3),
+    errors.TooManyTypes: errors.TooManyTypes("Tasks of 3 types wait already.", waiting=3),
     errors.RateLimited: errors.RateLimited("Too fast.", retry_after=1.0),
 }
 
 
-@pytest.mark.parametrize("kind", [*STATUS, errors.StoreUnsafe, errors.WrongNode, errors.NamespaceNotOpen])
+@pytest.mark.parametrize("kind", REFUSALS)
 def test_a_problem_of_the_gateway_is_the_error_it_was_made_from(kind: type[errors.FairleadError]) -> None:
     error = MADE.get(kind) or kind(f"What is wrong: {kind.code}.")
     again = error_of(problem_of(error, to_operator=True).body)
@@ -43,7 +46,7 @@ def test_a_problem_of_the_gateway_is_the_error_it_was_made_from(kind: type[error
 
 
 @pytest.mark.parametrize("kind", [Unauthorized, Forbidden])
-def test_who_lacks_a_key_is_told_how_to_give_one(kind: type[HttpProblem]) -> None:
+def test_the_error_for_a_missing_key_says_how_to_give_one(kind: type[HttpProblem]) -> None:
     error = error_of(problem_of(kind()).body)
     assert isinstance(error, errors.NotAllowed)
     assert kind().message in error.message
@@ -60,8 +63,8 @@ def test_an_unknown_code_is_kept() -> None:
     assert (error.code, error.message) == ("teapot", "Short and stout.")
 
 
-async def test_a_server_that_is_not_there_is_not_reachable() -> None:
-    with nobody_there() as url:
+async def test_a_missing_server_is_not_reachable() -> None:
+    with unreachable_url() as url:
         async with client_of(url) as client:
             with pytest.raises(errors.StoreUnavailable, match="is it running"):
                 await client.get(NO_TASK)
@@ -70,13 +73,13 @@ async def test_a_server_that_is_not_there_is_not_reachable() -> None:
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-async def test_a_proxy_with_nobody_behind_it_is_not_reachable(status: int) -> None:
+async def test_a_proxy_without_a_gateway_is_not_reachable(status: int) -> None:
     async with answering(always(status, b"<html>Bad gateway", "text/html")) as url, client_of(url) as client:
         with pytest.raises(errors.StoreUnavailable, match=str(status)):
             await client.get(NO_TASK)
 
 
-async def test_a_server_that_is_no_gateway_is_named(subtests: pytest.Subtests) -> None:
+async def test_a_server_that_is_not_a_gateway_is_named(subtests: pytest.Subtests) -> None:
     for status, body in [
         (200, b"<html>Hello"),
         (200, b"[]"),
@@ -91,7 +94,7 @@ async def test_a_server_that_is_no_gateway_is_named(subtests: pytest.Subtests) -
                     await client.get(NO_TASK)
 
 
-async def test_an_answer_of_other_json_is_no_answer() -> None:
+async def test_an_answer_with_other_json_is_refused() -> None:
     async with answering(always(200, b'{"hello": 1}')) as url, client_of(url) as client:
         for call in (client.stats, client.list_tasks, client.dead_letters, client.limits.all):
             with pytest.raises(errors.InvalidSettings, match="of a gateway of this version"):
@@ -149,7 +152,7 @@ async def test_a_cancel_whose_answer_was_lost_is_one(gateway: Gateway, store: St
     assert (await store.get(task.task_id)).status == "cancelled"
 
 
-async def test_what_cannot_be_repeated_is_not_sent_twice(gateway: Gateway, store: Store) -> None:
+async def test_a_request_that_cannot_be_repeated_is_not_sent_twice(gateway: Gateway, store: Store) -> None:
     await store.workers.register("w")
     await store.submit_one(NewTask(task_type="a"))
     task = await claim_one(store)
@@ -160,10 +163,19 @@ async def test_what_cannot_be_repeated_is_not_sent_twice(gateway: Gateway, store
     assert (await store.get(task.task_id)).status == "queued"
 
 
-def test_an_address_that_is_none_is_refused(subtests: pytest.Subtests) -> None:
-    for url in ["http://", "http://ann:secret@h", "http://h?key=1", "http://h:port", "http://[x"]:
-        with subtests.test(url=url), pytest.raises(errors.InvalidSettings, match="like http://127"):
-            checked_url(url)
+def test_an_invalid_address_is_refused(subtests: pytest.Subtests) -> None:
+    for url in [
+        "http://",
+        "http://ann:secret@h",
+        "http://h?key=1",
+        "http://h:port",
+        "http://[x",
+        "http://a b",
+    ]:
+        with subtests.test(url=url):
+            with pytest.raises(errors.InvalidSettings, match="http://HOST:PORT") as caught:
+                Target(url=url).read_settings()
+            assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["flk_ x", "flk_\n", "flk_ü"])

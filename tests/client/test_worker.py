@@ -19,7 +19,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.serving import Gateway, serving
 from tests.apps import draining
-from tests.client.answering import kept_port, losing_answers, nobody_there
+from tests.client.answering import kept_port, losing_answers, unreachable_url
 from tests.client.conftest import QUICK, client_of
 from tests.servers import Server
 from tests.waiting import wait_until
@@ -38,8 +38,8 @@ async def fl(new_app: Callable[[], Fairlead]) -> AsyncIterator[Fairlead]:
 
 
 async def began(task: TaskHandle[Any]) -> None:
-    async for event in task.watch():
-        if event.act == "output":
+    async for message in task.watch():
+        if message["type"] == "OUTPUT":
             return
     raise AssertionError(f"it ended without a word: {await task.get()}")
 
@@ -56,7 +56,7 @@ async def test_it_runs_tasks_and_leaves_in_order(
     assert (await store.stats()).workers == []
 
 
-async def test_what_runs_may_finish_when_it_is_told_to_go(
+async def test_running_tasks_may_finish_when_it_is_stopped(
     fl: Fairlead, launcher: WorkerLauncher, store: Store, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -76,7 +76,9 @@ async def test_what_runs_may_finish_when_it_is_told_to_go(
     assert (await waiting.get()).status is State.QUEUED
 
 
-async def test_what_does_not_finish_in_time_goes_back_unrun(fl: Fairlead, launcher: WorkerLauncher) -> None:
+async def test_tasks_that_do_not_finish_in_time_are_returned_unrun(
+    fl: Fairlead, launcher: WorkerLauncher
+) -> None:
     async with launcher.workers(TARGET, "--grace", "0.2") as workers:
         task = await draining.never.submit()
         await began(task)
@@ -142,7 +144,7 @@ def gateway_at(port: int, engine: str, namespace: str, folder: Path) -> Iterator
 
 
 @pytest.mark.timeout(120)
-async def test_a_gateway_that_comes_back_finds_its_workers_at_work(server: Server, tmp_path: Path) -> None:
+async def test_a_restarted_gateway_finds_its_workers_at_work(server: Server, tmp_path: Path) -> None:
     namespace = f"restart-{os.getpid()}-{os.urandom(4).hex()}"
     folder = tmp_path / "gateway"
     folder.mkdir()
@@ -180,8 +182,8 @@ async def nothing_is_left(store: Store) -> bool:
     return not (any(queue.depth for queue in stats.queues.values()) or stats.used_capacity or stats.delayed)
 
 
-async def test_without_a_gateway_it_says_so_and_ends(tmp_path: Path) -> None:
-    with nobody_there() as url:
-        workers = await WorkerLauncher(tmp_path, lambda: ("--url", url)).start(TARGET)
+async def test_without_a_gateway_it_reports_that_and_ends(tmp_path: Path) -> None:
+    with unreachable_url() as url:
+        workers = WorkerLauncher(tmp_path, lambda: ("--url", url)).start(TARGET)
         assert await workers.exit_code() == 3
-    assert "is it running" in workers.said()
+    assert "is it running" in workers.log_text()

@@ -1,7 +1,7 @@
-"""Many who acquire and release limits over HTTP: `python -m tests.faults.acquirers URL FILE COUNT`.
+"""Many clients that acquire and release limits over HTTP: `python -m tests.faults.acquirers URL FILE COUNT`.
 
 Each notes in the file for how long it held units for certain: from the answer until it began to give them
-back, or until its lease was over by the time it had asked. Who is killed holds them until then.
+back, or until the end of its lease, counted from its request. A killed client holds them until then.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ LEASE = 1.0  # seconds
 async def acquire_and_release(http: httpx.AsyncClient, names: list[str], notes: TextIO) -> None:
     while True:
         path = f"/api/v1/limits/{random.choice(names)}/leases"
-        asked = time.monotonic()
+        sent = time.monotonic()
         answer = await http.post(path, json={"lease_seconds": LEASE, "wait_seconds": 5})
         if answer.status_code == 409:
             continue
         assert answer.status_code == 201, answer.text
-        lease, since, most = answer.json()["lease_id"], time.monotonic(), asked + LEASE
+        lease, since, most = answer.json()["lease_id"], time.monotonic(), sent + LEASE
         note(notes, "held", path, lease, since, most)
         await asyncio.sleep(random.uniform(0, 0.05))
         if random.random() < 0.1:
-            asked = time.monotonic()
+            sent = time.monotonic()
             renewed = await http.post(f"{path}/{lease}/renew", json={"lease_seconds": LEASE})
             assert renewed.status_code == 200 or time.monotonic() > most, renewed.text
             if renewed.status_code == 200:
-                note(notes, "held", path, lease, since, most := asked + LEASE)
+                note(notes, "held", path, lease, since, most := sent + LEASE)
         note(notes, "released", path, lease, since, time.monotonic())
         freed = await http.delete(f"{path}/{lease}")
         assert freed.status_code == 200 or time.monotonic() > most, freed.text
@@ -48,7 +48,7 @@ def note(notes: TextIO, *words: Any) -> None:
 
 
 def most_at_once(lines: Iterable[str]) -> dict[str, int]:
-    """By limit: how many held a unit of it at one instant."""
+    """By limit: the largest number of units held at one instant."""
     spans: dict[tuple[str, str], tuple[float, float]] = {}
     for line in lines:
         act, path, lease, since, until = json.loads(line)

@@ -1,4 +1,4 @@
-"""A handler that lets nothing else in its process run, for as long as one likes."""
+"""A handler that blocks its whole process for any time."""
 
 from fairlead.model.states import State
 from fairlead.model.task import NewTask

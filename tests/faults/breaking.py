@@ -6,7 +6,7 @@ from fairlead.errors import FairleadError, StoreFault, StoreFull
 from fairlead.store.connection import Answer, Argument, Connection
 from fairlead.store.store import Store
 
-#: The last argument says which call fails, so that the script is the same for all of them.
+#: The last argument selects the call that fails, so that the script is the same for all calls.
 FAILING = (
     "(function() local left = tonumber(table.remove(arguments)) return function(...) left = left - 1 "
     'if left == 0 then error("planted fault") end return redis.call(...) end end)()'

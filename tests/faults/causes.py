@@ -1,4 +1,4 @@
-"""Why runs were lost: who was killed when, and what the logs say of workers that lived."""
+"""Why runs were lost: what was killed when, and the logs of workers that lived."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ class Kill:
     at: int  # ms of the store's clock: just before, and just after
     done: int
     crew: str
-    whom: str
+    target: str
     pid: int
 
 
 class Cause(StrEnum):
     KILLED = "killed_while_running"
     GIVEN_TO_THE_DEAD = "given_to_a_dead_worker"  # handed over, or claimed by a request that outlived it
-    TOO_LATE = "worker_was_too_late"  # a busy machine: it got no beat, or its turn, for too long
+    TOO_LATE = "worker_was_too_late"  # a busy machine: it sent no heartbeat, or did not run, for too long
     GIVEN_BACK = "given_back_before_starting"  # a busy machine: the event loop of its worker did not answer
     UNANSWERED = "store_did_not_answer"  # a busy machine: calls of the worker or its heartbeat timed out
     UNEXPLAINED = "unexplained"
@@ -49,34 +49,34 @@ class Coroner:
         if kill := self.killer_of(loss):
             return Cause.KILLED if loss.began <= kill.done else Cause.GIVEN_TO_THE_DEAD
         if loss.act == "expire" and loss.noticed < loss.began + LONGEST_LEASE_MS:
-            return Cause.UNEXPLAINED  # whatever its worker says: it had its lease
-        said = self._said(loss.worker.partition("-")[0])
-        if loss.act == "release" and re.search(rf"given_back .*task={loss.task} fence={loss.fence}\b", said):
+            return Cause.UNEXPLAINED  # whatever its worker logs: it had its lease
+        log = self._log_text(loss.worker.partition("-")[0])
+        if loss.act == "release" and re.search(rf"given_back .*task={loss.task} fence={loss.fence}\b", log):
             return Cause.GIVEN_BACK
         if re.search(
-            rf"(?:lease_lost|came_late|report_refused) .*task={loss.task} fence={loss.fence}\b", said
+            rf"(?:lease_lost|came_late|report_refused) .*task={loss.task} fence={loss.fence}\b", log
         ):
             return Cause.TOO_LATE
         near = range(loss.began - LONGEST_LEASE_MS, loss.noticed + LONGEST_LEASE_MS)
         return (
-            Cause.UNANSWERED if any(at in near for at in _timeouts(said, loss.worker)) else Cause.UNEXPLAINED
+            Cause.UNANSWERED if any(at in near for at in _timeouts(log, loss.worker)) else Cause.UNEXPLAINED
         )
 
     def _victims(self, kill: Kill) -> set[str]:
         """A supervisor takes all of its workers along, but those whose death it had noticed itself."""
-        said = self._said(kill.crew)
-        if kill.whom == "worker":
-            return set(re.findall(rf"worker_died worker=(\S+) pid={kill.pid}\b", said))
-        died = re.findall(r"worker_died worker=(\S+)", said)
-        return set(re.findall(r"worker_started worker=(\S+)", said)) - set(died)
+        log = self._log_text(kill.crew)
+        if kill.target == "worker":
+            return set(re.findall(rf"worker_died worker=(\S+) pid={kill.pid}\b", log))
+        died = re.findall(r"worker_died worker=(\S+)", log)
+        return set(re.findall(r"worker_started worker=(\S+)", log)) - set(died)
 
-    def _said(self, crew: str) -> str:
+    def _log_text(self, crew: str) -> str:
         return (self._folder / f"{crew}.log").read_text()
 
 
-def _timeouts(said: str, worker: str) -> Iterator[int]:
+def _timeouts(log: str, worker: str) -> Iterator[int]:
     """When a call for this worker was not answered: ms of this machine's clock, which is the store's too."""
     for when in re.findall(
-        rf"(?m)^(.{{24}}) \w+ (?:store_unavailable|heartbeat_failed) worker={worker} ", said
+        rf"(?m)^(.{{24}}) \w+ (?:store_unavailable|heartbeat_failed) worker={worker} ", log
     ):
         yield round(datetime.fromisoformat(when).timestamp() * 1000)

@@ -6,16 +6,14 @@ import itertools
 import os
 import re
 import signal
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
-from fairlead.store.engine import exec_tied
-from tests.commands import FAIRLEAD
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +27,7 @@ LEASE = HASTE.lease_ms / 1000
 
 
 def with_lease(seconds: float) -> Settings:
-    """As hasty, but for a lease that a busy machine does not let run out by itself."""
+    """Just as fast, except for a lease that does not expire on a busy machine."""
     beats = round(seconds / HASTE.worker.heartbeat_seconds)
     return replace(HASTE, worker=replace(HASTE.worker, missed_heartbeats=beats))
 
@@ -52,17 +50,17 @@ class Crew:
     """One supervisor and its worker processes; the ids of its workers begin with its name."""
 
     name: str
-    process: asyncio.subprocess.Process
+    process: WarmProcess
     log: Path
     processes: int
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.log.read_text()
 
     def manned(self) -> bool:
         """Whether all of its places have a registered worker."""
-        started = set(re.findall(r"worker_started worker=(\S+)", said := self.said()))
-        gone = set(re.findall(r"worker_(?:died|ended) worker=(\S+)", said))
+        started = set(re.findall(r"worker_started worker=(\S+)", log := self.log_text()))
+        gone = set(re.findall(r"worker_(?:died|ended) worker=(\S+)", log))
         return len(started - gone) == self.processes and len(self.children()) == self.processes
 
     def children(self) -> list[int]:
@@ -86,7 +84,7 @@ class Crew:
 
 @dataclass
 class Fleet:
-    """Starts crews on one store; whatever is left of them at the end is killed."""
+    """Starts crews on one store; what is left of them at the end is killed."""
 
     where: tuple[str, ...]  # options that name the store
     folder: Path
@@ -111,19 +109,11 @@ class Fleet:
         name = f"crew{next(self.names)}"
         size = ("--processes", str(processes), "--capacity", str(capacity))
         log = self.folder / f"{name}.log"
+        arguments = ("worker", self.app, *size, *(where or self.where), "--name", name, "--grace", "1")
+        config = ("--config", str(self.folder / "fleet.toml"))
+        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **self.env}
         with log.open("wb") as out:
-            process = await asyncio.create_subprocess_exec(
-                # tied to this process: a test run that is killed itself leaves no workers behind
-                *(sys.executable, "-I", "-S", exec_tied.__file__, str(os.getpid())),
-                *(FAIRLEAD, "worker", self.app, *size, *(where or self.where)),
-                *("--name", name, "--grace", "1", "--config", str(self.folder / "fleet.toml")),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                cwd=self.folder,
-                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **self.env},
-                start_new_session=True,
-            )
+            process = WarmProcess((*arguments, *config), env, self.folder, out, out)
         crew = Crew(name, process, log, processes)
         self.crews.append(crew)
         return crew

@@ -1,4 +1,4 @@
-"""kill -9 of gateways under clients that repeat, with their idempotency keys, what was not answered."""
+"""kill -9 of gateways under clients that repeat unanswered requests with their idempotency keys."""
 
 import asyncio
 import contextlib
@@ -23,12 +23,12 @@ from tests.servers import free_port
 from tests.waiting import wait_until
 
 TASKS = "/api/v1/tasks"
-GIVES_UP = 0.1  # the share of submits that are not repeated: of each there may be one task, or none
+GIVES_UP = 0.1  # the share of submits that are not repeated: each has one task or none
 
 
 @dataclass
 class Server:
-    """`fairlead server` on a port of its own; started again there after it was killed."""
+    """`fairlead server` on its own port; started again there after it was killed."""
 
     command: tuple[str, ...]
     folder: Path
@@ -53,8 +53,8 @@ class Server:
                 env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"},
             )
         assert self.process.stdout
-        said = await self.process.stdout.readline()
-        assert said.startswith(b"Fairlead listens"), said
+        line = await self.process.stdout.readline()
+        assert line.startswith(b"Fairlead listens"), line
         await wait_until(self.is_manned, 40)
 
     def children(self) -> list[int]:
@@ -68,7 +68,7 @@ class Server:
         return self.processes == 1 or len(self.children()) == self.processes
 
     async def strike(self, dice: random.Random) -> str:
-        """Kills it, or one of its processes, which it replaces itself; who was killed."""
+        """Kills it, or one of its processes, which it replaces itself; returns what was killed."""
         assert self.process
         if self.processes > 1 and dice.random() < 0.9:
             os.kill(dice.choice(self.children()), signal.SIGKILL)
@@ -102,14 +102,14 @@ class Servers:
 
 @dataclass
 class Clients:
-    """Submit `total` tasks through whichever server answers, never many more than the kills have come to."""
+    """Submits `total` tasks through any server that answers, in step with the kills."""
 
     servers: Servers
     dice: random.Random
     total: int
     kills: int
     answered: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # task ids by key
-    given_up: set[str] = field(default_factory=set)
+    abandoned: set[str] = field(default_factory=set)
     killed: Counter[str] = field(default_factory=Counter)
     shares_killed: int = 0
     begun: int = 0  # submits
@@ -151,7 +151,7 @@ class Clients:
             self.ended += 1
 
     def _has_its_kill(self) -> bool:
-        """Whether the kill of the share before this one is over: so every share sees one."""
+        """Whether the kill of the previous share is over: so every share sees one."""
         return self.ended * self.kills <= self.total * (self.shares_killed + 1)
 
     async def _submit(self, http: httpx.AsyncClient, key: str, patient: bool) -> None:
@@ -165,7 +165,7 @@ class Clients:
                 self.unanswered += not isinstance(error, httpx.ConnectError)
                 unsure = True
                 if not patient:
-                    self.given_up.add(key)
+                    self.abandoned.add(key)
                     return
                 continue
             finally:
@@ -188,8 +188,8 @@ async def play(
     kept = await tasks_by_key(store)
     lost = {key: ids for key, ids in crowd.answered.items() if kept.get(key) != [ids[0]] or len(set(ids)) > 1}
     doubled = {key: ids for key, ids in kept.items() if len(ids) > 1}
-    unasked = kept.keys() - crowd.answered.keys() - crowd.given_up
-    assert not (lost or doubled or unasked), (seed, lost, doubled, unasked)
+    unexpected = kept.keys() - crowd.answered.keys() - crowd.abandoned
+    assert not (lost or doubled or unexpected), (seed, lost, doubled, unexpected)
     return {
         "seed": seed,
         "clients": clients,
@@ -200,8 +200,8 @@ async def play(
         "requests_unanswered": crowd.unanswered,
         "unanswered_but_done": crowd.done_unanswered,
         "given_up": {
-            "with_a_task": len(crowd.given_up & kept.keys()),
-            "without": len(crowd.given_up - kept.keys()),
+            "with_a_task": len(crowd.abandoned & kept.keys()),
+            "without": len(crowd.abandoned - kept.keys()),
         },
         "seconds": round(time.monotonic() - began),
     }

@@ -1,4 +1,4 @@
-"""The log of all that happened, read while it is written, and what must be true of it."""
+"""The log of all events, read while it is written, and the conditions that it must meet."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class Event(NamedTuple):
 
 
 class History:
-    """All events of a namespace, in order; what was read is dropped from the outbox, as a recorder does."""
+    """All events of a namespace, in order; like a recorder, it removes what it has read from the outbox."""
 
     def __init__(self, store: Store) -> None:
         self.events: list[Event] = []
@@ -67,15 +67,15 @@ class History:
                 self._note(event)
         await self._store.recorded(self._last)
 
-    def _note(self, said: dict[str, Any]) -> None:
+    def _note(self, row: dict[str, Any]) -> None:
         event = Event(
-            said["task"],
-            said["act"],
-            said["from"],
-            said["to"],
-            said["at"],
-            said["fence"],
-            said["detail"]["worker"] if said["act"] == "claim" else "",
+            row["task"],
+            row["act"],
+            row["from"],
+            row["to"],
+            row["at"],
+            row["fence"],
+            row["detail"]["worker"] if row["act"] == "claim" else "",
         )
         self.events.append(event)
         if State(event.after) in TERMINAL:

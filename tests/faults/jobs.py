@@ -85,13 +85,13 @@ class Customers:
             job = (await self._insist(http, "GET", f"{JOBS}/{job_id}")).json()
             if job["status"] == "FAILED" and job["error"]["retryable"]:
                 answer = await self._insist(http, "POST", f"{JOBS}/{job_id}/resume")
-                self.resumed += answer.is_success  # else it was, and nobody heard the answer
+                self.resumed += answer.is_success  # else it was resumed already and the answer was lost
             elif job["status"] not in ("PENDING", "RUNNING"):
                 return job_id
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _insist(self, http: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
-        """Asks whichever gateway answers, again and again."""
+        """Repeats the request until a gateway answers."""
         while True:
             try:
                 answer = await http.request(method, self.dice.choice(self.servers.all).url + path, **more)
@@ -105,7 +105,7 @@ class Customers:
 
 
 class Killer:
-    """One after another, each when all are there again; so many, and more until one has hit a run."""
+    """One after another, each when all are up again; at least this many, and more until one has hit a run."""
 
     def __init__(
         self, store: Durable, servers: Servers, fleet: Fleet, history: History, dice: random.Random
@@ -155,7 +155,7 @@ class Killer:
 async def play(
     server: Durable, store: Store, fleet: Fleet, history: History, seed: int, *, jobs: int, kills: int
 ) -> dict[str, Any]:
-    """At least so many jobs, and more while kills are left; fails when something of the promise is broken."""
+    """At least this number of jobs, and more while kills are left; fails when a promise is broken."""
     dice, began = random.Random(seed), time.monotonic()
     meter = Meter(dice, SECONDS)
     async with raw_service(meter.reply) as service:
@@ -206,7 +206,7 @@ async def _verdict(store: Store, history: History, meter: Meter, ended: list[str
 
 
 def _check_results(found: list[Job], history: History) -> None:
-    """Each step completed once, and what is kept of it was answered to that very run."""
+    """Each step completed once, and its recorded result is the answer to that run."""
     completed = Counter(event.task for event in history.events if event.act == "complete")
     fences = {event.task: event.fence for event in history.events if event.act == "complete"}
     for step in (step for job in found for step in job.steps):

@@ -1,4 +1,4 @@
-"""A server of its own that is killed and started again, as often as one likes."""
+"""A private server that can be killed and started again any number of times."""
 
 import contextlib
 import subprocess

@@ -1,4 +1,4 @@
-"""kill -9 of worker processes and supervisors under load, as often as one likes."""
+"""kill -9 of worker processes and supervisors under load, any number of times."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ class Killer:
     async def kill(self, count: int, lonely: float) -> None:
         """One after another, each in a crew that is whole again; most of the crews are always at work.
 
-        `lonely`: the share of kills with none near them, by which recovery can be told.
+        `lonely`: the share of kills without another one near, for which recovery can be measured.
         """
         for _ in range(count):
             while len(whole := [crew for crew in self._fleet.crews if crew.manned()]) * 2 <= len(
@@ -40,12 +40,12 @@ class Killer:
             await asyncio.sleep(pause)
 
     async def _strike(self, crew: Crew) -> None:
-        whom = "supervisor" if self._dice.random() < 0.3 else "worker"
-        pid = crew.process.pid if whom == "supervisor" else self._dice.choice(crew.children())
+        target = "supervisor" if self._dice.random() < 0.3 else "worker"
+        pid = crew.process.pid if target == "supervisor" else self._dice.choice(crew.children())
         at = await self._now()
         os.kill(pid, signal.SIGKILL)
-        self.kills.append(Kill(at, await self._now(), crew.name, whom, pid))
-        if whom == "supervisor":
+        self.kills.append(Kill(at, await self._now(), crew.name, target, pid))
+        if target == "supervisor":
             await self._fleet.replace(crew, CAPACITY)
 
     async def _now(self) -> int:
@@ -59,14 +59,14 @@ class Killer:
         task that was given to the dead, both are counted from then: its lease began then.
         """
         found: dict[str, dict[str, list[int]]] = {
-            whom: {"queued": [], "started": []} for whom in ("worker", "supervisor")
+            target: {"queued": [], "started": []} for target in ("worker", "supervisor")
         }
         for loss in verdict.losses:
             if kill := coroner.killer_of(loss):
                 since = max(kill.at, loss.began)
-                found[kill.whom]["queued"].append(loss.noticed - since)
+                found[kill.target]["queued"].append(loss.noticed - since)
                 if loss.again and self._kills_between(kill.at - LONGEST_LEASE_MS, loss.again) == 1:
-                    found[kill.whom]["started"].append(loss.again - since)
+                    found[kill.target]["started"].append(loss.again - since)
         return found
 
     def _kills_between(self, first: int, last: int) -> int:
@@ -85,7 +85,7 @@ async def play(
     processes: int,
     lonely: float = 0.0,
 ) -> tuple[Verdict, dict[str, Any]]:
-    """At least so many tasks, and more while kills are left; what the log shows, and the figures."""
+    """At least this number of tasks, and more while kills are left; returns the history and the figures."""
     dice, began = random.Random(seed), time.monotonic()
     for _ in range(crews):
         await fleet.start(processes, CAPACITY)
@@ -103,15 +103,15 @@ async def play(
         "seed": seed,
         "workers": crews * processes,
         "tasks": len(load.needs),
-        "kills": dict(Counter(kill.whom for kill in killer.kills)),
+        "kills": dict(Counter(kill.target for kill in killer.kills)),
         "starts": verdict.starts,
         "runs_lost": len(verdict.losses),
         "lost_runs_by_cause": {cause.value: causes[cause] for cause in Cause},
         "ends": dict(verdict.ends),
         "lease_ms": round(LEASE * 1000),
         "recovery_ms": {
-            whom: {until: spread(times) for until, times in found.items()}
-            for whom, found in recoveries.items()
+            target: {until: spread(times) for until, times in found.items()}
+            for target, found in recoveries.items()
         },
         "seconds": round(time.monotonic() - began),
     }

@@ -27,7 +27,7 @@ class Load:
         self._waiting = waiting  # or running, at most
 
     async def feed(self, enough: Callable[[int], bool], per_second: float = math.inf) -> None:
-        """Until `enough` says so of the number of tasks that were accepted."""
+        """Until `enough` returns true for the number of accepted tasks."""
         began, fed = time.monotonic(), len(self.needs)
         if not self.needs:
             for name, units in LIMITS.items():

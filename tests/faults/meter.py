@@ -13,10 +13,10 @@ from tests.pipeline.servers import Request, says
 
 @dataclass
 class Seen:
-    """One call; `ended` is None when whoever called was gone before it was answered."""
+    """One call; `ended` is None if the caller was gone before the answer."""
 
     service: str
-    step: str  # <job>:<step>, as its Idempotency-Key says
+    step: str  # <job>:<step>, from its Idempotency-Key
     fence: int
     began: int  # ms of this machine's clock, which is the store's too
     ended: int | None = None
@@ -36,7 +36,7 @@ class Meter:
         seen = Seen(service, step, fence, now_ms())
         self.calls.append(seen)
         await asyncio.sleep(self.dice.uniform(*self.seconds[service]))
-        seen.ended = now_ms()  # before it is answered: what is called because of the answer begins later
+        seen.ended = now_ms()  # before the answer: a call that follows from the answer begins later
         await says({"data": {"fence": fence}})(request, writer)
 
     def cut_off(self) -> list[Seen]:
@@ -45,8 +45,8 @@ class Meter:
     def most_at_once(self, tasks: Mapping[str, str], events: Iterable[Event]) -> dict[str, int]:
         """Of each service; `tasks` are the tasks of steps.
 
-        An endpoint may go on working for a caller that is dead. So a call that was cut off counts as long as
-        its lease lasted: up to the event by which the store ended the run of this very fence and freed its
+        An endpoint may continue to work for a dead caller. So a call that was cut off counts as long as
+        its lease lasted: up to the event by which the store ended the run with this fence and freed its
         unit. A call that was answered counts up to its answer.
         """
         leases = {(event.task, event.fence): event.at for event in events if event.before == "executing"}
@@ -59,7 +59,7 @@ class Meter:
 
 def _peak(moves: list[tuple[int, int]]) -> int:
     now = most = 0
-    # in the same millisecond: ends first, for a call begins because another ended
+    # in the same millisecond: ends first, because a call begins when another has ended
     for _, by in sorted(moves):
         now += by
         most = max(most, now)

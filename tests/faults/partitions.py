@@ -1,4 +1,4 @@
-"""A worker that cannot reach the store for a while: every crew is behind a wire of its own."""
+"""A worker that cannot reach the store for a while: every crew is behind its own wire."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class Afar:
     line: Wire
 
     def cut(self, silent: bool) -> None:
-        """`silent`: what it says arrives, but it hears no answer."""
+        """`silent`: its requests arrive, but the answers are lost."""
         self.line.silent, self.line.down = silent, not silent
         if not silent:
             self.line.cut()
@@ -73,7 +73,7 @@ async def cut_off(
     seconds: float = 2 * LEASE,
     silent: bool = False,
 ) -> Cut:
-    """Cuts off the worker that runs a task, for so long. AssertionError when two runs of it overlapped."""
+    """Cuts off the worker that runs a task, for this time. AssertionError if two of its runs overlapped."""
     task = NewTask(task_type=task_type, parameters={"sink": sink.url, "seconds": seconds + 3 * LEASE})
     await store.submit_one(task)
     await wait_until(lambda: sink.read(task.task_id), 40, "it runs")

@@ -1,4 +1,4 @@
-"""A durable server that is killed and started again under load, as often as one likes."""
+"""A durable server that is killed and started again under load, any number of times."""
 
 import asyncio
 import contextlib
@@ -86,7 +86,7 @@ async def play(
     outages: list[float],
     crews: int,
 ) -> tuple[Verdict, dict[str, Any]]:
-    """A restart for each outage of so many seconds; what the log shows, and the figures."""
+    """A restart for each outage of this many seconds; returns the history and the figures."""
     began, workers = time.monotonic(), 2 * crews
     for _ in range(crews):
         await fleet.start(2, CAPACITY)

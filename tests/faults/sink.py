@@ -1,4 +1,4 @@
-"""Something outside that handlers write to: it knows fences, and refuses who has an older one."""
+"""An external system that handlers write to: it knows fences, and refuses writers with an older one."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-#: The fence only rises, so an older run is refused. What is known of it is noted in the same step: a process
+#: The fence only rises, so an older run is refused. The write is recorded in the same step: a process
 #: that is stopped after it would note an accepted write behind those of a newer run.
 WRITE = """
 local task, fence, at, pid = unpack(ARGV)
@@ -48,7 +48,7 @@ class Sink:
         return [Written(*json.loads(row)) for row in self._client.lrange(f"sink:{task}", 0, -1)]
 
     def first_run(self, task: str) -> bool:
-        """Whether no run but one has written yet."""
+        """Whether only one run has written so far."""
         return len({row.fence for row in self.read(task)}) == 1
 
     def forget(self, task: str) -> None:

@@ -25,7 +25,7 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(url: str, more_settings: str = "", settings: Settings = HASTE) -> AsyncIterator[Stage]:
-    """On a server of its own. `more_settings`: TOML for the workers, who govern the namespace."""
+    """On its own server. `more_settings`: TOML for the workers."""
     with tempfile.TemporaryDirectory(prefix="fl-stage-") as folder, Sink(url) as sink:
         async with (
             Store.connect(url, settings=settings) as store,

@@ -1,4 +1,4 @@
-"""Whom a lost run is put down to: a kill, a machine that was too busy, or nobody."""
+"""The cause of a lost run: a kill, a machine that was too busy, or unknown."""
 
 import signal
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from tests.faults.fleet import HASTE, Fleet
 from tests.faults.history import History, Judge, Loss
 from tests.waiting import wait_until
 
-KILLED = Kill(at=10_000, done=10_002, crew="crew0", whom="supervisor", pid=7)
+KILLED = Kill(at=10_000, done=10_002, crew="crew0", target="supervisor", pid=7)
 EXPIRED = Loss("t", 3, "crew0-a", began=20_000, noticed=20_000 + LONGEST_LEASE_MS, act="expire")
 
 
@@ -43,11 +43,11 @@ def test_a_run_of_a_killed_worker(tmp_path: Path, began: int, cause: Cause) -> N
 
 
 def test_only_the_one_that_was_killed_lost_its_runs_by_the_kill(tmp_path: Path) -> None:
-    said = [
+    lines = [
         *(f"worker_started worker=crew0-{one} capacity=4" for one in "ab"),
         "worker_died worker=crew0-b pid=7",
     ]
-    (tmp_path / "crew0.log").write_text(log(5_000, *said))
+    (tmp_path / "crew0.log").write_text(log(5_000, *lines))
     coroner = Coroner(tmp_path, [Kill(10_000, 10_002, "crew0", "worker", 7)])
     lost = EXPIRED._replace(began=9_990, noticed=9_990 + LONGEST_LEASE_MS)
     assert coroner.cause_of(lost._replace(worker="crew0-b")) is Cause.KILLED
@@ -87,10 +87,10 @@ def test_a_run_that_had_not_begun_when_its_worker_fell_silent(tmp_path: Path, ac
 
 
 @pytest.mark.timeout(120)
-async def test_what_is_handed_to_the_dead_is_free_when_its_lease_has_ended(
+async def test_a_task_handed_to_a_dead_worker_is_free_when_its_lease_has_ended(
     live_store: Store, fleet: Fleet, history: History
 ) -> None:
-    """By design: nobody can know yet that the machine is gone."""
+    """By design: the store cannot know yet that the machine is gone."""
     crew = await fleet.start(1)
     await fleet.man()
     connection = live_store.connection

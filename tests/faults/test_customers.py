@@ -35,5 +35,5 @@ async def test_no_customer_runs_two_tasks_at_once_and_no_limit_is_left(
         (["began ann 1", "began ann 2", "ended ann 1", "ended ann 2"], {"ann"}),
     ],
 )
-def test_the_record_shows_who_ran_two_at_once(record: list[str], found: set[str]) -> None:
+def test_the_record_shows_customers_that_ran_two_tasks_at_once(record: list[str], found: set[str]) -> None:
     assert twice_at_once(record) == found

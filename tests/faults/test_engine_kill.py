@@ -1,4 +1,4 @@
-"""The embedded engine when somebody is killed: the server, its owner, or its owner during the start."""
+"""The embedded engine when a process is killed: the server, its owner, or its owner during the start."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ async def test_killing_the_owner_while_it_starts_frees_the_folder(tmp_path: Path
         assert await client.ping()
 
 
-async def test_of_many_that_lose_their_owner_one_starts_the_next_server(tmp_path: Path) -> None:
+async def test_one_of_many_processes_that_lose_their_owner_starts_the_next_server(tmp_path: Path) -> None:
     owner = await opened(await launch(tmp_path))
     async with make_client(owner.url) as client:
         await client.set("kept", "yes")

@@ -11,7 +11,7 @@ from tests.servers import Server
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("processes", [(2,), (1, 1)], ids=["two processes on one port", "two servers"])
-async def test_what_was_acknowledged_is_there_once(
+async def test_every_acknowledged_task_exists_once(
     live_store: Store, server: Server, tmp_path: Path, seed: int, processes: tuple[int, ...]
 ) -> None:
     where = ("--engine", server.url, "--namespace", live_store.connection.keys.namespace)

@@ -12,7 +12,7 @@ from tests.faults.stage import stage
 
 
 @pytest.mark.timeout(180)
-async def test_jobs_complete_though_gateway_worker_supervisor_and_store_are_killed(seed: int) -> None:
+async def test_jobs_complete_although_gateway_worker_supervisor_and_store_are_killed(seed: int) -> None:
     with durable() as server:
         await server.start()
         async with stage(server.url) as scene:

@@ -34,7 +34,7 @@ def test_only_acts_that_add_work_need_memory() -> None:
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
-async def test_a_full_server_refuses_submits_and_goes_on_with_the_rest(kind: str) -> None:
+async def test_a_full_server_refuses_submits_and_continues_everything_else(kind: str) -> None:
     with running(kind, *FULL) as server:
         async with Store.connect(server.url, "full") as store:
             await store.workers.register("w", capacity=50)
@@ -47,7 +47,7 @@ async def test_a_full_server_refuses_submits_and_goes_on_with_the_rest(kind: str
 
 
 async def steer(server: Server, waiting: list[str]) -> None:
-    """What a worker, a gateway and an operator do who come when memory is full already."""
+    """What a worker, a gateway and an operator do that start when memory is full already."""
     async with Store.connect(server.url, "full") as store:
         await store.declare("code", {"echo": TaskSettings(limits={"gpu": 1})}, {"gpu": Slots(limit=1)})
         await store.workers.register("late", capacity=50)
@@ -67,7 +67,7 @@ async def steer(server: Server, waiting: list[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
-async def test_who_comes_when_memory_is_full_can_start_and_steer(kind: str) -> None:
+async def test_processes_that_start_when_memory_is_full_can_run_and_operate(kind: str) -> None:
     with running(kind, *FULL) as server:
         async with Store.connect(server.url, "full") as store:
             waiting = await fill(store)
@@ -107,7 +107,7 @@ async def count_tasks(store: Store) -> int:
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
-async def test_what_has_finished_goes_early_when_memory_is_full(kind: str) -> None:
+async def test_finished_tasks_are_removed_early_when_memory_is_full(kind: str) -> None:
     with running(kind, *FULL) as server:
         async with Store.connect(server.url, "full", settings(least_seconds=0)) as store:
             await store.workers.register("w", capacity=50)
@@ -130,7 +130,7 @@ async def test_what_has_finished_goes_early_when_memory_is_full(kind: str) -> No
             assert await examine(store.connection) == []
 
 
-async def test_what_has_just_finished_stays_also_when_memory_is_full() -> None:
+async def test_just_finished_tasks_are_kept_even_when_memory_is_full() -> None:
     with running("valkey", *FULL) as server:
         async with Store.connect(server.url, "full", settings(least_seconds=1000)) as store:
             await store.workers.register("w", capacity=50)
@@ -141,7 +141,7 @@ async def test_what_has_just_finished_stays_also_when_memory_is_full() -> None:
             assert await count_tasks(store) == len(accepted)
 
 
-async def test_events_that_nobody_records_go_when_memory_is_full() -> None:
+async def test_unrecorded_events_are_removed_when_memory_is_full() -> None:
     with running("valkey", *FULL) as server:
         async with Store.connect(server.url, "full") as store:
             await store.workers.register("w", capacity=200)
@@ -156,7 +156,7 @@ async def test_events_that_nobody_records_go_when_memory_is_full() -> None:
             assert await examine(store.connection) == []
 
 
-async def test_events_that_somebody_records_wait_for_him_when_memory_is_full() -> None:
+async def test_events_wait_for_their_recorder_even_when_memory_is_full() -> None:
     with running("valkey", *FULL) as server:
         async with Store.connect(server.url, "full") as store:
             await store.submit_one(NewTask(task_type="echo"))

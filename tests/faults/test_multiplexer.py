@@ -18,8 +18,8 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store import subscription
+from fairlead.store.batches import read_in_pieces
 from fairlead.store.connection import READS_AT_ONCE
-from fairlead.store.pieces import read_in_pieces
 from fairlead.store.store import Store
 from tests.faults.replicas import is_linked, primary_and_replica, promote
 from tests.faults.wire import Wire, wire
@@ -64,7 +64,7 @@ async def test_a_lost_reply_never_makes_an_act_happen_twice(
 
 
 async def until_answered(call: Callable[[], Any]) -> Any:
-    """What a careful caller does: the same call with the same ids, until there is an answer."""
+    """Repeats the call with the same ids until there is an answer, as a careful caller does."""
     while True:
         try:
             return await call()
@@ -90,16 +90,16 @@ async def test_a_cancelled_call_never_hands_its_reply_to_the_next(
         await asyncio.gather(call, return_exceptions=True)
 
 
-async def test_a_cancelled_call_is_cancelled_wherever_it_is(server: Server) -> None:
+async def test_a_call_can_be_cancelled_at_every_point(server: Server) -> None:
     outcomes: list[bool | None] = []
     for steps in range(60):
-        store = Store.connect(server.url, "cancelled")  # a new connection: there is more to be cancelled in
+        store = Store.connect(server.url, "cancelled")  # a new connection: it can be cancelled at more points
         call = asyncio.ensure_future(store.get(NewTask(task_type="echo").task_id))
         for _ in range(steps):
             await asyncio.sleep(0)
-        asked = call.cancel()
+        accepted = call.cancel()
         await asyncio.wait([call])
-        outcomes.append(call.cancelled() if asked else None)
+        outcomes.append(call.cancelled() if accepted else None)
         if not call.cancelled():
             assert isinstance(call.exception(), errors.UnknownTask)
         await store.close()
@@ -107,15 +107,15 @@ async def test_a_cancelled_call_is_cancelled_wherever_it_is(server: Server) -> N
     assert False not in outcomes, "a cancellation was swallowed"
 
 
-async def test_a_call_that_is_given_up_does_not_fail_the_others(lossy: tuple[Wire, Store]) -> None:
+async def test_an_abandoned_call_does_not_fail_the_others(lossy: tuple[Wire, Store]) -> None:
     line, store = lossy
     connection = store.connection
     await store.stats()  # the connection is made
     line.silent = True
-    given_up = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 0.3))
+    abandoned = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 0.3))
     patient = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "b")), 20))
     with pytest.raises(errors.StoreUnavailable):
-        await given_up
+        await abandoned
     later = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "c")), 20))
     await wait_until(lambda: line.connections == 2, because="a call after the silence has a new connection")
     line.silent = False
@@ -124,14 +124,14 @@ async def test_a_call_that_is_given_up_does_not_fail_the_others(lossy: tuple[Wir
 
 
 async def test_the_connection_is_kept_when_the_server_still_answers(lossy: tuple[Wire, Store]) -> None:
-    """What came before the call was answered meanwhile: a new connection would not be answered sooner."""
+    """Earlier calls were answered meanwhile: a new connection would not be answered sooner."""
     connection = lossy[1].connection
     before = await connection.guard(connection.shared.call(("CLIENT", "ID")))
     pauses = [connection.guard(connection.shared.call(("BLPOP", "nothing", 0.5)), 20) for _ in range(4)]
     paused = asyncio.gather(*pauses)
-    given_up = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 1.5))
+    abandoned = asyncio.ensure_future(connection.guard(connection.shared.call(("ECHO", "a")), 1.5))
     with pytest.raises(errors.StoreUnavailable):
-        await given_up
+        await abandoned
     assert await connection.guard(connection.shared.call(("CLIENT", "ID")), 20) == before
     assert await paused == [[None]] * 4
 
@@ -141,13 +141,13 @@ async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_res
         store = Store.connect(server.url, "silent")
         await store.open()
         server.process.send_signal(signal.SIGSTOP)
-        # by the timers of one loop: a machine that stands still for a while delays both
-        asked = asyncio.create_task(store.submit_one(NewTask(task_type="echo")))
+        # by the timers of one loop: a machine that hangs for a while delays both
+        call = asyncio.create_task(store.submit_one(NewTask(task_type="echo")))
         late = asyncio.create_task(asyncio.sleep(3))
-        await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)
-        assert asked.done(), "it is still waited for"
+        await asyncio.wait({call, late}, return_when=asyncio.FIRST_COMPLETED)
+        assert call.done(), "it is still waited for"
         with pytest.raises(errors.StoreUnavailable):
-            await asked
+            await call
         late.cancel()
         server.process.send_signal(signal.SIGCONT)
         await store.submit_one(NewTask(task_type="echo"))
@@ -155,7 +155,7 @@ async def test_a_silent_server_is_unavailable_within_two_seconds_and_service_res
 
 
 async def test_a_crowd_of_reads_gives_a_silent_server_up_all_at_once() -> None:
-    """Not one turn after the other: those that wait for theirs hear as little."""
+    """Not one after the other: queued calls get no answer either."""
     with running("valkey") as server:
         store = Store.connect(server.url, "silent")
         await store.open()
@@ -166,9 +166,9 @@ async def test_a_crowd_of_reads_gives_a_silent_server_up_all_at_once() -> None:
         reads = [asyncio.create_task(store.stats()) for _ in range(5 * READS_AT_ONCE)]
         reads += [asyncio.create_task(read_in_pieces(store.connection, pieces)) for _ in range(20)]
         late = asyncio.create_task(asyncio.sleep(4))
-        asked = asyncio.ensure_future(asyncio.wait(reads))
-        await asyncio.wait({asked, late}, return_when=asyncio.FIRST_COMPLETED)
-        assert asked.done(), "some are still waited for"
+        call = asyncio.ensure_future(asyncio.wait(reads))
+        await asyncio.wait({call, late}, return_when=asyncio.FIRST_COMPLETED)
+        assert call.done(), "some are still waited for"
         assert all(isinstance(read.exception(), errors.StoreUnavailable) for read in reads)
         late.cancel()
         server.process.send_signal(signal.SIGCONT)
@@ -244,9 +244,9 @@ async def test_a_server_that_stays_a_replica_is_not_connected_to_for_each_call(
     assert await store.connection.guard(store.connection.shared.call(("CLIENT", "ID"))) == after
 
 
-async def test_what_came_for_a_wait_that_was_given_up_is_told_to_nobody_else(live_store: Store) -> None:
+async def test_a_reply_to_an_abandoned_wait_is_given_to_no_other(live_store: Store) -> None:
     client, keys = live_store.connection.client, live_store.connection.keys
-    assert await live_store.workers.wait("a", 0.01) is None  # from now on there is a line for it
+    assert await live_store.workers.wait("a", 0.01) is None  # from now on it has a connection
     waiting = asyncio.create_task(live_store.workers.wait("a", 20))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -255,10 +255,10 @@ async def test_what_came_for_a_wait_that_was_given_up_is_told_to_nobody_else(liv
     await client.rpush(keys.key("wake", "a"), "for a")
     assert await live_store.workers.wait("b", 0.2) is None
     several = [live_store.workers.wait(name, 20) for name in "cde"]
-    asking = asyncio.gather(*several)
+    waits = asyncio.gather(*several)
     for name in "cde":
         await client.rpush(keys.key("wake", name), f"for {name}")
-    assert await asking == ["for c", "for d", "for e"]
+    assert await waits == ["for c", "for d", "for e"]
     await client.delete(keys.key("wake", "a"))
 
 
@@ -267,7 +267,7 @@ async def test_a_blocking_wait_ends_with_its_time_and_not_with_an_error(live_sto
     assert await live_store.workers.wait("w", 0.2) is None
 
 
-async def test_a_line_that_falls_silent_is_given_up_and_its_watchers_are_told(
+async def test_a_silent_connection_is_closed_and_its_watchers_are_notified(
     live_store: Store, lossy: tuple[Wire, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "PING_EVERY", 0.05)
@@ -281,7 +281,7 @@ async def test_a_line_that_falls_silent_is_given_up_and_its_watchers_are_told(
         monkeypatch.setattr(subscription, "QUIET", 20)  # that of the next line is not to end
         line.silent = False
         assert await anext(watch) is None
-        heard = NewTask(task_type="heard")
-        await live_store.submit_one(heard)
+        later = NewTask(task_type="later")
+        await live_store.submit_one(later)
         event = await anext(watch)
-        assert event and event.task_id == heard.task_id
+        assert event and event.task_id == later.task_id

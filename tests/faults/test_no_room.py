@@ -52,7 +52,7 @@ async def fl(live_store: Store, server: Server) -> AsyncIterator[Fairlead]:
     fl.target = place
 
 
-async def test_the_other_workers_go_on_when_one_that_died_cannot_be_replaced(
+async def test_the_other_workers_continue_when_a_dead_one_cannot_be_replaced(
     fl: Fairlead, launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     async with launcher.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
@@ -67,7 +67,7 @@ async def test_the_other_workers_go_on_when_one_that_died_cannot_be_replaced(
         pids = {await (await draining.pid.submit()).result(timeout=30)}
         with without_files(workers.process.pid):
             os.kill(pids.pop(), signal.SIGKILL)
-            await wait_until(lambda: workers.said().count("worker_not_started") > 1, 40)
+            await wait_until(lambda: workers.log_text().count("worker_not_started") > 1, 40)
             assert workers.process.returncode is None
         await workers.ready(3)
         go.touch()
@@ -84,7 +84,7 @@ async def test_a_worker_that_cannot_be_started_does_not_keep_the_command_from_en
         (pid,) = workers.children()
         with without_files(workers.process.pid):
             os.kill(pid, signal.SIGKILL)
-            await wait_until(lambda: "worker_not_started" in workers.said(), 40)
+            await wait_until(lambda: "worker_not_started" in workers.log_text(), 40)
             assert await workers.end() == 0
 
 
@@ -98,7 +98,7 @@ async def test_a_task_waits_for_its_process_and_is_not_charged(
         go.touch()
         with without_files(pid):
             task = await draining.until_in_process.submit(str(go))
-            await wait_until(lambda: workers.said().count("handler_process_not_started") > 1, 40)
+            await wait_until(lambda: workers.log_text().count("handler_process_not_started") > 1, 40)
             assert await (await draining.pid.submit()).result(timeout=30) == pid, "others run"
         assert await task.result(timeout=30) == "done"
         ended = await task.get()
@@ -106,7 +106,7 @@ async def test_a_task_waits_for_its_process_and_is_not_charged(
         assert await workers.end() == 0
 
 
-async def test_the_other_servers_go_on_when_one_that_died_cannot_be_replaced(
+async def test_the_other_servers_continue_when_a_dead_one_cannot_be_replaced(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
     where = server.url, live_store.connection.keys.namespace, tmp_path
@@ -114,7 +114,7 @@ async def test_the_other_servers_go_on_when_one_that_died_cannot_be_replaced(
         await wait_until(lambda: len(gateway.children()) == 2)
         with without_files(gateway.process.pid):
             os.kill(gateway.children()[0], signal.SIGKILL)
-            await wait_until(lambda: gateway.said().count("server_not_started") > 1, 40)
+            await wait_until(lambda: gateway.log_text().count("server_not_started") > 1, 40)
             async with httpx.AsyncClient(trust_env=False) as client:
                 assert (await client.get(f"{gateway.url}/healthz", timeout=30)).status_code == 200
         await wait_until(lambda: len(gateway.children()) == 2, 40)

@@ -32,7 +32,9 @@ async def test_an_act_that_breaks_at_any_call_leaves_nothing_half_done(
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", ["submit", "claim", "complete", "forget"])
 @pytest.mark.parametrize("server", OTHERS, indirect=True)
-async def test_nor_does_it_on_another_server(name: str, store: Store, clock: Clock) -> None:
+async def test_an_error_leaves_nothing_half_done_on_another_server(
+    name: str, store: Store, clock: Clock
+) -> None:
     await break_at_every_call(name, store, clock)
 
 
@@ -54,7 +56,7 @@ async def break_at_every_call(name: str, store: Store, clock: Clock) -> None:
         plant(scene.store, healthy)
         left = await examine(healthy, now_ms=clock.now, twice=False)
         assert {breach.invariant for breach in left} <= {"W1"}, (k, left)
-        await scene.store.stats()  # any act: it finishes what was left
+        await scene.store.stats()  # any act finishes what was left
         assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
         with contextlib.suppress(errors.NotReplayable, errors.UnknownTask):  # queued again, or gone, already
             await ACTS[name](scene)  # the caller repeats it, as after a lost reply

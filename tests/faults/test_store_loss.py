@@ -55,7 +55,7 @@ class Site:
         return (await self.api.get("/readyz")).status_code == 200
 
     async def red(self) -> bool:
-        """By the gateway's own reason, not only because the store is away for a moment."""
+        """For the reason that the gateway gives, not only because the store is down for a moment."""
         answer = await self.api.get("/readyz")
         return "store_lost" in [reason["code"] for reason in answer.json().get("reasons", ())]
 
@@ -105,18 +105,18 @@ async def test_nothing_is_done_after_a_loss_until_it_is_accepted(
     await lose(site.server)
     began = time.monotonic()
 
-    # every process notices and says so, once; nothing is accepted
+    # every process notices and logs it once; nothing is accepted
     await wait_until(site.red, RED_SECONDS, "the gateway is red")
     record_property("red_seconds", round(time.monotonic() - began, 3))
-    await wait_until(lambda: site.crew.said().count("store_lost") >= WORKERS, because="workers say it")
+    await wait_until(lambda: site.crew.log_text().count("store_lost") >= WORKERS, because="workers say it")
     refused = await site.api.post(TASKS, json={"task_type": "hold"})
     assert (refused.status_code, refused.json()["code"]) == (503, "store_lost")
     assert f"fairlead open {accept}" in refused.json()["detail"]
     assert (await site.api.get(TASKS)).json()["code"] == "store_lost"
 
-    # nor by a gateway that starts now and knows nothing of it
+    # nor by a gateway that starts now and does not know of the loss
     with gateway_without_memory(site) as other:
-        answer = await asked(other, "/readyz")
+        answer = await get(other, "/readyz")
         assert answer.status_code == 503
         assert f"fairlead open {accept}" in answer.json()["detail"]
     wrong = await site.open("--new" if accept == "--restored" else "--restored")
@@ -137,10 +137,10 @@ async def test_nothing_is_done_after_a_loss_until_it_is_accepted(
     after = site.record.fences()[len(before) :]
     assert len(set(before + after)) == len(before) + len(after)
     assert max(before) < min(after)
-    assert site.gateway.said().count("store_lost") == 2  # that it came, and that it went
-    assert "Traceback" not in site.crew.said()
+    assert site.gateway.log_text().count("store_lost") == 2  # that it came, and that it went
+    assert "Traceback" not in site.crew.log_text()
     # one line by each worker, one by the supervisor for each
-    assert len(re.findall(r"store_lost standing=", site.crew.said())) == WORKERS
+    assert len(re.findall(r"store_lost standing=", site.crew.log_text())) == WORKERS
 
 
 @contextlib.contextmanager
@@ -151,7 +151,7 @@ def gateway_without_memory(site: Site) -> Iterator[Gateway]:
         yield gateway
 
 
-async def asked(gateway: Gateway, path: str, **headers: str) -> httpx.Response:
+async def get(gateway: Gateway, path: str, **headers: str) -> httpx.Response:
     async with httpx.AsyncClient(base_url=gateway.url, timeout=20, trust_env=False) as api:
         return await api.get(path, headers=headers)
 
@@ -165,28 +165,28 @@ def lose_the_folder(folder: Path) -> None:
 async def test_a_loss_while_nothing_ran_is_noticed_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
     with serving("", "default", tmp_path) as gateway:
-        answer = await asked(gateway, "/readyz")
+        answer = await get(gateway, "/readyz")
         assert answer.status_code == 200
         await wait_until(lambda: (tmp_path / "seen" / "default.json").exists(), because="it is remembered")
     lose_the_folder(tmp_path)
     with serving("", "default", tmp_path) as gateway:
-        answer = await asked(gateway, "/readyz")
+        answer = await get(gateway, "/readyz")
         assert answer.status_code == 503
         assert "`fairlead open --new`" in answer.json()["detail"]
-        await wait_until(lambda: "not_ready reason=store_lost" in gateway.said(), because="it says so")
+        await wait_until(lambda: "not_ready reason=store_lost" in gateway.log_text(), because="it says so")
         opened = await Shell(tmp_path, ("--data", str(tmp_path))).run("open", "--new")
         assert opened.code == 0, opened.err
 
         async def is_ready() -> bool:
-            return (await asked(gateway, "/readyz")).status_code == 200
+            return (await get(gateway, "/readyz")).status_code == 200
 
         await wait_until(is_ready, 60, "it is ready")
     with serving("", "default", tmp_path) as gateway:  # accepted once is accepted
-        assert (await asked(gateway, "/readyz")).status_code == 200
+        assert (await get(gateway, "/readyz")).status_code == 200
 
 
 @pytest.mark.timeout(120)
-async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_asking(
+async def test_a_gateway_that_requires_keys_reports_the_loss_and_still_requires_them(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     (tmp_path / "fairlead.toml").write_text(file_of(HASTE))
@@ -197,12 +197,12 @@ async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_askin
         key = (await shell.run(*create, "before")).out.strip()
         with serving(server.url, "default", tmp_path) as gateway:
             before = {"authorization": f"Bearer {key}"}
-            assert (await asked(gateway, TASKS, **before)).status_code == 200
+            assert (await get(gateway, TASKS, **before)).status_code == 200
             server.flush()
             began = time.monotonic()
 
             async def lost() -> bool:
-                answer = await asked(gateway, TASKS, **before)
+                answer = await get(gateway, TASKS, **before)
                 assert answer.status_code in (200, 503), answer.text  # 200: it has not looked yet
                 return answer.status_code == 503 and answer.json()["code"] == "store_lost"
 
@@ -210,11 +210,11 @@ async def test_a_gateway_that_asks_for_keys_says_what_is_wrong_and_goes_on_askin
             record_property("red_seconds", round(time.monotonic() - began, 3))
             opened = await shell.run("open", "--new")
             assert opened.code == 0, opened.err
-            await wait_until(lambda: "keys_lost" in gateway.said(), because="it says that no key is left")
-            assert (await asked(gateway, TASKS)).status_code == 401
-            assert (await asked(gateway, TASKS, **before)).status_code == 401
+            await wait_until(lambda: "keys_lost" in gateway.log_text(), because="it says that no key is left")
+            assert (await get(gateway, TASKS)).status_code == 401
+            assert (await get(gateway, TASKS, **before)).status_code == 401
             key = (await shell.run(*create, "after")).out.strip()
-            assert (await asked(gateway, TASKS, authorization=f"Bearer {key}")).status_code == 200
+            assert (await get(gateway, TASKS, authorization=f"Bearer {key}")).status_code == 200
 
 
 @pytest.mark.timeout(120)
@@ -233,7 +233,7 @@ async def test_workers_behind_a_gateway_declare_again(tmp_path: Path) -> None:
                 await site.submit(4, 1.0)
                 await wait_until(lambda: len(site.record.fences()) >= 2, because="two are under way")
                 server.flush()
-                await wait_until(lambda: "store_lost" in crew.said(), because="the workers hear of it")
+                await wait_until(lambda: "store_lost" in crew.log_text(), because="the workers notice it")
                 opened = await site.open("--new")
                 assert opened.code == 0, opened.err
                 await wait_until(site.ready, because="the gateway is ready again")
@@ -247,20 +247,20 @@ async def test_workers_behind_a_gateway_declare_again(tmp_path: Path) -> None:
                 assert site.record.most_at_once() == 2
 
 
-def is_warned(said: str) -> bool:
-    return "server_not_durable" in said and "appendonly" in said
+def is_warned(log: str) -> bool:
+    return "server_not_durable" in log and "appendonly" in log
 
 
 @pytest.mark.timeout(60)
 async def test_a_server_without_an_append_only_file_is_warned_about_at_every_start(site: Site) -> None:
-    await wait_until(lambda: is_warned(site.gateway.said()), because="the gateway warns")
-    await wait_until(lambda: is_warned(site.crew.said()), because="the supervisor warns")
+    await wait_until(lambda: is_warned(site.gateway.log_text()), because="the gateway warns")
+    await wait_until(lambda: is_warned(site.crew.log_text()), because="the supervisor warns")
     with gateway_without_memory(site) as other:
-        await wait_until(lambda: is_warned(other.said()), because="another gateway warns too")
+        await wait_until(lambda: is_warned(other.log_text()), because="another gateway warns too")
 
 
 @pytest.mark.timeout(60)
 async def test_the_embedded_server_is_not_warned_about(tmp_path: Path) -> None:
     with serving("", "default", tmp_path) as gateway:
-        assert (await asked(gateway, "/readyz")).status_code == 200
-        assert "server_not_durable" not in gateway.said()
+        assert (await get(gateway, "/readyz")).status_code == 200
+        assert "server_not_durable" not in gateway.log_text()

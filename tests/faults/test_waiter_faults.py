@@ -1,7 +1,7 @@
 """An act that breaks while it grants units to an acquire that waits: nobody loses its turn or has two.
 
-Every call of the act fails in turn, as in test_script_faults. Afterwards all who wait ask on, as they do,
-until each has had its units.
+Every call of the act fails in turn, as in test_script_faults. Afterwards all waiting clients
+repeat their calls, as usual, until each has had its units.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ WAITERS = {
 
 
 class Line:
-    """Who waits for a limit of two units, held by a task and by a lease, and for a rate that is used up."""
+    """Clients that wait for a limit of two units, held by a task and a lease, and for a used-up rate."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store, self.clock = store, clock
@@ -73,7 +73,7 @@ class Line:
         return True
 
     async def granted(self) -> set[str]:
-        """Who has units by now, whether it knows it or not."""
+        """The clients that have units by now, whether they know it or not."""
         client, keys = self.store.connection.client, self.store.connection.keys
         return {name for name in WAITERS if await client.hexists(keys.key("lease", name), "fence")}
 
@@ -82,7 +82,7 @@ class Line:
         return {name for name in WAITERS if await client.exists(keys.key("granted", name))}
 
     async def move_up(self) -> None:
-        """All ask until each has had its turn; whoever has its units gives them back."""
+        """All clients repeat their calls until each has had its turn; each returns its units."""
         waiting = set(WAITERS)
         for _ in range(len(WAITERS)):
             for name in sorted(waiting):
@@ -109,7 +109,7 @@ async def cancel_and_confirm(line: Line) -> None:
 
 
 async def after_a_while(line: Line, act: Callable[[], Awaitable[Any]]) -> None:
-    """When the lease is over, and the rate has refilled."""
+    """When the lease has ended and the rate has refilled."""
     line.clock.now = max(line.clock.now, line.lease.expires_at + 2_000)
     await act()
 
@@ -139,10 +139,10 @@ async def test_an_act_that_breaks_while_it_grants_takes_no_turn_and_gives_none_t
     for k in range(1, 1000):
         clock.now, healthy = now, await saved.put_back()
         line = formed.on(Store(healthy, store.settings, clock))
-        finished = await comes_to_its_end(line, name, k)
+        finished = await completes(line, name, k)
         left = await examine(healthy, now_ms=clock.now, twice=False)
         assert {breach.invariant for breach in left} <= {"W1"}, (k, left)
-        await line.store.stats()  # any act: it finishes what was left
+        await line.store.stats()  # any act finishes what was left
         assert await examine(healthy, now_ms=clock.now, twice=False) == [], k
         asker = {"caller"} if name == "ask" else set()
         granted = await line.granted()
@@ -160,7 +160,7 @@ async def test_an_act_that_breaks_while_it_grants_takes_no_turn_and_gives_none_t
     assert broken >= 3, "the act makes fewer calls than this test supposes"
 
 
-async def comes_to_its_end(line: Line, name: str, k: int) -> bool:
+async def completes(line: Line, name: str, k: int) -> bool:
     """Whether the act came to its end although its k-th call would fail."""
     healthy = line.store.connection
     plant(line.store, Breaking(healthy, k))

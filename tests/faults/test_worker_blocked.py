@@ -31,7 +31,7 @@ async def test_a_handler_that_holds_the_interpreters_lock_for_three_leases_keeps
     assert held >= 2 * LEASE, "it did not hold the lock for long: this shows nothing"
 
 
-async def test_a_worker_hears_what_was_said_while_it_was_blocked_before_it_judges_its_leases(
+async def test_a_worker_reads_the_answers_of_its_blocked_time_before_it_judges_its_leases(
     live_store: Store, fleet: Fleet, history: History
 ) -> None:
     await fleet.start()

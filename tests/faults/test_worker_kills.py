@@ -15,14 +15,14 @@ def settings() -> Settings:
 
 
 @pytest.mark.timeout(180)
-async def test_ten_kills_lose_no_task_exceed_no_limit_and_end_nothing_twice(
+async def test_six_kills_lose_no_task_exceed_no_limit_and_end_nothing_twice(
     live_store: Store, fleet: Fleet, history: History, seed: int
 ) -> None:
-    verdict, figures = await play(live_store, fleet, history, seed, tasks=400, kills=10, crews=3, processes=2)
+    verdict, figures = await play(live_store, fleet, history, seed, tasks=250, kills=6, crews=3, processes=2)
     print(figures)
     assert verdict.faults == []
     assert set(verdict.ends) <= {"completed", "dead_letter"}
     assert figures["lost_runs_by_cause"]["unexplained"] == 0
     assert verdict.losses, "no kill hit a running task: this test shows nothing"
-    await fleet.man()  # one that has just replaced another does not listen to signals yet
+    await fleet.man()  # a new replacement does not handle signals yet
     assert [await crew.end() for crew in fleet.crews] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""Workers that cannot reach the store for longer than a lease stop in time and come back by themselves."""
+"""Workers that cannot reach the store for longer than a lease stop in time and reconnect by themselves."""
 
 from collections.abc import AsyncIterator
 
@@ -32,7 +32,7 @@ async def crews(live_store: Store, server: Server, fleet: Fleet) -> AsyncIterato
 
 
 @pytest.mark.timeout(180)
-async def test_a_handler_is_stopped_before_its_task_is_given_to_somebody_else(
+async def test_a_handler_is_stopped_before_its_task_is_given_to_another_worker(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
     cut = await cut_off(live_store, crews, history, sink, seconds=LONG)
@@ -41,17 +41,17 @@ async def test_a_handler_is_stopped_before_its_task_is_given_to_somebody_else(
 
 
 @pytest.mark.timeout(180)
-async def test_a_task_whose_worker_hears_no_answers_for_a_while_is_not_forgotten(
+async def test_a_task_whose_worker_gets_no_answers_for_a_while_is_not_forgotten(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
-    # its heartbeats arrive: the lease goes on, although the worker must give the run up
+    # its heartbeats arrive: the lease continues, although the worker must abandon the run
     cut = await cut_off(live_store, crews, history, sink, seconds=LONG, silent=True)
     assert cut.starts > 1
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("task_type", ["block", "sit"])
-async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_given_to_somebody_else(
+async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_given_to_another(
     task_type: str, live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
     cut = await cut_off(live_store, crews, history, sink, seconds=LONG, task_type=task_type)
@@ -60,7 +60,7 @@ async def test_a_worker_whose_handler_cannot_be_stopped_ends_before_the_task_is_
 
 
 @pytest.mark.timeout(180)
-async def test_a_process_whose_handler_cannot_be_stopped_is_killed_before_the_task_is_given_to_somebody_else(
+async def test_a_process_whose_handler_cannot_be_stopped_is_killed_before_the_task_is_given_to_another(
     live_store: Store, crews: list[Afar], history: History, sink: Sink
 ) -> None:
     workers = [afar.crew.children() for afar in crews]
@@ -71,7 +71,7 @@ async def test_a_process_whose_handler_cannot_be_stopped_is_killed_before_the_ta
 
 
 @pytest.mark.timeout(180)
-async def test_an_idle_worker_comes_back_by_itself_after_a_long_cut(
+async def test_an_idle_worker_reconnects_by_itself_after_a_long_cut(
     live_store: Store, crews: list[Afar], history: History
 ) -> None:
     afar, other = crews
@@ -82,7 +82,9 @@ async def test_an_idle_worker_comes_back_by_itself_after_a_long_cut(
     await wait_until(lambda: task.task_id in history.ended)
     # no heartbeat since: the supervisor still takes its lease for one that runs out
     afar.cut(silent=False)
-    await wait_until(lambda: afar.crew.said().count("heartbeat_failed") > 3 * LEASE / 0.5, 40, "three leases")
+    await wait_until(
+        lambda: afar.crew.log_text().count("heartbeat_failed") > 3 * LEASE / 0.5, 40, "three leases"
+    )
     afar.heal()
     await wait_until(lambda: works(live_store, afar.crew, history), 20, "it works again")
     assert afar.crew.children() == children

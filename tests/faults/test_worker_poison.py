@@ -1,4 +1,4 @@
-"""Tasks that kill whatever runs them are put away after three crashes and harm nobody else."""
+"""Tasks that kill whatever runs them are dead letters after three crashes and harm no other task."""
 
 from functools import partial
 
@@ -18,7 +18,8 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def settings() -> Settings:
-    return with_lease(30)  # whoever dies here leaves a supervisor, who does not wait for its end
+    # a worker that dies here has a supervisor, which does not wait for the end of the lease
+    return with_lease(30)
 
 
 @pytest.mark.timeout(180)

@@ -49,7 +49,7 @@ async def idle_workers(store: Store, count: int) -> bool:
 
 
 @LONG_LEASE
-async def test_a_dead_worker_is_replaced_though_a_process_it_has_started_lives_on(
+async def test_a_dead_worker_is_replaced_although_its_child_process_is_still_alive(
     live_store: Store, fleet: Fleet, history: History, sink: Sink, server: Server
 ) -> None:
     crew = await fleet.start()
@@ -80,10 +80,10 @@ async def test_a_worker_that_dies_while_it_starts_does_not_end_the_others(
     )
     fleet.app = "late:fl"
     crew = await fleet.start(processes=2)
-    await wait_until(lambda: "worker_started" in crew.said(), 40)
+    await wait_until(lambda: "worker_started" in crew.log_text(), 40)
     (tmp_path / "go").touch()
     await fleet.man(crew)
-    assert "worker_draining" not in crew.said()
+    assert "worker_draining" not in crew.log_text()
 
 
 async def test_a_worker_that_takes_leases_to_start_is_waited_for(fleet: Fleet, tmp_path: Path) -> None:
@@ -101,17 +101,17 @@ async def test_a_worker_that_takes_leases_to_start_is_waited_for(fleet: Fleet, t
     fleet.app = "slow:fl"
     crew = await fleet.start()
     await fleet.man()
-    assert crew.said().count("worker_") == 1
+    assert crew.log_text().count("worker_") == 1
 
 
-async def test_a_worker_can_be_told_to_end_while_the_store_is_away(tmp_path: Path) -> None:
+async def test_a_worker_can_be_stopped_while_the_store_is_down(tmp_path: Path) -> None:
     with running("valkey") as server:
         async with Fleet(("--engine", server.url), tmp_path) as fleet:
             crew = await fleet.start()
             await fleet.man()
             server.process.kill()
             server.process.wait()
-            await wait_until(lambda: "store_unavailable" in crew.said(), 40)
+            await wait_until(lambda: "store_unavailable" in crew.log_text(), 40)
             crew.process.terminate()
             await wait_until(lambda: crew.process.returncode is not None, 40, "it has ended")
 
@@ -133,7 +133,7 @@ async def test_a_worker_that_ends_because_of_a_handler_that_cannot_be_stopped_is
 
 
 @LONG_LEASE
-async def test_a_handlers_process_that_died_is_noticed_though_a_process_it_has_forked_lives_on(
+async def test_a_dead_handler_process_is_noticed_although_its_fork_is_still_alive(
     live_store: Store, fleet: Fleet, history: History
 ) -> None:
     await fleet.start()

@@ -1,4 +1,4 @@
-"""Workers that are stopped (SIGSTOP) for longer than their lease, and go on as if nothing had happened."""
+"""Workers that are stopped (SIGSTOP) for longer than their lease, and continue as if nothing had happened."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothi
 ) -> None:
     stopped = await outlive(live_store, crews, history, sink)
     assert stopped.crew.children() == [stopped.pid], "the same process is a worker like any other again"
-    assert "lease_lost" in stopped.crew.said()
+    assert "lease_lost" in stopped.crew.log_text()
 
 
 async def test_a_whole_crew_that_was_stopped_for_longer_than_its_lease_changes_nothing_any_more(

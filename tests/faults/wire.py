@@ -10,9 +10,10 @@ class Wire:
     def __init__(self, target: str) -> None:
         self.target = target
         self.lose_reply: Callable[[bytes], bool] = lambda request: False
+        self.silence_at: Callable[[bytes], bool] = lambda request: False  # its reply is held back, and others
         self.lost = 0
         self.silent = False  # requests arrive, answers do not
-        self.down = False  # nobody gets through; `cut` those who are
+        self.down = False  # new connections fail; `cut` closes existing ones
         self._writers: set[asyncio.StreamWriter] = set()
 
     @property
@@ -46,6 +47,7 @@ class Wire:
         while data := await reader.read(1 << 16):
             if self.lose_reply(data):
                 state["lose"] = True
+            self.silent = self.silent or self.silence_at(data)
             to_server.write(data)
             await to_server.drain()
         to_server.close()
@@ -58,7 +60,7 @@ class Wire:
         state: dict[str, bool],
     ) -> None:
         while data := await reader.read(1 << 16):
-            if state["lose"]:  # it ran; nobody will hear of it
+            if state["lose"]:  # it ran; its answer is lost
                 self.lost += 1
                 break
             while self.silent:

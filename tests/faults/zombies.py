@@ -1,4 +1,4 @@
-"""A worker that is stopped (SIGSTOP) for longer than its lease, and goes on as if nothing had happened."""
+"""A worker that is stopped (SIGSTOP) for longer than its lease, and continues as if nothing had happened."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ class Outlived:
     task_type: str
     whole_crew: bool
     refused: int  # writes of the stopped run that came too late
-    late: float  # seconds for which it still wrote after it had gone on
+    late: float  # seconds for which it still wrote after it had resumed
     reported: bool  # its report came too late, and was refused
 
 
@@ -39,7 +39,7 @@ async def outlive(
     whole_crew: bool = False,
     longer: float = 0,
 ) -> Outlived:
-    """Somebody else runs the task of a stopped worker, which goes on `longer` seconds later.
+    """Another worker runs the task of a stopped one, which resumes `longer` seconds later.
 
     AssertionError when the worker's late doings changed anything.
     """
@@ -53,7 +53,7 @@ async def outlive(
     send(signal.SIGSTOP)
     await wait_until(lambda: sink.read(task.task_id)[-1].fence > first.fence, 40, "somebody else runs it")
     await asyncio.sleep(longer)
-    went_on = time.monotonic()
+    resumed = time.monotonic()
     send(signal.SIGCONT)
     await wait_until(lambda: task.task_id in history.ended, 40)
     await wait_until(lambda: works(store, crew, history), 40, "the stopped worker works again")
@@ -62,10 +62,10 @@ async def outlive(
         # on a busy machine its supervisor may be faster than its report
         killed = re.compile(rf"worker_(stuck|did_not_stop) .*pid={first.pid}\b")
         await wait_until(
-            lambda: refusal in crew.said() or killed.search(crew.said()),
+            lambda: refusal in crew.log_text() or killed.search(crew.log_text()),
             because="the late report was refused",
         )
-        reported = refusal in crew.said()
+        reported = refusal in crew.log_text()
     acts = [event.act for event in history.events[known:] if event.task == task.task_id]
     assert acts[:4] == ["submit", "claim", "expire", "claim"], acts
     assert acts.index("complete") == len(acts) - 1, acts
@@ -74,7 +74,7 @@ async def outlive(
     written = sink.read(task.task_id)
     assert_only_rising_fences(written)
     sink.forget(task.task_id)
-    late = [row.at - went_on for row in written if row.fence == first.fence]
+    late = [row.at - resumed for row in written if row.fence == first.fence]
     refused = sum(not row.accepted for row in written)
     return Outlived(crew, first.pid, task_type, whole_crew, refused, max(0.0, *late), reported)
 
@@ -87,7 +87,7 @@ def assert_only_rising_fences(written: list[Written]) -> None:
 
 
 async def works(store: Store, crew: Crew, history: History) -> bool:
-    """Gives work; whether this crew got some of it."""
+    """Submits tasks; returns whether this crew got any."""
     tasks = [NewTask(task_type="work", parameters={"seconds": 0.02}) for _ in range(8)]
     await store.submit(*tasks)
     ids = {task.task_id for task in tasks}

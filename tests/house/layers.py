@@ -7,8 +7,8 @@ from pathlib import Path
 
 # From the top down: a module imports from its own layer and the ones below.
 LAYERS = (
-    ("cli", "testing"),
-    ("app", "mypy_plugin"),
+    ("cli", "sync", "testing"),
+    ("app",),
     ("api",),
     ("worker",),
     ("upkeep",),
@@ -46,7 +46,7 @@ CLOCK_CALLS = {
     ("datetime", "utcnow"),
     ("date", "today"),
 }
-NAME_A_SHELL = {"install_completion"}  # their `shell` says which one is meant, and runs none
+NAME_A_SHELL = {"install_completion"}  # their `shell` names one, and runs none
 BANNED_MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve"}
 
 
@@ -66,7 +66,7 @@ def breaches(path: str, source: str) -> list[str]:
 
 
 def unsafe_calls(path: str, source: str) -> list[str]:
-    """What no Python file of the repository may do, wherever it stands."""
+    """What no Python file of the repository may do."""
     return [f"{path}: {what}" for what in _unsafe(ast.parse(source, path))]
 
 

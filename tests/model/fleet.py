@@ -9,12 +9,12 @@ from hypothesis.stateful import rule
 from fairlead.model.job import NewJob, NewStep
 from fairlead.rules.values import NewTask
 from tests.model.machine import Machine
-from tests.model.wishes import CAPABILITIES, TYPES, UNSERVED, WEIGHTS, WORDS, account
+from tests.model.task_specs import CAPABILITIES, LEASES, TYPES, UNSERVED, WEIGHTS, WORDS, account
 
 GUESTS = ("x0", "x1")
 PROFILES = (None, frozenset({"chat"}), frozenset({UNSERVED}), frozenset({UNSERVED, "render"}))
 TIMEOUTS = {0: 300_000, 1: 600_000, 2: 900_000}
-RETRIES = {0: 5, 1: 3, 2: 2}
+RETRIES = 8
 
 
 class Fleet(Machine):
@@ -26,20 +26,21 @@ class Fleet(Machine):
         worker=st.sampled_from(GUESTS),
         types=st.sampled_from(PROFILES),
         capabilities=st.sampled_from(CAPABILITIES),
+        reserve=st.sampled_from((0, 0, 2)),
         want=st.integers(0, 3),
     )
     def join(
-        self, worker: str, types: frozenset[str] | None, capabilities: frozenset[str], want: int
+        self, worker: str, types: frozenset[str] | None, capabilities: frozenset[str], reserve: int, want: int
     ) -> None:
-        """A worker of a profile that may be new, which claims at once."""
-        self.register(worker, capabilities, types, 2, 0)
+        """A worker of a profile that may be new, which claims at once; some run only high priority."""
+        self.register(worker, capabilities, types, 2, reserve)
         if want:
             self.claim(worker, want, beat=False)
 
     @rule(worker=st.sampled_from(GUESTS), want=st.integers(1, 2), idle=st.booleans())
     def guest_claims(self, worker: str, want: int, idle: bool) -> None:
         if worker in self.twin.workers:
-            self.claim(worker, want, beat=False, idle=idle, heard=True)
+            self.claim(worker, want, beat=False, idle=idle, acknowledged=True)
 
     @rule(worker=st.sampled_from(GUESTS))
     def drain(self, worker: str) -> None:
@@ -65,7 +66,7 @@ class Fleet(Machine):
         )
         _, submitted = self.both(lambda: None, self.store.jobs.submit(job))
         self.wait(self._begin_job(submitted.job_id, kinds, priority, user))
-        self.hear()
+        self.receive_calls()
 
     async def _begin_job(self, job_id: str, kinds: list[str], priority: int, user: str) -> None:
         """As the store has done it: all steps are charged, and the first is queued."""
@@ -80,7 +81,8 @@ class Fleet(Machine):
                 fair=fair,
                 weight=WEIGHTS.get(user, 1.0),
                 timeout=TIMEOUTS[priority],
-                max_retries=RETRIES[priority],
+                max_retries=RETRIES,
+                lease=LEASES.get(kind, 0),
                 arrival=None if number == 0 else self.now,
                 job=job_id,
                 step=number,

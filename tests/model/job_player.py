@@ -1,6 +1,6 @@
 """Random acts on jobs in the real store and by the book; after every act both say the same.
 
-One player is one history: a namespace of its own, a clock that only it moves, and the doctor after every act.
+One player is one history: its own namespace, a clock that only it moves, and the doctor after every act.
 """
 
 import itertools
@@ -9,9 +9,9 @@ from collections import Counter
 from typing import Self
 
 from fairlead import errors
-from fairlead.model.job import ENDED, JobStatus, NewJob, NewStep
+from fairlead.model.job import ENDED, PENDING, JobStatus, NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
-from fairlead.model.states import State
+from fairlead.model.states import REPLAYABLE, State
 from fairlead.settings import (
     LeaseSettings,
     Priorities,
@@ -73,12 +73,13 @@ class Player:
             self.submit: 3,
             self.claim: 8,
             self.complete: 9,
-            self.fail: 2,
+            self.fail: 5,
             self.release: 1,
             self.report_late: 1,
             self.lose_worker: 2,
             self.cancel: 1,
             self.resume: 3,
+            self.replay: 2,
             self.time_passes: 4,
         }
         await self.submit()
@@ -199,16 +200,37 @@ class Player:
     async def resume(self) -> None:
         failed = [one for one, book in self._books.items() if book.status is JobStatus.FAILED]
         job_id = self._dice.choice(failed or list(self._books))
-        book = self._books[job_id]
-        can_be = book.status is JobStatus.FAILED and book.error and book.error[1]
+        book, force = self._books[job_id], self._dice.random() < 0.5
+        can_be = book.status is JobStatus.FAILED and book.error and (book.error[1] or force)
         try:
-            await self._store.jobs.resume(job_id)
+            await self._store.jobs.resume(job_id, force=force)
         except errors.NotResumable:
             assert not can_be
         else:
-            assert can_be and book.error
-            self.seen[f"resumed after {book.error[0]}"] += 1
-            book.resumed(self._now)
+            assert can_be
+            self._resumed(book, "resumed")
+
+    async def replay(self) -> None:
+        """A failed step: its whole job is resumed, once it has failed too."""
+        failed = [task for task, (_, step) in self._tasks.items() if step.state in REPLAYABLE]
+        if not failed:
+            return
+        task = self._dice.choice(failed)
+        book, _ = self._tasks[task]
+        try:
+            queued = await self._store.replay(task)
+        except errors.StepOfJob:
+            assert book.status is not JobStatus.FAILED
+        else:
+            assert book.status is JobStatus.FAILED
+            self._resumed(book, "replayed")
+            assert [self._tasks[one][1] for one in queued] == book.open_steps
+
+    def _resumed(self, book: Book, how: str) -> None:
+        assert book.error
+        code, retryable, _ = book.error
+        self.seen.update([how, f"after {code}", "as it was" if retryable else "by force"])
+        book.resumed(self._now)
 
     async def time_passes(self) -> None:
         self._now += self._dice.choice((1, 5_000, 5_000, 22_000, 31_000, 70_000, 130_000))
@@ -227,6 +249,7 @@ class Player:
             assert int(job.priority) == book.effective
             for known, step in zip(job.steps, book.steps, strict=True):
                 assert known.attempts == step.attempts
+                assert known.status == (step.state or PENDING)
                 assert (known.result and known.result["data"]) == step.result
             assert (book.status in ENDED) == (not book.open_steps)
         await self._compare_tasks()

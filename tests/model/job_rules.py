@@ -8,7 +8,7 @@ from fairlead.model.states import TERMINAL, State
 
 RETRIES, CRASHES, LOSSES = 1, 3, 12
 LEASE_MS, RETRY_MS = 21_000, 5_000  # with its grace; what every failure asks for
-AGE_MS = {2: ((60_000, 1), (180_000, 0)), 1: ((120_000, 0),), 0: ()}  # waited so long: of this priority
+AGE_MS = {2: ((60_000, 1), (180_000, 0)), 1: ((120_000, 0),), 0: ()}  # after this wait: this priority
 OPEN = frozenset(State) - TERMINAL
 
 
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass
 class Book:
-    """One job; `now` is told with every act."""
+    """One job; every act gets `now`."""
 
     base: int
     created: int
@@ -91,7 +91,7 @@ class Book:
             step.retries += 1
             step.state, step.until = State.DELAYED, now + RETRY_MS
         else:
-            self._lost(step, State.DEAD_LETTER if retriable else State.FAILED, "oops", False)
+            self._lost(step, State.DEAD_LETTER if retriable else State.FAILED, "oops", retriable)
 
     def lost_worker(self, step: Step, alone: bool) -> None:
         """A worker that is seen to die while it holds nothing else may have been killed by this step."""
@@ -100,7 +100,7 @@ class Book:
         else:
             step.losses += 1
         if step.crashes < CRASHES and step.losses < LOSSES:
-            step.state = State.QUEUED  # where it stood
+            step.state = State.QUEUED  # at its old position
         else:
             self._lost(step, State.DEAD_LETTER, "worker_lost", True)
 
@@ -116,16 +116,17 @@ class Book:
         for step in self.stages[self.stage]:
             if step.state is not State.COMPLETED:
                 step.state, step.arrival = State.QUEUED, now
+                step.retries = step.crashes = step.losses = 0
                 step.wait_until = self._patience(now)
         self.effective, self.error = self.base, None
         started = any(step.attempts for step in self.steps)
         self.status = JobStatus.RUNNING if started else JobStatus.PENDING
 
     def time_is(self, now: int) -> None:
-        """Leases end first, then delays and patience, then what waits is as old as it is."""
+        """Leases end first, then delays and maximum waits, then waiting tasks age."""
         for step in self.open_steps:
             if step.state is State.EXECUTING and step.until <= now:
-                self.lost_worker(step, alone=False)  # all workers registered again: the fleet was away
+                self.lost_worker(step, alone=False)  # all workers registered again: the fleet was down
         for step in self.open_steps:
             if step.state is State.DELAYED and step.until <= now:
                 step.state, step.arrival = State.QUEUED, step.until

@@ -1,7 +1,8 @@
 """Random acts on the real store and on the rules: both must choose, count and remember the same.
 
-One machine is one history: a namespace of its own, a virtual clock, and after every act the comparison of
-every task and limit, and the doctor's check. `claims` counts the claims of all histories.
+One machine is one history: its own namespace, a virtual clock, and after every act the comparison of
+every task and limit; the doctor's check after every `doctor_every` acts and at the end. `claims` counts the
+claims of all histories.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ from fairlead.settings import (
     Scheduling,
     Settings,
     Slots,
+    TaskSettings,
 )
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.records import read_record
@@ -36,18 +38,19 @@ from fairlead.store.replies import handed_by
 from fairlead.store.store import Store
 from fairlead.store.workers import TAKE
 from tests.connections import connected
-from tests.model.wishes import CUSTOMERS, LIMITS, TYPES, WEIGHTS, Wish, wish
+from tests.model.task_specs import CUSTOMERS, LEASES, LIMITS, TYPES, WEIGHTS, TaskSpec, task_specs
 from tests.reading import events_of
 
 LEASE = 20_000
 WORKERS = ("w0", "w1", "w2")
-HOLDER, NOBODY = "holder", ""  # who reports on a task, besides a worker of this name
+HOLDER, NOBODY = "holder", ""  # the reporter of a task, besides a worker of this name
 names = itertools.count()
 
 
 class Machine(RuleBasedStateMachine):
     url: ClassVar[str] = ""
     claims: ClassVar[int] = 0
+    doctor_every: ClassVar[int] = 1
     seen: ClassVar[Counter[str]] = Counter()  # transitions and holds of all histories
     loop: ClassVar[asyncio.AbstractEventLoop]
 
@@ -57,6 +60,7 @@ class Machine(RuleBasedStateMachine):
         self.ids: list[str] = []
         self.leases: list[Lease] = []
         self.last_fence: dict[str, int] = {}
+        self.compared = 0
         self.handed: dict[str, list[Grant]] = {}  # what workers were handed since they last claimed
 
     def wait(self, awaitable: Any) -> Any:
@@ -107,6 +111,8 @@ class Machine(RuleBasedStateMachine):
         connection = connected(self.url, f"model-{next(names)}")
         self.store = Store(connection, settings, clock=lambda: str(self.now))
         self.wait(self.store.open())
+        types = {name: TaskSettings(lease_seconds=lease / 1000) for name, lease in LEASES.items()}
+        self.wait(self.store.declare("code", types, {}))
         for name, count in zip(LIMITS, slots, strict=False):
             self.set_slots(name, count)
         self.both(
@@ -145,18 +151,18 @@ class Machine(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         self.now += ms
 
-    @rule(wishes=st.lists(wish, min_size=1, max_size=6))
-    def submit(self, wishes: list[Wish]) -> None:
-        for asked, new in (one.as_task(self.now) for one in wishes):
+    @rule(specs=st.lists(task_specs, min_size=1, max_size=6))
+    def submit(self, specs: list[TaskSpec]) -> None:
+        for submitted, new in (one.as_task(self.now) for one in specs):
             expected, found = self.both(
-                lambda new=new: self.twin.submit(new, self.now), self.store.submit(asked)
+                lambda new=new: self.twin.submit(new, self.now), self.store.submit(submitted)
             )
             if not isinstance(expected, type):
                 assert found[0].status == expected.state
-                self.ids.append(asked.task_id)
-            self.hear()
+                self.ids.append(submitted.task_id)
+            self.receive_calls()
 
-    def hear(self) -> None:
+    def receive_calls(self) -> None:
         """A worker that waits may have been handed a task: the very one that it would have claimed."""
         for worker in list(self.twin.workers):
             while word := self.wait(self.next_word(worker)):
@@ -166,16 +172,20 @@ class Machine(RuleBasedStateMachine):
                     seen, lost = known.seen, known.lost_in_company
                     assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
                     self.twin.reindex()
-                    known.seen, known.lost_in_company = seen, lost  # it has not been heard of
+                    known.seen, known.lost_in_company = seen, lost  # it has not reported
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
                     Machine.seen["handed over"] += 1
 
-    @rule(order=st.permutations(WORKERS), wishes=st.lists(wish, min_size=1, max_size=4), heard=st.booleans())
-    def submit_to_those_who_wait(self, order: list[str], wishes: list[Wish], heard: bool) -> None:
+    @rule(
+        order=st.permutations(WORKERS),
+        specs=st.lists(task_specs, min_size=1, max_size=4),
+        acknowledged=st.booleans(),
+    )
+    def submit_to_waiting_workers(self, order: list[str], specs: list[TaskSpec], acknowledged: bool) -> None:
         for worker in order:
-            self.claim(worker, 4, beat=True, idle=True, heard=heard)
-        self.submit(wishes)
+            self.claim(worker, 4, beat=True, idle=True, acknowledged=acknowledged)
+        self.submit(specs)
 
     async def next_word(self, worker: str) -> Any:
         return await self.store.connection.client.lpop(self.store.connection.keys.key("wake", worker))
@@ -190,9 +200,11 @@ class Machine(RuleBasedStateMachine):
         want=st.integers(1, 4),
         beat=st.booleans(),
         idle=st.booleans(),
-        heard=st.booleans(),
+        acknowledged=st.booleans(),
     )
-    def claim(self, worker: str, want: int, beat: bool, idle: bool = False, heard: bool = True) -> None:
+    def claim(
+        self, worker: str, want: int, beat: bool, idle: bool = False, acknowledged: bool = True
+    ) -> None:
         if beat:
             self.both(lambda: self.twin.heartbeat(worker, self.now), self.store.workers.heartbeat(worker, []))
         Machine.claims += 1
@@ -204,7 +216,7 @@ class Machine(RuleBasedStateMachine):
                 want,
                 lease_ms=LEASE,
                 idle=idle,
-                heard=[grant.fence or 0 for grant in handed if heard],
+                acknowledged=[grant.fence or 0 for grant in handed if acknowledged],
             ),
         )
         if isinstance(expected, type):
@@ -213,8 +225,8 @@ class Machine(RuleBasedStateMachine):
                 self._register_again(self.twin.workers[worker]),
             )
             return
-        # what it was handed, still holds, and has not heard of comes first, with a lease that begins anew
-        again = [grant for grant in handed if not heard and self.is_held(worker, grant)]
+        # tasks that it was handed, still holds and has not acknowledged come first, with a new lease
+        again = [grant for grant in handed if not acknowledged and self.is_held(worker, grant)]
         for grant in again:
             self.twin.renew(grant.id, grant.fence or 0, LEASE, self.now)
         del handed[:]
@@ -262,13 +274,13 @@ class Machine(RuleBasedStateMachine):
                     self.note_following(following)
 
     @rule(
-        wishes=st.lists(wish, min_size=1, max_size=4),
+        specs=st.lists(task_specs, min_size=1, max_size=4),
         survivors=st.sets(st.sampled_from(WORKERS)),
         pauses=st.lists(st.sampled_from([2_000, 6_000, 14_000, 15_000]), min_size=2, max_size=4),
     )
-    def some_fall_silent(self, wishes: list[Wish], survivors: set[str], pauses: list[int]) -> None:
-        """Leases end while only some of the workers are heard of."""
-        self.submit(wishes)
+    def some_fall_silent(self, specs: list[TaskSpec], survivors: set[str], pauses: list[int]) -> None:
+        """Leases end while only some of the workers report."""
+        self.submit(specs)
         for worker in WORKERS:
             self.claim(worker, 2, beat=True)
         for pause in pauses:
@@ -423,6 +435,17 @@ class Machine(RuleBasedStateMachine):
             self.store.limits.set("api", Rate(count=count, period_seconds=period, burst=burst)),
         )
 
+    @rule(name=st.sampled_from([*LIMITS, *CUSTOMERS[:2]]), again=st.integers(0, 3))
+    def delete_limit(self, name: str, again: int) -> None:
+        """If it is deleted, it is usually defined again at once, without its memory."""
+        problem, _ = self.both(lambda: self.twin.delete_limit(name), self.store.limits.delete(name))
+        if problem is None and again:
+            Machine.seen["deleted"] += 1
+            if name == "api":
+                self.change_rate(10, 10, again)
+            else:
+                self.set_slots(name, again)
+
     @rule(name=st.sampled_from(LIMITS), paused=st.booleans())
     def pause(self, name: str, paused: bool) -> None:
         self.both(
@@ -468,7 +491,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def promote(self) -> None:
-        self.both(lambda: self.twin.promote(self.now), self.store.promote())
+        self.both(lambda: self.twin.promote(self.now), self.store.run("promote"))
 
     @invariant()
     def same(self) -> None:
@@ -490,6 +513,11 @@ class Machine(RuleBasedStateMachine):
         for name, used in zip(LIMITS, (one, two, gpu), strict=False):
             assert int(used or 0) == self.twin.ledger.used(name), name
         Machine.seen["holds"] += len(self.twin.ledger.holds)
+        self.compared += 1
+        if self.compared % self.doctor_every == 0:
+            await self._examine()
+
+    async def _examine(self) -> None:
         breaches = await examine(self.store.connection, now_ms=self.now, twice=False)
         assert not breaches, breaches
 
@@ -527,6 +555,7 @@ class Machine(RuleBasedStateMachine):
             return
 
         async def end() -> None:
+            await self._examine()
             client = self.store.connection.client
             for event in await events_of(self.store):
                 Machine.seen[f"{event['act']}:{event['to']}"] += 1

@@ -1,4 +1,4 @@
-"""Many delayed tasks that fall due together: the store starts them exactly as the rules say."""
+"""Much that falls due together, of every kind: the store does and starts exactly what the rules say."""
 
 import asyncio
 import itertools
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead.model.task import NewTask as Asked
+from fairlead.model.task import NewTask as StoredTask
 from fairlead.rules.twin import Twin
 from fairlead.rules.values import NewTask, Policy, Worker
 from fairlead.settings import Settings, Slots
@@ -19,6 +19,7 @@ from tests.servers import running
 
 WORDS = ("high", "medium", "low")
 LEASE = 30_000
+DAY = 86_400_000
 names = itertools.count()
 
 waves = st.lists(
@@ -32,7 +33,12 @@ waves = st.lists(
     min_size=1,
     max_size=5,
 )
-steps = st.lists(st.tuples(st.integers(1, 32), st.sampled_from([0, 0, 500, 1_500])), min_size=1, max_size=12)
+#: How many are claimed, and the time that passes before: leases end after 31 s, tasks age after 10 minutes.
+steps = st.lists(
+    st.tuples(st.integers(1, 32), st.sampled_from([0, 0, 0, 500, 1_500, 40_000, 601_000, 1_900_000])),
+    min_size=1,
+    max_size=16,
+)
 
 
 async def play(store: Store, now: list[int], waves: Any, steps: Any) -> None:
@@ -42,24 +48,29 @@ async def play(store: Store, now: list[int], waves: Any, steps: Any) -> None:
     twin.register(Worker(id="w", capacity=10_000), now[0])
     await store.workers.register("w", capacity=10_000)
     for priority, count, delay, limited, patience in waves:
-        asked = [
-            Asked(
+        submitted = [
+            StoredTask(
                 task_type="echo",
                 priority=WORDS[priority],
                 limits={"few": 1} if limited else {},
                 delay_seconds=delay / 1000,
                 max_wait_seconds=patience and patience / 1000,
+                timeout_seconds=DAY / 1000,
             )
             for _ in range(count)
         ]
-        await store.submit(*asked)
-        for one in asked:
+        await store.submit(*submitted)
+        for one in submitted:
             run_at = now[0] + delay if delay else None
             limits = {"few": 1} if limited else {}
-            wanted = NewTask(one.task_id, "echo", priority, limits=limits, run_at=run_at, max_wait=patience)
+            wanted = NewTask(
+                one.task_id, "echo", priority, limits=limits, timeout=DAY, run_at=run_at, max_wait=patience
+            )
             twin.submit(wanted, now[0])
     for want, passes in steps:
         now[0] += passes
+        twin.register(Worker(id="w", capacity=10_000), now[0])  # it may have been silent for too long
+        await store.workers.register("w", capacity=10_000)
         claimed = await store.claim("w", want, lease_ms=LEASE)
         expected = twin.claim("w", want, LEASE, now[0])
         assert [task.task_id for task in claimed.tasks] == expected
@@ -69,7 +80,7 @@ async def play(store: Store, now: list[int], waves: Any, steps: Any) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_what_falls_due_together_starts_exactly_as_the_rules_say() -> None:
+def test_tasks_that_are_due_together_start_exactly_as_the_rules_say() -> None:
     with running("valkey") as server, asyncio.Runner() as runner:
 
         @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)

@@ -88,7 +88,7 @@ def with_fault(mutant: Mutant) -> tuple[str, str] | None:
 
 
 def tests_for(result: Result) -> str:
-    """Those of its target; for an act or a library of acts also the files of tests that speak of it most."""
+    """Those of its target; for an act or a library of acts also the test files that mention it most."""
     tests = TARGETS[result.target].tests
     if result.target != "lua":
         return tests
@@ -102,9 +102,9 @@ def play(result: Result) -> None:
     planted = with_fault(result.mutant)
     assert planted
     began = time.monotonic()
-    code, said = run_tests(tests_for(result), dict([planted]))
-    failed = [line for line in said.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
-    assert code in (0, 1, 2, 3), said  # more would mean that no test ran
+    code, output = run_tests(tests_for(result), dict([planted]))
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
+    assert code in (0, 1, 2, 3), output  # more would mean that no test ran
     result.outcome = "survived" if code == 0 else "caught"
     result.seconds = round(time.monotonic() - began, 1)
     result.by = failed[0].partition(" ")[2][:200] if failed else ""
@@ -114,7 +114,7 @@ def run_tests(tests: str, changed: dict[str, str]) -> tuple[int, str]:
     """With a copy of the source in which these files are changed."""
     with tempfile.TemporaryDirectory(prefix="fl-mutant-") as folder:
         copy = Path(folder) / "src"
-        shutil.copytree(SOURCE, copy)  # with what is compiled: only the changed file is compiled again
+        shutil.copytree(SOURCE, copy)  # with the compiled files: only the changed one is compiled again
         for file, text in changed.items():
             (copy / file).write_text(text)
         # on a busy machine a test may take long: that is no fault
@@ -138,8 +138,8 @@ def run_tests(tests: str, changed: dict[str, str]) -> tuple[int, str]:
 def check_healthy(names: list[str]) -> None:
     """Without a fault the tests pass; else each one would count as caught."""
     for name in names:
-        code, said = run_tests(TARGETS[name].tests, {})
-        assert code == 0, f"{name}: {said}"
+        code, output = run_tests(TARGETS[name].tests, {})
+        assert code == 0, f"{name}: {output}"
 
 
 def load(path: Path) -> list[Result]:

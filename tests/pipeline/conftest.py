@@ -54,7 +54,7 @@ def config(tmp_path: Path, service: RawService) -> Path:
 
 @pytest.fixture
 def settings(config: Path, server: Server) -> Settings:
-    """With the place of the store in them: the heartbeat has a connection of its own."""
+    """With the address of the store: the heartbeat has its own connection."""
     namespace = f"services-{uuid_utils.uuid7()}"
     return load_settings(config, {"REDIS_URL": server.url, "FAIRLEAD_ENGINE__NAMESPACE": namespace})
 

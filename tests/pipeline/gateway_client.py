@@ -1,4 +1,4 @@
-"""`fairlead server` with services to call: a real process, asked over HTTP, whose services the test plays."""
+"""`fairlead server` with services: a real process, used over HTTP; the test provides the services."""
 
 import contextlib
 import socket
@@ -30,7 +30,7 @@ def held_port() -> Iterator[int]:
 
 @contextlib.contextmanager
 def gateway_with(engine: str, folder: Path, settings: str) -> Iterator[Gateway]:
-    """On a namespace of its own, with these settings."""
+    """On its own namespace, with these settings."""
     path = folder / "fairlead.toml"
     path.write_text(settings)
     with serving(engine, f"doors-{uuid_utils.uuid7()}", folder, "--config", str(path)) as gateway:
@@ -45,8 +45,8 @@ class GatewayClient:
     store: Store
     gateway: Gateway
 
-    async def submit(self, feature: str, **wishes: Any) -> dict[str, Any]:
-        body = {"feature_name": feature, "input_data": {"prompt": "a city"}, **wishes}
+    async def submit(self, feature: str, **options: Any) -> dict[str, Any]:
+        body = {"feature_name": feature, "input_data": {"prompt": "a city"}, **options}
         answer = await self.api.post(JOBS, json=body)
         assert answer.status_code == 201, answer.text
         submitted: dict[str, Any] = answer.json()
@@ -69,7 +69,7 @@ class GatewayClient:
 @contextlib.asynccontextmanager
 async def client_to(gateway: Gateway) -> AsyncIterator[GatewayClient]:
     """The doctor comes at the end."""
-    # not opened: what the gateway has set there is kept
+    # not opened: the settings of the gateway are kept
     store = Store.connect(gateway.engine, gateway.namespace)
     try:
         async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as api:

@@ -1,4 +1,4 @@
-"""A service for tests: a real HTTP server that answers, hangs, lies, drips, floods and breaks the line."""
+"""A service for tests: a real HTTP server that answers, hangs, lies, drips, floods and disconnects."""
 
 import asyncio
 import contextlib
@@ -23,11 +23,11 @@ class Request:
 
 @dataclass
 class RawService:
-    """`reply` is what it does with a request; what it was asked is kept."""
+    """`reply` handles a request; all requests are kept."""
 
     url: str
     reply: Reply
-    asked: list[Request] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     connections: int = 0
     gone: int = 0  # connections that the other side has closed
     handlers: set["asyncio.Task[Any]"] = field(default_factory=set)
@@ -40,7 +40,7 @@ class RawService:
         try:
             while True:
                 request = await read_request(reader, number)
-                self.asked.append(request)
+                self.requests.append(request)
                 leaving = asyncio.create_task(reader.read(1))
                 replying = asyncio.ensure_future(self.reply(request, writer))
                 await asyncio.wait({leaving, replying}, return_when=asyncio.FIRST_COMPLETED)
@@ -81,7 +81,7 @@ async def raw_service(reply: Reply, port: int = 0) -> AsyncIterator[RawService]:
 
 
 def says(body: Any, status: str = "200 OK", **headers: str) -> Reply:
-    """A whole answer; a text or bytes as they are, anything else as JSON. Names with _ for -."""
+    """A complete answer; text or bytes unchanged, anything else as JSON. Header names have _ for -."""
 
     async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
         content = (
@@ -91,9 +91,9 @@ def says(body: Any, status: str = "200 OK", **headers: str) -> Reply:
             if isinstance(body, str)
             else msgspec.json.encode(body)
         )
-        told = {"content-type": "application/json", "content-length": str(len(content))}
-        told |= {name.replace("_", "-"): value for name, value in headers.items()}
-        head = "".join(f"{name}: {value}\r\n" for name, value in told.items() if value)
+        fields = {"content-type": "application/json", "content-length": str(len(content))}
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
         writer.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + content)
         await writer.drain()
 
@@ -113,7 +113,7 @@ async def drips(_: Request, writer: asyncio.StreamWriter) -> None:
 
 
 async def floods(_: Request, writer: asyncio.StreamWriter) -> None:
-    """50 MB, of which nobody wants the most."""
+    """50 MB, far more than anybody wants."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 50000000\r\n\r\n"
     writer.write(head + b'{"data": "')
     for _million in range(50):

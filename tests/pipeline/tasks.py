@@ -42,12 +42,12 @@ def step(
 
 
 def success(data: Any) -> dict[str, Any]:
-    """A step that has ended well, as it stands in the context of its job."""
+    """A completed step, as it is in the context of its job."""
     return {"status": "SUCCESS", "data": data, "metrics": {"execution_time_ms": 1}}
 
 
 async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
-    """How a run of it ends, as a worker would tell the store."""
+    """The outcome of a run, as a worker would report it to the store."""
     ours, theirs = socket.socketpair()
     pipe = await MessagePipe.over(ours)
     runs = Runs("w", pipe)

@@ -8,19 +8,21 @@ import pytest
 
 from fairlead.checks import MOST_BYTES
 from fairlead.errors import PermanentError, RetriableError
-from fairlead.pipeline.answers import MOST_RETRY_AFTER, Heard, ServiceError, classify
+from fairlead.pipeline.calling import MOST_RETRY_AFTER, ServiceError, ServiceResponse, classify
 from fairlead.rules.http_retry import retry_after_seconds
 
 JSON = {"content-type": "application/json"}
 DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
 
 
-def heard(body: Any, status: int = 200, **headers: str) -> Heard:
+def response(body: Any, status: int = 200, **headers: str) -> ServiceResponse:
     content = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return Heard(status, JSON | {name.replace("_", "-"): value for name, value in headers.items()}, content)
+    return ServiceResponse(
+        status, JSON | {name.replace("_", "-"): value for name, value in headers.items()}, content
+    )
 
 
-def failure(what: Heard | Exception) -> ServiceError:
+def failure(what: ServiceResponse | Exception) -> ServiceError:
     found = classify(what, 12)
     assert not isinstance(found, dict)
     return found
@@ -38,20 +40,20 @@ def test_an_answer_is_data_and_metrics(subtests: pytest.Subtests) -> None:
         ({"data": "x", "status": "SUCCESS", "more": 1}, {"data": "x", "metrics": {"execution_time_ms": 12}}),
     ]:
         with subtests.test(body=body, answer=answer):
-            assert classify(heard(body), 12) == answer
+            assert classify(response(body), 12) == answer
 
 
 @pytest.mark.parametrize(
     "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/x+json"]
 )
 def test_content_types_of_json(kind: str) -> None:
-    assert isinstance(classify(heard({"data": 1}, content_type=kind), 0), dict)
+    assert isinstance(classify(response({"data": 1}, content_type=kind), 0), dict)
 
 
 def test_a_status_that_may_pass_is_worth_another_try(subtests: pytest.Subtests) -> None:
     for status in [408, 425, 429, 502, 503, 504]:
         with subtests.test(status=status):
-            found = failure(heard({}, status))
+            found = failure(response({}, status))
             assert (found.code, isinstance(found, RetriableError)) == (f"service_status_{status}", True)
             assert isinstance(found, RetriableError)
 
@@ -83,7 +85,7 @@ def test_every_other_status_fails_for_good(subtests: pytest.Subtests) -> None:
         599,
     ]:
         with subtests.test(status=status):
-            found = failure(heard({}, status, retry_after="5"))
+            found = failure(response({}, status, retry_after="5"))
             assert (found.code, isinstance(found, RetriableError)) == (f"service_status_{status}", False)
             assert isinstance(found, PermanentError)
 
@@ -113,22 +115,22 @@ def test_an_address_that_cannot_be_called_fails_for_good() -> None:
     assert (found.code, found.message) == ("service_bad_url", message)
 
 
-def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
+def test_an_invalid_answer_fails_for_good(subtests: pytest.Subtests) -> None:
     for what, says in [
-        (heard(b""), "not JSON"),
-        (heard(b"{"), "not JSON"),
-        (heard(b'{"data": NaN}'), "not JSON"),
-        (heard(b'{"data": "\xff"}'), "not JSON"),
-        (heard(b"[" * 100_000), "not JSON"),
-        (heard(b'{"data": ' + b"[" * 40 + b"]" * 40 + b"}"), "nested more than 32 deep"),
-        (heard([]), "not an object with `data`"),
-        (heard("data"), "not an object with `data`"),
-        (heard({}), "not an object with `data`"),
-        (heard({"metrics": {}}), "not an object with `data`"),
-        (heard({"data": 1, "metrics": [1]}), "`metrics` are not an object"),
-        (heard({"data": 1}, content_type="text/plain"), "Content-Type is text/plain"),
-        (heard({"data": 1}, content_type=""), "Content-Type is missing"),
-        (heard({"data": 1}, content_encoding="gzip"), "Content-Encoding is gzip"),
+        (response(b""), "not JSON"),
+        (response(b"{"), "not JSON"),
+        (response(b'{"data": NaN}'), "not JSON"),
+        (response(b'{"data": "\xff"}'), "not JSON"),
+        (response(b"[" * 100_000), "not JSON"),
+        (response(b'{"data": ' + b"[" * 40 + b"]" * 40 + b"}"), "nested more than 32 deep"),
+        (response([]), "not an object with `data`"),
+        (response("data"), "not an object with `data`"),
+        (response({}), "not an object with `data`"),
+        (response({"metrics": {}}), "not an object with `data`"),
+        (response({"data": 1, "metrics": [1]}), "`metrics` are not an object"),
+        (response({"data": 1}, content_type="text/plain"), "Content-Type is text/plain"),
+        (response({"data": 1}, content_type=""), "Content-Type is missing"),
+        (response({"data": 1}, content_encoding="gzip"), "Content-Encoding is gzip"),
     ]:
         with subtests.test(what=what, says=says):
             found = failure(what)
@@ -138,9 +140,9 @@ def test_what_is_no_answer_fails_for_good(subtests: pytest.Subtests) -> None:
 
 def test_an_answer_may_be_as_large_as_a_result() -> None:
     room = MOST_BYTES - len(msgspec.json.encode({"data": "", "metrics": {"execution_time_ms": 12}}))
-    assert isinstance(classify(heard({"data": "x" * room}), 12), dict)
+    assert isinstance(classify(response({"data": "x" * room}), 12), dict)
     for size in (room + 1, MOST_BYTES):  # the second one is larger by itself, the first with its metrics
-        found = failure(heard({"data": "x" * size}))
+        found = failure(response({"data": "x" * size}))
         assert (found.code, isinstance(found, RetriableError)) == ("service_answer_too_large", False)
 
 
@@ -161,7 +163,7 @@ def test_retry_after_is_seconds_or_a_date_and_has_a_bound(subtests: pytest.Subte
         ({}, 0),
     ]:
         with subtests.test(headers=headers, seconds=seconds):
-            found = failure(heard({}, 503, **headers))
+            found = failure(response({}, 503, **headers))
             assert isinstance(found, RetriableError)
             assert found.retry_after == seconds
 
@@ -170,12 +172,12 @@ def test_the_name_of_a_header_may_be_in_any_letters() -> None:
     assert retry_after_seconds({"Retry-After": "3"}) == 3
 
 
-def test_of_an_error_only_the_beginning_is_quoted_and_on_one_line() -> None:
-    found = failure(heard(b"line one\r\n\x1b[31mline two\x00 " + b"x" * 9999, 500))
+def test_only_the_beginning_of_an_error_is_quoted_and_on_one_line() -> None:
+    found = failure(response(b"line one\r\n\x1b[31mline two\x00 " + b"x" * 9999, 500))
     assert found.message.startswith("the service answered 500: line one [31mline two xxx")
     assert len(found.message) < 400 and found.message.isprintable()
 
 
 def test_an_error_carries_the_code_of_the_failure() -> None:
-    assert failure(heard({}, 503)).code == "service_status_503"
+    assert failure(response({}, 503)).code == "service_status_503"
     assert (RetriableError.code, PermanentError.code) == ("retriable_error", "permanent_error")

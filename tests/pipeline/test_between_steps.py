@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.listening import hear, hear_all, socket, types
+from tests.api.listening import receive, receive_all, socket, types
 from tests.api.serving import Gateway
 from tests.pipeline.gateway_client import JOBS, GatewayClient, client_to, gateway_with, held_port
 from tests.pipeline.servers import GOOD, RawService, Request, hangs, raw_service, says
@@ -82,13 +82,13 @@ async def test_without_the_priority_service_jobs_are_accepted_with_the_fallback(
     submitted = await client.submit("both", user_id="ann")
     assert submitted["priority"] == "low"
     assert (await client.ended(submitted["job_id"]))["status"] == "COMPLETED"
-    async with raw_service(says({"priority": "high"}), ports["priorities"]) as asked:
+    async with raw_service(says({"priority": "high"}), ports["priorities"]) as priorities:
         paying = await client.submit("both", user_id="ann")
         modest = await client.submit("both", user_id="ann", priority="medium")
     assert (paying["priority"], modest["priority"]) == ("high", "medium")
     for one in (paying, modest):
         assert (await client.ended(one["job_id"]))["status"] == "COMPLETED"
-    assert [request.line for request in asked.asked] == ["GET /users/ann/priority HTTP/1.1"]
+    assert [request.line for request in priorities.requests] == ["GET /users/ann/priority HTTP/1.1"]
 
 
 async def test_a_job_is_promoted_while_it_waits_between_two_steps(
@@ -103,18 +103,18 @@ async def test_a_job_is_promoted_while_it_waits_between_two_steps(
     service.reply = when_watched
     await pause(client, "second", True)
     job_id = (await client.submit("both", priority="low"))["job_id"]
-    await wait_until(lambda: service.asked)  # what runs is not promoted
+    await wait_until(lambda: service.requests)  # what runs is not promoted
     async with socket(client.gateway, f"/ws/{job_id}") as opened:
-        messages = await hear(opened)
+        messages = await receive(opened)
         watched.set()
         while messages[-1]["type"] != "JOB_PROMOTED":
-            messages += await hear(opened)
+            messages += await receive(opened)
         job = await client.job(job_id)
         assert (job["status"], job["current_step_index"]) == ("RUNNING", 1)
         assert (job["priority"], job["original_priority"]) == ("medium", "low")
         assert job["promoted_at"] is not None
         await pause(client, "second", False)
-        rest, _ = await hear_all(opened)
+        rest, _ = await receive_all(opened)
     assert types(messages + rest) == [
         *("STEP_START", "STEP_COMPLETE", "QUEUED", "WAITING", "JOB_PROMOTED"),
         *("STEP_START", "STEP_COMPLETE", "JOB_COMPLETE"),
@@ -131,8 +131,8 @@ async def test_a_job_cancelled_between_two_steps_never_reaches_the_second(
     assert (await client.ended(after["job_id"]))["status"] == "COMPLETED"
     job = await client.job(job_id)
     assert (job["status"], job["context"]["step_0_first"]["data"]) == ("CANCELLED", GOOD["data"])
-    asked = [request.body["meta"] for request in service.asked]
-    assert [one["service_name"] for one in asked if one["job_id"] == job_id] == ["first"]
+    metas = [request.body["meta"] for request in service.requests]
+    assert [one["service_name"] for one in metas if one["job_id"] == job_id] == ["first"]
 
 
 async def test_a_job_cancelled_during_a_step_frees_its_slot_for_the_next(
@@ -140,10 +140,10 @@ async def test_a_job_cancelled_during_a_step_frees_its_slot_for_the_next(
 ) -> None:
     service.reply = hangs
     job_id = (await client.submit("both"))["job_id"]
-    await wait_until(lambda: service.asked)
+    await wait_until(lambda: service.requests)
     async with socket(client.gateway, f"/ws/{job_id}") as opened:
         assert (await client.api.delete(f"{JOBS}/{job_id}")).is_success
-        messages, _ = await hear_all(opened)
+        messages, _ = await receive_all(opened)
     assert types(messages)[-1] == "CANCELLED"
     await wait_until(lambda: service.gone == 1, because="the call is cut off")
     service.reply = says(GOOD)

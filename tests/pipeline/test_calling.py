@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,6 +13,7 @@ from fairlead.errors import PermanentError, RetriableError
 from fairlead.pipeline import calling
 from fairlead.pipeline.calling import ServiceClient, ServiceRequest
 from fairlead.settings import ServiceSettings
+from tests.pages import Page, all_blocks
 from tests.pipeline.servers import (
     GOOD,
     RawService,
@@ -54,21 +56,29 @@ def a_call(**facts: Any) -> ServiceRequest:
     return ServiceRequest(**{**usual, **facts})
 
 
+def test_the_page_shows_what_a_service_receives() -> None:
+    (block,) = [one for one in all_blocks(Page("docs/pipelines.md").text) if one.kind == "json"]
+    shown = json.loads(block.text)
+    meta, payload = shown["meta"], shown["payload"]
+    facts = {"job_id": meta["job_id"], "step": meta["step_index"], "attempt": meta["attempt"], **payload}
+    assert json.loads(a_call(**facts).body(meta["service_name"])) == shown
+
+
 async def refusal(service: RawService, reply: Reply, timeout: float = 15) -> RetriableError | PermanentError:
     service.reply = reply
     async with client(service.url, timeout) as calls:
         with pytest.raises((RetriableError, PermanentError)) as caught:
             await calls.call(a_call())
-    assert len(service.asked) == 1  # another try is not this one's to make
+    assert len(service.requests) == 1  # it does not retry by itself
     problem = caught.value
     assert isinstance(problem, RetriableError | PermanentError)
     return problem
 
 
-async def test_a_service_is_asked_as_the_contract_says(service: RawService) -> None:
+async def test_a_service_is_called_as_the_contract_says(service: RawService) -> None:
     async with client(service.url) as calls:
         assert await calls.call(a_call(trace_id="4bf92f3577b34da6a3ce929d0e0e4736")) == GOOD
-    (request,) = service.asked
+    (request,) = service.requests
     assert request.line == "POST /v1/execute?model=small HTTP/1.1"
     assert request.body == {
         "meta": {
@@ -82,28 +92,28 @@ async def test_a_service_is_asked_as_the_contract_says(service: RawService) -> N
             "context": {"step_0_x": {"status": "SUCCESS", "data": 1, "metrics": {}}},
         },
     }
-    told = request.headers
-    assert told["content-type"] == "application/json"
-    assert told["idempotency-key"] == "01900000-0000-7000-8000-00000000000a:1"
-    assert told["x-fairlead-fence"] == "17"
-    assert told["accept-encoding"] == "identity"
-    assert re.fullmatch("00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-01", told["traceparent"])
+    headers = request.headers
+    assert headers["content-type"] == "application/json"
+    assert headers["idempotency-key"] == "01900000-0000-7000-8000-00000000000a:1"
+    assert headers["x-fairlead-fence"] == "17"
+    assert headers["accept-encoding"] == "identity"
+    assert re.fullmatch("00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-01", headers["traceparent"])
 
 
 @pytest.mark.parametrize("trace_id", [None, "", "mine", "0" * 32, "A" * 32, "a\r\nx: y"])
-async def test_what_is_no_trace_of_the_standard_is_not_sent_as_one(
+async def test_a_trace_id_that_is_not_standard_is_not_sent_as_one(
     trace_id: str | None, service: RawService
 ) -> None:
     async with client(service.url) as calls:
         await calls.call(a_call(trace_id=trace_id))
-    assert "traceparent" not in service.asked[0].headers
+    assert "traceparent" not in service.requests[0].headers
 
 
 async def test_a_call_outside_of_a_job_is_known_by_its_task(service: RawService) -> None:
     async with client(service.url) as calls:
         await calls.call(a_call(job_id=None, step=0))
-    assert service.asked[0].headers["idempotency-key"] == "01900000-0000-7000-8000-000000000001"
-    assert service.asked[0].body["meta"]["job_id"] is None
+    assert service.requests[0].headers["idempotency-key"] == "01900000-0000-7000-8000-000000000001"
+    assert service.requests[0].body["meta"]["job_id"] is None
 
 
 async def test_a_service_that_does_not_say_how_long_it_took_is_timed(service: RawService) -> None:
@@ -126,7 +136,7 @@ async def test_calls_one_after_the_other_share_a_connection(service: RawService)
     async with client(service.url) as calls:
         for _ in range(3):
             await calls.call(a_call())
-    assert [request.connection for request in service.asked] == [1, 1, 1]
+    assert [request.connection for request in service.requests] == [1, 1, 1]
 
 
 @pytest.mark.usefixtures("kept_connections")
@@ -137,24 +147,24 @@ async def test_an_error_leaves_the_connection_usable(service: RawService) -> Non
             await calls.call(a_call())
         service.reply = says(GOOD)
         assert await calls.call(a_call()) == GOOD
-    assert [request.connection for request in service.asked] == [1, 1]
+    assert [request.connection for request in service.requests] == [1, 1]
 
 
-async def test_more_calls_than_the_limit_said_at_the_start_need_not_wait_for_each_other(
+async def test_more_calls_than_the_limit_at_the_start_need_not_wait_for_each_other(
     service: RawService,
 ) -> None:
     """An operator may have raised the limit since."""
-    go_on = asyncio.Event()
+    proceed = asyncio.Event()
 
     async def waits(request: Request, writer: asyncio.StreamWriter) -> None:
-        await go_on.wait()
+        await proceed.wait()
         await says(GOOD)(request, writer)
 
     service.reply = waits
     async with client(service.url) as calls:
         under_way = [asyncio.create_task(calls.call(a_call())) for _ in range(5)]
-        await wait_until(lambda: len(service.asked) == 5)
-        go_on.set()
+        await wait_until(lambda: len(service.requests) == 5)
+        proceed.set()
         assert await asyncio.gather(*under_way) == [GOOD] * 5
 
 
@@ -170,7 +180,7 @@ async def test_more_calls_than_the_limit_said_at_the_start_need_not_wait_for_eac
         (says("", "429 Too Many Requests"), "service_status_429"),
     ],
 )
-async def test_what_may_pass_is_worth_another_try(reply: Reply, code: str, service: RawService) -> None:
+async def test_a_temporary_problem_is_retriable(reply: Reply, code: str, service: RawService) -> None:
     problem = await refusal(service, reply)
     assert isinstance(problem, RetriableError)
     assert problem.code == code
@@ -189,13 +199,13 @@ async def test_what_may_pass_is_worth_another_try(reply: Reply, code: str, servi
         (says({"detail": "no prompt"}, "422 Unprocessable"), "service_status_422"),
     ],
 )
-async def test_what_stays_as_it_is_fails_for_good(reply: Reply, code: str, service: RawService) -> None:
+async def test_a_lasting_problem_fails_for_good(reply: Reply, code: str, service: RawService) -> None:
     problem = await refusal(service, reply)
     assert isinstance(problem, PermanentError)
     assert problem.code == code
 
 
-async def test_what_the_service_says_of_an_error_is_passed_on(service: RawService) -> None:
+async def test_the_detail_of_an_error_of_the_service_is_passed_on(service: RawService) -> None:
     problem = await refusal(service, says({"detail": "no prompt"}, "422 Unprocessable"))
     assert str(problem) == 'the service answered 422: {"detail":"no prompt"}'
 
@@ -237,9 +247,7 @@ async def test_an_answer_that_is_too_large_is_not_read_to_its_end(service: RawSe
 @pytest.mark.parametrize(
     "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
 )
-async def test_a_redirect_is_not_followed_and_what_it_says_is_not_kept(
-    status: str, service: RawService
-) -> None:
+async def test_a_redirect_is_not_followed_and_its_body_is_not_kept(status: str, service: RawService) -> None:
     async with raw_service(says(GOOD)) as elsewhere:
         problem = await refusal(service, says("secret", status, location=elsewhere.url))
         assert elsewhere.connections == 0
@@ -248,20 +256,20 @@ async def test_a_redirect_is_not_followed_and_what_it_says_is_not_kept(
     assert "secret" not in str(problem) and elsewhere.url not in str(problem)
 
 
-async def test_nobody_there_is_worth_another_try() -> None:
+async def test_a_refused_connection_is_retriable() -> None:
     async with client("http://127.0.0.1:1/") as calls:
         with pytest.raises(RetriableError) as caught:
             await calls.call(a_call())
     assert caught.value.code == "service_unreachable"
 
 
-async def test_who_does_not_take_the_connection_is_not_waited_for_long(
+async def test_the_wait_for_a_connection_that_is_not_accepted_is_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(calling, "CONNECT_SECONDS", 0.2)
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, backlog=1)
     address = server.sockets[0].getsockname()
-    server.get_loop().remove_reader(server.sockets[0].fileno())  # it listens, but takes nobody
+    server.get_loop().remove_reader(server.sockets[0].fileno())  # it listens, but accepts no connection
     taken = [await _half_open(address) for _ in range(4)]  # until its line is full
     try:
         async with client(f"http://{address[0]}:{address[1]}/") as calls, asyncio.timeout(20):
@@ -285,7 +293,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection_at_once(service: R
     service.reply = hangs
     async with client(service.url, timeout=600) as calls:
         under_way = asyncio.create_task(calls.call(a_call()))
-        await wait_until(lambda: service.asked)
+        await wait_until(lambda: service.requests)
         under_way.cancel()
         with pytest.raises(asyncio.CancelledError):
             await under_way
@@ -299,7 +307,7 @@ async def test_cookies_of_one_call_are_not_sent_with_another(service: RawService
     async with client(service.url) as calls:
         await calls.call(a_call())
         await calls.call(a_call())
-    assert ["cookie" in request.headers for request in service.asked] == [False, False]
+    assert ["cookie" in request.headers for request in service.requests] == [False, False]
 
 
 async def test_a_proxy_of_the_environment_is_ignored(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from fairlead.model.job import ENDED, JobStatus, NewJob
-from fairlead.pipeline.pipelines import Pipeline
+from fairlead.pipeline.pipelines import plan
 from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
@@ -78,7 +78,7 @@ async def test_the_priority_service_knows_the_plans(compose: ComposeStack) -> No
         assert unknown is not None and unknown.status_code == 404
 
 
-async def test_an_endpoint_refuses_what_is_over_its_limit_and_says_what_it_lacks(
+async def test_an_endpoint_refuses_calls_over_its_limit_and_names_what_is_missing(
     compose: ComposeStack,
 ) -> None:
     async with compose.running("image_gen", "--faster", "100"):
@@ -109,19 +109,17 @@ async def test_the_gateway_serves_the_limits_of_the_example(compose: ComposeStac
 
 
 @pytest.mark.timeout(180)
-async def test_jobs_of_every_pipeline_run_and_no_endpoint_is_asked_too_much(
+async def test_jobs_of_every_pipeline_run_and_no_endpoint_gets_too_many_calls(
     compose: ComposeStack, store: Store, settings: Settings
 ) -> None:
-    plans = {
-        name: Pipeline(name, stages).plan(settings.services, ())
-        for name, stages in settings.pipelines.items()
-    }
+    types = [f"service:{name}" for name in settings.services]
+    plans = {name: plan(name, stages, types) for name, stages in settings.pipelines.items()}
     async with endpoints(compose), compose.running("caller"):
         jobs = [
             (
-                await store.jobs.submit(NewJob(feature_name=name, stages=plan, input_data={"prompt": "x"}))
+                await store.jobs.submit(NewJob(feature_name=name, stages=planned, input_data={"prompt": "x"}))
             ).job_id
-            for name, plan in [*plans.items()] * 5
+            for name, planned in [*plans.items()] * 5
         ]
 
         async def all_have_ended() -> bool:

@@ -34,7 +34,7 @@ NO_JOB = "01890000-0000-7000-8000-000000000000"
 
 @pytest.fixture
 def fl(live_store: Store, server: Server, settings: Settings, config: Path) -> Fairlead:
-    """Two services and three functions in pipelines; nobody runs them yet."""
+    """Two services and three functions in pipelines; no worker runs them yet."""
     fl = Fairlead(server.url, namespace=settings.engine.namespace, config=config)
 
     @fl.task
@@ -78,11 +78,11 @@ async def test_services_and_functions_one_after_another_and_side_by_side(
         "step_3_count",
         "step_4_enhancer",
     ]
-    last = service.asked[-1].body
+    last = service.requests[-1].body
     assert (last["meta"]["step_index"], sorted(last["payload"]["context"])[1]) == (4, "step_1_caption")
 
 
-async def test_what_is_asked_for_is_what_the_job_has(fl: Fairlead) -> None:
+async def test_a_job_has_the_requested_options(fl: Fairlead) -> None:
     async with fl:
         job = await fl.submit_job(
             "plain", {"text": "a"}, user_id="ann", priority="low", tenant="acme", job_id=NO_JOB
@@ -107,14 +107,14 @@ async def test_the_same_key_is_the_same_job(fl: Fairlead) -> None:
             await fl.submit_job("plain", {"text": "b"}, idempotency_key="order-7")
 
 
-async def test_a_failure_is_told_with_its_step(running: Fairlead, service: RawService) -> None:
+async def test_a_failure_is_raised_with_its_step(running: Fairlead, service: RawService) -> None:
     service.reply = says("out of ideas", "500 Internal Server Error")
     with pytest.raises(JobFailed, match="failed at step 0") as caught:
         await running.run("mixed", timeout=40)
     failed = caught.value
     assert (failed.code, failed.retryable, failed.step) == ("service_status_500", False, 0)
     assert "can be resumed" not in failed.message
-    with pytest.raises(NotResumable, match="Submit a new one"):
+    with pytest.raises(NotResumable, match="job resume --force"):
         await (await running.get_job(failed.job_id)).resume()
 
 
@@ -136,7 +136,7 @@ async def test_a_job_is_cancelled_while_a_service_works_on_it(running: Fairlead,
     service.reply = hangs
     job = await running.submit_job("mixed")
     waiting = asyncio.create_task(job.result(timeout=40))
-    await wait_until(lambda: service.asked)
+    await wait_until(lambda: service.requests)
     await job.cancel()
     with pytest.raises(JobCancelled, match="was cancelled"):
         await waiting
@@ -159,7 +159,7 @@ async def test_a_job_is_cancelled_while_a_function_works_on_it(running: Fairlead
     await wait_until(is_idle)
 
 
-async def test_what_has_ended_is_not_cancelled(running: Fairlead) -> None:
+async def test_an_ended_job_is_not_cancelled(running: Fairlead) -> None:
     job = await running.submit_job("plain", {"text": "a"})
     await job.result(timeout=40)
     with pytest.raises(AlreadyFinished, match="The job is COMPLETED already"):
@@ -171,8 +171,8 @@ async def test_what_has_ended_is_not_cancelled(running: Fairlead) -> None:
 # Waiting and watching
 
 
-async def test_who_waits_gives_up_but_the_job_goes_on(running: Fairlead) -> None:
-    with pytest.raises(TimeoutError):
+async def test_a_wait_times_out_but_the_job_continues(running: Fairlead) -> None:
+    with pytest.raises(TimeoutError, match=f"^Job {NO_JOB} has not ended within 0.3 s; it continues.$"):
         await running.run("slow", {"text": "a"}, job_id=NO_JOB, timeout=0.3)
     job = await running.get_job(NO_JOB)
     assert (await job.get()).status in (JobStatus.PENDING, JobStatus.RUNNING)
@@ -182,38 +182,38 @@ async def test_who_waits_gives_up_but_the_job_goes_on(running: Fairlead) -> None
 async def test_a_lost_word_of_the_end_is_looked_for(
     fl: Fairlead, live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.app.job_handle.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("fairlead.app.handle.JOB_LOOK_SECONDS", 0.05)
     async with fl:
         job = await fl.submit_job("plain", {"text": "a"})
-        monkeypatch.setattr(fl.store.live, "_deliver", lambda _: None)  # nobody hears anything
+        monkeypatch.setattr(fl.store.live, "_deliver", lambda _: None)  # no event is delivered
         waiting = asyncio.create_task(job.wait(timeout=40))
         await live_store.jobs.cancel(job.job_id)
         assert (await waiting).status is JobStatus.CANCELLED
 
 
-async def test_the_line_may_break_while_a_job_is_watched(running: Fairlead, live_store: Store) -> None:
+async def test_the_connection_may_break_while_a_job_is_watched(running: Fairlead, live_store: Store) -> None:
     job = await running.submit_job("slow", {"text": "a"})
-    told: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     async for message in job.watch():
-        told.append(message)
+        messages.append(message)
         if (message["type"], message.get("service_name")) == ("STEP_START", "linger"):
             await live_store.connection.client.client_kill_filter(_type="pubsub")
             await job.cancel()
-    assert told[-1]["type"] == "CANCELLED"
-    numbers = [message["seq"] for message in told]
+    assert messages[-1]["type"] == "CANCELLED"
+    numbers = [message["seq"] for message in messages]
     assert numbers == sorted(numbers)
 
 
 async def test_a_job_that_has_ended_is_watched_to_its_end_at_once(running: Fairlead) -> None:
     job = await running.submit_job("plain", {"text": "a"})
     context = await job.result(timeout=40)
-    told = [message async for message in job.watch()]
-    assert [message["type"] for message in told] == ["STEP_COMPLETE"] * 3 + ["JOB_COMPLETE"]
-    assert sorted(message["step_index"] for message in told[:3]) == [0, 1, 2]
-    assert told[-1]["context"] == context
+    messages = [message async for message in job.watch()]
+    assert [message["type"] for message in messages] == ["STEP_COMPLETE"] * 3 + ["JOB_COMPLETE"]
+    assert sorted(message["step_index"] for message in messages[:3]) == [0, 1, 2]
+    assert messages[-1]["context"] == context
 
 
-async def test_who_stops_watching_leaves_nothing_behind(fl: Fairlead) -> None:
+async def test_a_cancelled_watch_leaves_nothing_behind(fl: Fairlead) -> None:
     async with fl:
         job = await fl.submit_job("plain", {"text": "a"})
         messages = job.watch()
@@ -225,7 +225,7 @@ async def test_who_stops_watching_leaves_nothing_behind(fl: Fairlead) -> None:
 # What cannot be
 
 
-async def test_what_is_not_there_is_named(fl: Fairlead) -> None:
+async def test_an_unknown_name_is_reported(fl: Fairlead) -> None:
     async with fl:
         with pytest.raises(UnknownPipeline, match="there are mixed, plain, slow"):
             await fl.run("mixt")
@@ -234,7 +234,7 @@ async def test_what_is_not_there_is_named(fl: Fairlead) -> None:
                 await fl.get_job(job_id)
 
 
-async def test_a_step_that_nobody_does_is_refused_when_a_job_is_submitted(fl: Fairlead) -> None:
+async def test_an_unknown_step_is_refused_when_a_job_is_submitted(fl: Fairlead) -> None:
     fl.pipeline("odd", ["enhancer", "captoin"])
     async with fl:
         with pytest.raises(InvalidInput, match=r"step 'captoin' is neither .* did you mean 'caption'"):
@@ -250,9 +250,7 @@ def test_two_pipelines_have_two_names(fl: Fairlead) -> None:
     ("steps", "words"),
     [([], "has no steps"), (["a", []], "has no steps"), ("a", "expected a list"), ([3], "a step is a name")],
 )
-def test_a_pipeline_that_is_none_is_refused_where_it_is_declared(
-    fl: Fairlead, steps: Any, words: str
-) -> None:
+def test_an_invalid_pipeline_is_refused_at_its_declaration(fl: Fairlead, steps: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         fl.pipeline("odd", steps)
 
@@ -274,6 +272,6 @@ async def test_options_that_do_not_fit_are_named(fl: Fairlead, options: Any, wor
             await fl.submit_job("plain", {"text": float("nan")})
 
 
-async def test_without_a_connection_the_way_to_one_is_said(fl: Fairlead) -> None:
+async def test_without_a_connection_the_error_says_how_to_connect(fl: Fairlead) -> None:
     with pytest.raises(FairleadError, match="inside `async with fl:`"):
         await fl.run("plain")

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead import Context, Fairlead
 from fairlead.model.job import ENDED, Job, JobStatus, NewJob
-from fairlead.pipeline.pipelines import Pipeline
+from fairlead.pipeline.pipelines import plan, stages_of
 from fairlead.settings import Settings, Slots
 from fairlead.store.store import Store
 from fairlead.worker.services import running_services
@@ -47,9 +47,10 @@ async def app(live_store: Store, server: Server, settings: Settings, config: Pat
         yield fl
 
 
-async def submit(app: Fairlead, store: Store, *steps: Any, **wishes: Any) -> str:
-    stages = Pipeline.of("story", steps).plan(app.store.settings.services, app.handlers)
-    new = NewJob(feature_name="story", stages=stages, **{"input_data": {"prompt": "a city"}, **wishes})
+async def submit(app: Fairlead, store: Store, *steps: Any, **options: Any) -> str:
+    types = [*app.handlers, *(f"service:{name}" for name in app.store.settings.services)]
+    stages = plan("story", stages_of("story", steps), types)
+    new = NewJob(feature_name="story", stages=stages, **{"input_data": {"prompt": "a city"}, **options})
     return (await store.jobs.submit(new)).job_id
 
 
@@ -74,7 +75,7 @@ async def test_services_and_functions_work_on_one_job(
     assert {"step_0_enhancer", "step_1_caption", "step_2_painter"} <= set(
         job.context["step_3_bind"]["data"][2]
     )
-    first, second = service.asked
+    first, second = service.requests
     assert first.body["payload"] == {"params": {"prompt": "a city"}, "context": {}}
     assert second.body["meta"]["step_index"] == 2
     assert second.body["payload"]["context"]["step_0_enhancer"]["data"] == GOOD["data"]
@@ -85,12 +86,12 @@ async def test_services_and_functions_work_on_one_job(
     assert first.headers["traceparent"].startswith(f"00-{'a' * 32}-")
 
 
-async def test_what_the_service_refuses_fails_the_job_for_good(
+async def test_a_refusal_of_the_service_fails_the_job_for_good(
     app: Fairlead, live_store: Store, service: RawService
 ) -> None:
     service.reply = says("out of ideas", "500 Internal Server Error")
     job = await ended(live_store, await submit(app, live_store, "enhancer", "caption"))
-    assert (job.status, len(service.asked)) == (JobStatus.FAILED, 1)
+    assert (job.status, len(service.requests)) == (JobStatus.FAILED, 1)
     assert job.error and (job.error.code, job.error.retryable, job.error.step) == (
         "service_status_500",
         False,
@@ -104,12 +105,17 @@ async def test_a_step_is_tried_as_often_as_its_service_allows(
     service.reply = each(enhancer=says("busy", "503 Service Unavailable"))
     job = await ended(live_store, await submit(app, live_store, "enhancer", "caption"))
     assert job.status is JobStatus.FAILED
-    assert job.error and (job.error.code, job.error.retryable) == ("service_status_503", False)
+    assert job.error and (job.error.code, job.error.retryable) == ("service_status_503", True)
     assert job.context == {"step_0_enhancer__attempts": 3}
-    assert [request.body["meta"]["attempt"] for request in service.asked] == [1, 2, 3]
+    assert [request.body["meta"]["attempt"] for request in service.requests] == [1, 2, 3]
+    service.reply = says(GOOD)
+    await live_store.jobs.resume(job.job_id)
+    job = await ended(live_store, job.job_id)
+    assert (job.status, job.context["step_0_enhancer__attempts"]) == (JobStatus.COMPLETED, 1)
+    assert [request.body["meta"]["attempt"] for request in service.requests] == [1, 2, 3, 1]
 
 
-async def test_a_job_that_found_no_room_goes_on_where_it_was(
+async def test_a_job_that_was_not_started_in_time_resumes_where_it_was(
     app: Fairlead, live_store: Store, service: RawService
 ) -> None:
     await live_store.limits.set("service:painter", Slots(limit=0))
@@ -123,7 +129,7 @@ async def test_a_job_that_found_no_room_goes_on_where_it_was(
     await live_store.limits.set("service:painter", Slots(limit=1))
     await live_store.jobs.resume(job_id)
     assert (await ended(live_store, job_id)).status is JobStatus.COMPLETED
-    assert [request.body["meta"]["service_name"] for request in service.asked] == ["enhancer", "painter"]
+    assert [request.body["meta"]["service_name"] for request in service.requests] == ["enhancer", "painter"]
 
 
 async def test_a_step_that_lacks_its_parameter_fails_the_job(app: Fairlead, live_store: Store) -> None:
@@ -137,7 +143,7 @@ async def test_a_cancelled_job_ends_the_call_that_is_under_way(
 ) -> None:
     service.reply = hangs
     job_id = await submit(app, live_store, "enhancer", "caption")
-    await wait_until(lambda: service.asked)
+    await wait_until(lambda: service.requests)
     await live_store.jobs.cancel(job_id)
     await wait_until(lambda: service.gone == 1, because="the connection is closed")
     assert (await live_store.jobs.get(job_id)).status is JobStatus.CANCELLED
@@ -165,4 +171,4 @@ async def test_many_jobs_share_the_limits_of_their_services(
     jobs = [await submit(app, live_store, "enhancer", "painter", "caption") for _ in range(20)]
     assert {(await ended(live_store, job)).status for job in jobs} == {JobStatus.COMPLETED}
     assert most == {"enhancer": 3, "painter": 1}
-    assert len(service.asked) == 40
+    assert len(service.requests) == 40

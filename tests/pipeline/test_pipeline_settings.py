@@ -50,7 +50,7 @@ def test_services_and_pipelines_are_read(file: Path) -> None:
             url="http://127.0.0.1:9000/v1/execute", limit=5, timeout_seconds=60, max_attempts=4
         ),
         "image_gen": ServiceSettings(
-            url="https://gpu.example/v1", limit=1, timeout_seconds=120, max_attempts=3
+            url="https://gpu.example/v1", limit=1, timeout_seconds=120, max_attempts=9
         ),
     }
     assert settings.pipelines == {
@@ -69,6 +69,12 @@ def test_a_service_is_a_task_type_under_a_limit_of_the_same_name(file: Path) -> 
     assert settings.declared_tasks.keys() == {"upscale", "service:prompt_enhancer", "service:image_gen"}
     declared = settings.declared_tasks["service:prompt_enhancer"]
     assert declared == TaskSettings(limits={"service:prompt_enhancer": 1}, timeout_seconds=61, max_retries=3)
+
+
+def test_a_service_may_have_a_longer_lease(file: Path) -> None:
+    settings = load(file, SERVICE + "lease_seconds = 400")
+    assert settings.declared_tasks["service:x"].lease_seconds == 400
+    assert settings.lease_ms == 30_000
 
 
 def test_the_environment_can_point_a_service_elsewhere(file: Path) -> None:
@@ -151,7 +157,7 @@ def test_a_pipeline_given_twice_is_refused_by_line(file: Path) -> None:
 
 
 TEXT = """\
-# image_gen is limited; limit = 5 is not said here
+# image_gen is limited; limit = 5 is not set here
 title = '''
 [services.image_gen]
 limit = 9
@@ -205,7 +211,7 @@ def test_addresses_of_services(subtests: pytest.Subtests) -> None:
             assert url_problem(url) is None
 
 
-def test_what_is_no_address_of_a_service(subtests: pytest.Subtests) -> None:
+def test_an_invalid_address_of_a_service_is_refused(subtests: pytest.Subtests) -> None:
     for url in [
         "",
         "h",

@@ -7,7 +7,7 @@ import pytest
 from fairlead import Fairlead
 from fairlead.errors import InvalidInput
 from fairlead.model.job import NewStep
-from fairlead.pipeline.pipelines import Parallel, Pipeline
+from fairlead.pipeline.pipelines import Parallel, plan, stages_of
 
 fl = Fairlead()
 
@@ -32,7 +32,7 @@ def test_a_pipeline_is_made_of_names_functions_and_parallels(subtests: pytest.Su
         (["a", "a"], (("a",), ("a",))),
     ]:
         with subtests.test(steps=steps, stages=stages):
-            assert Pipeline.of("p", steps) == Pipeline("p", stages)
+            assert stages_of("p", steps) == stages
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_pipeline_is_made_of_names_functions_and_parallels(subtests: pytest.Su
 )
 def test_a_mistake_is_named(name: Any, steps: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Pipeline.of(name, steps)
+        stages_of(name, steps)
     assert caught.value.message.startswith(message)
 
 
 def test_a_plan_knows_the_type_of_each_step() -> None:
-    pipeline = Pipeline.of("p", ["enhancer", ["image_gen", draw], "enhancer"])
-    assert pipeline.plan(services={"enhancer", "image_gen"}, task_types={"draw", "other"}) == (
+    stages = stages_of("p", ["enhancer", ["image_gen", draw], "enhancer"])
+    assert plan("p", stages, {"service:enhancer", "service:image_gen", "draw", "other"}) == (
         (NewStep("enhancer", "service:enhancer"),),
         (NewStep("image_gen", "service:image_gen"), NewStep("draw", "draw")),
         (NewStep("enhancer", "service:enhancer"),),
@@ -66,32 +66,29 @@ def test_a_plan_knows_the_type_of_each_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("services", "types", "message"),
+    ("types", "message"),
     [
         (
-            ["prompt_enhancer"],
-            ["draw"],
+            ["service:prompt_enhancer", "draw"],
             "pipelines.p: step 'promt_enhancer' is neither a service nor a task type; "
             "did you mean 'prompt_enhancer'?",
         ),
         (
-            [],
             ["draw", "service:gone"],
-            "step 'promt_enhancer' is neither a service nor a task type; known are draw",
+            "step 'promt_enhancer' is neither a service nor a task type; known are draw, gone",
         ),
         (
-            ["promt_enhancer"],
-            ["draw", "promt_enhancer"],
+            ["service:promt_enhancer", "draw", "promt_enhancer"],
             "step 'promt_enhancer' is a service and a task type as",
         ),
     ],
 )
-def test_a_step_must_be_a_service_or_a_task_type(services: list[str], types: list[str], message: str) -> None:
+def test_a_step_must_be_a_service_or_a_task_type(types: list[str], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Pipeline.of("p", [draw, "promt_enhancer"]).plan(services, types)
+        plan("p", stages_of("p", [draw, "promt_enhancer"]), types)
     assert message in caught.value.message
 
 
-def test_where_nothing_is_known_it_is_said_what_to_do() -> None:
+def test_without_any_known_step_the_error_says_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"there are none: add \[services\]"):
-        Pipeline.of("p", ["a"]).plan([], [])
+        plan("p", stages_of("p", ["a"]), [])

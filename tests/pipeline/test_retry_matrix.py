@@ -79,8 +79,8 @@ async def service(port: int) -> AsyncIterator[RawService]:
         yield made
 
 
-def status(said: str, **headers: str) -> Reply:
-    return says({"detail": "no"}, said, **headers)
+def status(line: str, **headers: str) -> Reply:
+    return says({"detail": "no"}, line, **headers)
 
 
 TOO_LATE = {"hangs": (hangs, "service_timeout"), "drips": (drips, "service_timeout")}
@@ -111,31 +111,40 @@ FAILED_AT_ONCE = {
 }
 
 
-async def resume(client: GatewayClient, job_id: str) -> tuple[int, str | None]:
-    answer = await client.api.post(f"{JOBS}/{job_id}/resume")
+async def resume(client: GatewayClient, job_id: str, *, force: bool = False) -> tuple[int, str | None]:
+    answer = await client.api.post(f"{JOBS}/{job_id}/resume", params={"force": force} if force else {})
     return answer.status_code, answer.json().get("code")
 
 
-async def fails(client: GatewayClient, feature: str, code: str, attempts: int) -> None:
-    """For good, so that it cannot be resumed."""
-    job_id = (await client.submit(feature))["job_id"]
+async def fails(client: GatewayClient, feature: str, code: str, attempts: int, *, retryable: bool) -> str:
+    job_id: str = (await client.submit(feature))["job_id"]
     job = await client.ended(job_id)
     assert job["status"] == "FAILED"
     error = job["error"]
-    assert (error["code"], error["retryable"], error["step"]) == (code, False, 0), error
+    assert (error["code"], error["retryable"], error["step"]) == (code, retryable, 0), error
     assert job["context"] == {f"step_0_{job['steps'][0]['name']}__attempts": attempts}
-    assert await resume(client, job_id) == (409, "not_resumable")
+    return job_id
+
+
+async def succeeds(client: GatewayClient, job_id: str) -> None:
+    job = await client.ended(job_id)
+    assert (job["status"], job["error"]) == ("COMPLETED", None)
+    assert job["context"][f"step_0_{job['steps'][0]['name']}__attempts"] == 1
 
 
 @pytest.mark.parametrize(
     ("reply", "code"), [*TOO_LATE.values(), *TRIED_AGAIN.values()], ids=[*TOO_LATE, *TRIED_AGAIN]
 )
-async def test_is_tried_again_and_fails_when_the_attempts_are_used_up(
+async def test_is_tried_again_and_resumed_when_the_attempts_are_used_up(
     client: GatewayClient, service: RawService, reply: Reply, code: str
 ) -> None:
     service.reply = reply
-    await fails(client, "hurry" if code == "service_timeout" else "ask", code, ATTEMPTS)
-    assert [request.body["meta"]["attempt"] for request in service.asked] == [1, 2]
+    feature = "hurry" if code == "service_timeout" else "ask"
+    job_id = await fails(client, feature, code, ATTEMPTS, retryable=True)
+    service.reply = says(GOOD)
+    assert await resume(client, job_id) == (200, None)
+    await succeeds(client, job_id)
+    assert [request.body["meta"]["attempt"] for request in service.requests] == [1, 2, 1]
 
 
 @pytest.mark.parametrize(("reply", "code"), TRIED_AGAIN.values(), ids=TRIED_AGAIN.keys())
@@ -155,24 +164,33 @@ async def test_is_forgotten_when_the_next_attempt_succeeds(
 
 @pytest.mark.parametrize(("reply", "code"), FAILED_AT_ONCE.values(), ids=FAILED_AT_ONCE.keys())
 async def test_fails_at_once(client: GatewayClient, service: RawService, reply: Reply, code: str) -> None:
+    """For good; once it is repaired, the job is resumed by force."""
     service.reply = reply
-    await fails(client, "ask", code, 1)
-    assert len(service.asked) == 1
+    job_id = await fails(client, "ask", code, 1, retryable=False)
+    assert len(service.requests) == 1
+    assert await resume(client, job_id) == (409, "not_resumable")
+    service.reply = says(GOOD)
+    assert await resume(client, job_id, force=True) == (200, None)
+    await succeeds(client, job_id)
 
 
 async def test_nobody_at_the_address_is_tried_again(client: GatewayClient) -> None:
-    await fails(client, "lost", "service_unreachable", ATTEMPTS)
+    await fails(client, "lost", "service_unreachable", ATTEMPTS, retryable=True)
 
 
-@pytest.mark.parametrize("said", ["503 Service Unavailable", "429 Too Many Requests"])
-async def test_retry_after_is_waited_for(client: GatewayClient, service: RawService, said: str) -> None:
-    service.reply = status(said, retry_after="0.7")
+@pytest.mark.parametrize("line", ["503 Service Unavailable", "429 Too Many Requests"])
+async def test_retry_after_is_waited_for(client: GatewayClient, service: RawService, line: str) -> None:
+    service.reply = status(line, retry_after="0.7")
     job_id = (await client.submit("ask"))["job_id"]
     (step,) = (await client.ended(job_id))["steps"]
-    told = [(event["act"], event["to"], event["at"]) for event in await events(client.store, step["task_id"])]
-    assert [act for act, _, _ in told] == ["submit", "claim", "fail", "promote", "claim", "fail"]
-    assert told[2][1] == "delayed"
-    assert told[4][2] - told[2][2] >= 700, "ms of the store's clock, between the failure and the next start"
+    history = [
+        (event["act"], event["to"], event["at"]) for event in await events(client.store, step["task_id"])
+    ]
+    assert [act for act, _, _ in history] == ["submit", "claim", "fail", "promote", "claim", "fail"]
+    assert history[2][1] == "delayed"
+    assert history[4][2] - history[2][2] >= 700, (
+        "ms of the store's clock, between the failure and the next start"
+    )
 
 
 async def test_no_free_slot_in_time_can_be_resumed(client: GatewayClient, service: RawService) -> None:
@@ -190,6 +208,6 @@ async def test_no_free_slot_in_time_can_be_resumed(client: GatewayClient, servic
 async def test_a_cancelled_job_cannot_be_resumed(client: GatewayClient, service: RawService) -> None:
     service.reply = hangs
     job_id = (await client.submit("ask"))["job_id"]
-    await wait_until(lambda: service.asked)
+    await wait_until(lambda: service.requests)
     assert (await client.api.delete(f"{JOBS}/{job_id}")).is_success
     assert await resume(client, job_id) == (409, "not_resumable")

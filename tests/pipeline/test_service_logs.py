@@ -65,7 +65,7 @@ async def test_each_failed_call_is_logged(
             text = SETTINGS.format(format="json", port=port, timeout=timeout)
             with gateway_with(start_server("valkey").url, tmp_path, text) as gateway:
                 job_id = await failed_job(gateway.url)
-    failed = [one for one in json_records(gateway.said()) if one.get("event") == "task_failed"]
+    failed = [one for one in json_records(gateway.log_text()) if one.get("event") == "task_failed"]
     assert [(one["attempt"], one["level"]) for one in failed] == [(1, "warning"), (2, "error")]
     for one in failed:
         assert {name: one.get(name) for name in facts} == facts
@@ -76,10 +76,10 @@ async def test_each_failed_call_is_logged(
         )
         assert (one["job"], one["step"], one["trace"]) == (job_id, 0, TRACE)
         assert one["fence"] > 0 and "traceback" not in one
-    assert "s3cr3t" not in gateway.said() and "a-secret" not in gateway.said()
+    assert "s3cr3t" not in gateway.log_text() and "a-secret" not in gateway.log_text()
 
 
-async def test_a_service_that_is_away_is_logged_as_text(
+async def test_a_service_that_is_down_is_logged_as_text(
     start_server: Callable[[str], Server], tmp_path: Path
 ) -> None:
     with (
@@ -89,7 +89,7 @@ async def test_a_service_that_is_away_is_logged_as_text(
         ) as gateway,
     ):
         await failed_job(gateway.url)
-    first, second = [one for one in records(gateway.said()) if event_of(one) == "task_failed"]
+    first, second = [one for one in records(gateway.log_text()) if event_of(one) == "task_failed"]
     for one in (first, second):
         assert "code=service_unreachable" in one and f"host=127.0.0.1:{port}" in one and "cause=" in one
-    assert "s3cr3t" not in gateway.said()
+    assert "s3cr3t" not in gateway.log_text()

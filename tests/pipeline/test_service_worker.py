@@ -30,8 +30,8 @@ async def calling(live_store: Store, settings: Settings) -> AsyncIterator[None]:
         yield
 
 
-async def submit(store: Store, name: str = "enhancer", **wishes: Any) -> str:
-    new = NewTask(task_type=f"service:{name}", parameters={"prompt": "a city"}, **wishes)
+async def submit(store: Store, name: str = "enhancer", **options: Any) -> str:
+    new = NewTask(task_type=f"service:{name}", parameters={"prompt": "a city"}, **options)
     return (await store.submit_one(new)).task_id
 
 
@@ -47,7 +47,7 @@ async def ended(store: Store, task_id: str) -> Task:
 async def test_a_call_is_a_task_with_the_answer_as_its_result(live_store: Store, service: RawService) -> None:
     task = await ended(live_store, await submit(live_store, trace_id="4bf92f3577b34da6a3ce929d0e0e4736"))
     assert (task.status, task.result, task.limits) == (State.COMPLETED, GOOD, {"service:enhancer": 1})
-    (request,) = service.asked
+    (request,) = service.requests
     assert request.body["payload"] == {"params": {"prompt": "a city"}, "context": {}}
     assert request.body["meta"] == {
         "job_id": None,
@@ -59,12 +59,14 @@ async def test_a_call_is_a_task_with_the_answer_as_its_result(live_store: Store,
     assert request.headers["traceparent"].startswith("00-4bf92f3577b34da6a3ce929d0e0e4736-")
 
 
-async def test_a_step_of_a_job_tells_the_service_of_its_job(service: RawService, settings: Settings) -> None:
+async def test_a_step_of_a_job_sends_the_id_of_its_job_to_the_service(
+    service: RawService, settings: Settings
+) -> None:
     context = {"step_0_x": success({"text": "short"})}
     async with service_handlers(settings.services) as handlers:
         report = await report_by(handlers, step("service:enhancer", {"prompt": "a"}, context, retry_count=1))
     assert report.result == GOOD  # type: ignore[union-attr]
-    (request,) = service.asked
+    (request,) = service.requests
     assert request.body == {
         "meta": {"job_id": JOB, "step_index": 1, "service_name": "enhancer", "attempt": 2},
         "payload": {"params": {"prompt": "a"}, "context": context},
@@ -107,30 +109,30 @@ async def test_the_next_try_has_the_same_key_and_a_larger_fence(
     service.reply = one_after_the_other
     task = await ended(live_store, await submit(live_store))
     assert (task.status, task.result, task.retry_count) == (State.COMPLETED, GOOD, 2)
-    assert [request.body["meta"]["attempt"] for request in service.asked] == [1, 2, 3]
-    assert len({request.headers["idempotency-key"] for request in service.asked}) == 1
-    fences = [int(request.headers["x-fairlead-fence"]) for request in service.asked]
+    assert [request.body["meta"]["attempt"] for request in service.requests] == [1, 2, 3]
+    assert len({request.headers["idempotency-key"] for request in service.requests}) == 1
+    fences = [int(request.headers["x-fairlead-fence"]) for request in service.requests]
     assert fences == sorted(set(fences))
 
 
 @pytest.mark.usefixtures("calling")
-async def test_so_many_attempts_and_no_more(live_store: Store, service: RawService) -> None:
+async def test_the_number_of_attempts_is_bounded(live_store: Store, service: RawService) -> None:
     service.reply = says("busy", "503 Service Unavailable")
     task = await ended(live_store, await submit(live_store))
-    assert (task.status, len(service.asked)) == (State.DEAD_LETTER, 3)
+    assert (task.status, len(service.requests)) == (State.DEAD_LETTER, 3)
     assert task.error and (task.error.code, task.error.retriable) == ("service_status_503", True)
 
 
 @pytest.mark.usefixtures("calling")
-async def test_what_stays_as_it_is_is_not_tried_again(live_store: Store, service: RawService) -> None:
+async def test_a_lasting_problem_is_not_retried(live_store: Store, service: RawService) -> None:
     service.reply = says({"detail": "no prompt"}, "422 Unprocessable")
     task = await ended(live_store, await submit(live_store))
-    assert (task.status, len(service.asked)) == (State.FAILED, 1)
+    assert (task.status, len(service.requests)) == (State.FAILED, 1)
     assert task.error and task.error.message == 'the service answered 422: {"detail":"no prompt"}'
 
 
 @pytest.mark.usefixtures("calling")
-async def test_a_service_that_takes_too_long_says_so(live_store: Store, service: RawService) -> None:
+async def test_a_service_that_takes_too_long_is_a_timeout(live_store: Store, service: RawService) -> None:
     service.reply = hangs
     task = await ended(live_store, await submit(live_store, "hasty"))
     assert task.error and (task.error.code, task.error.retriable) == ("service_timeout", True)
@@ -158,20 +160,20 @@ async def test_a_cancelled_call_closes_its_connection_and_frees_its_unit(
 ) -> None:
     service.reply = hangs
     task_id = await submit(live_store)
-    await wait_until(lambda: service.asked)
+    await wait_until(lambda: service.requests)
     await live_store.cancel(task_id)
     await wait_until(lambda: service.gone == 1, because="the connection is closed")
     service.reply = says(GOOD)
     assert (await ended(live_store, await submit(live_store))).status is State.COMPLETED
 
 
-async def test_what_is_called_when_the_worker_goes_is_given_back(
+async def test_calls_under_way_are_returned_when_the_worker_stops(
     live_store: Store, service: RawService, settings: Settings
 ) -> None:
     service.reply = hangs
     async with running_services(live_store, settings) as worker:
         task_id = await submit(live_store)
-        await wait_until(lambda: service.asked)
+        await wait_until(lambda: service.requests)
         worker.drain(0)
     task = await live_store.get(task_id)
     assert (task.status, task.retry_count, task.crash_count) == (State.QUEUED, 0, 0)
@@ -194,7 +196,7 @@ def test_the_room_has_a_bound(tmp_path: Path) -> None:
     assert calls_at_once(load_settings(path, {}).services) == 1000
 
 
-async def test_without_services_it_is_said_what_to_do() -> None:
+async def test_without_services_the_error_says_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"there are none to call: add \[services.NAME\]"):
         async with service_handlers({}):
             pass
@@ -208,14 +210,14 @@ def launcher(live_store: Store, server: Server, config: Path, tmp_path: Path) ->
     return WorkerLauncher(tmp_path, lambda: where)
 
 
-async def test_a_process_of_its_own_calls_services(
+async def test_a_separate_process_calls_services(
     launcher: WorkerLauncher, live_store: Store, service: RawService
 ) -> None:
     async with launcher.workers("--services") as workers:
         assert (await ended(live_store, await submit(live_store))).result == GOOD
         service.reply = hangs
         task_id = await submit(live_store)
-        await wait_until(lambda: len(service.asked) == 2)
+        await wait_until(lambda: len(service.requests) == 2)
         await live_store.cancel(task_id)
         await wait_until(lambda: service.gone >= 1, because="the connection is closed")
         assert await workers.end(signal.SIGTERM) == 0
@@ -227,13 +229,13 @@ async def test_a_call_whose_process_is_killed_is_made_again(
     service.reply = hangs
     async with launcher.workers("--services") as workers:
         task_id = await submit(live_store)
-        await wait_until(lambda: service.asked)
+        await wait_until(lambda: service.requests)
         service.reply = says(GOOD)
         os.kill(workers.children()[0], signal.SIGKILL)
         task = await ended(live_store, task_id)
     assert (task.status, task.result) == (State.COMPLETED, GOOD)
     assert (task.crash_count, task.retry_count) == (1, 0)
-    first, second = service.asked
+    first, second = service.requests
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
     assert int(first.headers["x-fairlead-fence"]) < int(second.headers["x-fairlead-fence"])
 

@@ -73,7 +73,7 @@ def test_parameters_come_by_name_and_the_later_step_wins(subtests: pytest.Subtes
             assert step_parameters(job, names) == given
 
 
-def test_what_the_job_was_asked_with_is_not_changed() -> None:
+def test_the_input_of_the_job_is_not_changed() -> None:
     job = of({"n": 1}, step_0_x=success({"n": 2}))
     step_parameters(job, None)["n"] = 3
     assert job == of({"n": 1}, step_0_x=success({"n": 2}))
@@ -126,7 +126,7 @@ async def test_a_runner_gives_a_step_what_it_takes() -> None:
     assert await result_of(claimed("look", {})) is None
 
 
-async def test_a_step_in_a_process_of_its_own_gets_the_same() -> None:
+async def test_a_step_in_a_separate_process_gets_the_same() -> None:
     context = {"step_0_x": success({"prompt": "better"})}
     assert await result_of(step("apart", {"prompt": "a"}, context)) == ["better", 1, {"prompt": "a"}]
 

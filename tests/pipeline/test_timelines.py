@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.live.job_feed import JobFeed
+from fairlead.live.feed import JobFeed
 from fairlead.model.job import JobStatus, NewJob
 from fairlead.model.reports import Completed
 from fairlead.model.task import Task
@@ -58,8 +58,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @dataclass
-class Told:
-    """What the user of a job hears of it, and when by the store's clock."""
+class Watcher:
+    """The messages that the user of a job receives, with the times of the store's clock."""
 
     store: Store
     job_id: str
@@ -71,12 +71,12 @@ class Told:
             self.messages.append(message)
 
     async def all(self) -> None:
-        """Until what has happened so far was heard: what is told of a queue is how it is just then."""
+        """Until everything so far was received: messages about a queue show its state at that moment."""
         seq = (await self.store.jobs.get(self.job_id)).seq
         await wait_until(lambda: self.messages and self.messages[-1]["seq"] >= seq)
 
     def timeline(self) -> list[tuple[float, str, Any]]:
-        """Second, type, and whichever is told: the step, or old and new priority."""
+        """Second, type, and the step or the old and new priority."""
         seconds = {time_text(self.began + ms): ms / 1000 for ms in range(0, 2_200_000, 1000)}
         return [
             (seconds[message["at"]], message["type"], message.get("service_name") or message.get("new"))
@@ -85,7 +85,7 @@ class Told:
 
 
 class Day:
-    """The store's clock and one worker, which does what it is told at the second it is told."""
+    """The store's clock and one worker, which acts at the given seconds."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -117,12 +117,12 @@ async def day(store: Store, clock: Clock) -> Day:
 
 
 @asynccontextmanager
-async def watching(day: Day, job_id: str) -> AsyncIterator[Told]:
-    told = Told(day.store, job_id, day.began)
-    listening = asyncio.create_task(told.listen())
+async def watching(day: Day, job_id: str) -> AsyncIterator[Watcher]:
+    watcher = Watcher(day.store, job_id, day.began)
+    listening = asyncio.create_task(watcher.listen())
     try:
-        await told.all()
-        yield told
+        await watcher.all()
+        yield watcher
         await asyncio.wait_for(listening, 20)  # it ends with the job
     finally:
         listening.cancel()
@@ -133,37 +133,37 @@ async def test_a_paying_user_gets_all_four_steps_and_waits_for_the_one_slot_of_a
     other = await day.submit("picture", "high", "mary")
     held = await day.start(other, "image_gen")
     john = await day.submit("full_pipeline", "high", "john")
-    async with watching(day, john) as told:
+    async with watching(day, john) as watcher:
         await day.at(2)
         step = await day.start(john, "prompt_enhancer")
-        await told.all()
+        await watcher.all()
         await day.at(47)
         await day.finish(step, enhanced_prompt="a shiny robot")
-        await told.all()
+        await watcher.all()
         await day.at(49)
         step = await day.start(john, "fast_chat_llm")
         assert step.parameters["context"]["step_0_prompt_enhancer"]["data"] == {
             "enhanced_prompt": "a shiny robot"
         }
-        await told.all()
+        await watcher.all()
         await day.at(169)
         await day.finish(step, generated_text="Imagine a robot")
-        await told.all()
-        assert not (await day.store.claim("w")).tasks, "there is but one slot, and Mary has it"
+        await watcher.all()
+        assert not (await day.store.claim("w")).tasks, "there is only one slot, and Mary has it"
         await day.at(240)
         await day.finish(held, image_url="mary.png")
         step = await day.start(john, "image_gen")
-        await told.all()
+        await watcher.all()
         await day.at(540)
         await day.finish(step, image_url="robot.png")
-        await told.all()
+        await watcher.all()
         await day.at(541)
         step = await day.start(john, "model_3d_gen")
-        await told.all()
+        await watcher.all()
         await day.at(891)
         await day.finish(step, model_url="robot.glb")
 
-    assert told.timeline() == [
+    assert watcher.timeline() == [
         (0, "QUEUED", "prompt_enhancer"),
         (2, "STEP_START", "prompt_enhancer"),
         (47, "STEP_COMPLETE", "prompt_enhancer"),
@@ -191,14 +191,14 @@ async def test_a_paying_user_gets_all_four_steps_and_waits_for_the_one_slot_of_a
 
 
 async def test_a_free_user_is_promoted_after_half_an_hour_and_served_before_another(day: Day) -> None:
-    """It does not fail meanwhile for want of a slot: it waits."""
+    """It does not fail meanwhile for lack of a slot: it waits."""
     minute = 60
     await day.at(0)
     paying = [await day.submit("prompt", priority, "mary") for priority in ("high", "medium") * 3]
     held = [await day.start(job, "prompt_enhancer") for job in (paying[0], paying[2], paying[4])]
     held += [await day.start(job, "prompt_enhancer") for job in (paying[1], paying[3])]
     alice = await day.submit("text_only", "low", "alice")
-    async with watching(day, alice) as told:
+    async with watching(day, alice) as watcher:
         await day.at(20 * minute)
         bob = await day.submit("text_only", "low", "bob")
         await day.finish(held.pop())
@@ -210,21 +210,21 @@ async def test_a_free_user_is_promoted_after_half_an_hour_and_served_before_anot
         assert (job.priority.word, job.original_priority.word) == ("medium", "low")
         assert job.promoted_at == day.began + 1_800_000
         assert (await day.store.jobs.get(bob)).priority.word == "low"
-        await told.all()
+        await watcher.all()
         await day.at(31 * minute)
         await day.finish(held.pop())
         step = await day.start(alice, "prompt_enhancer")  # Bob is low still
-        await told.all()
+        await watcher.all()
         await day.at(32 * minute)
         await day.finish(step, enhanced_prompt="a long story")
-        await told.all()
+        await watcher.all()
         await day.at(33 * minute)
         step = await day.start(alice, "fast_chat_llm")
-        await told.all()
+        await watcher.all()
         await day.at(35 * minute)
         await day.finish(step, generated_text="Once upon a time")
 
-    assert told.timeline() == [
+    assert watcher.timeline() == [
         (0, "QUEUED", "prompt_enhancer"),
         (0, "WAITING", "prompt_enhancer"),
         (1800, "JOB_PROMOTED", "medium"),
@@ -235,6 +235,20 @@ async def test_a_free_user_is_promoted_after_half_an_hour_and_served_before_anot
         (2100, "STEP_COMPLETE", "fast_chat_llm"),
         (2100, "JOB_COMPLETE", None),
     ]
-    promoted = told.messages[2]
+    promoted = watcher.messages[2]
     assert (promoted["old"], promoted["new"]) == ("low", "medium")
     assert (await day.store.jobs.get(alice)).status is JobStatus.COMPLETED
+
+
+async def test_a_completed_step_has_the_time_of_its_end_whenever_it_is_read(day: Day) -> None:
+    await day.at(0)
+    john = await day.submit("text_only", "high", "john")
+    step = await day.start(john, "prompt_enhancer")
+    await day.at(47)
+    await day.finish(step)
+    await day.at(60)
+    await day.start(john, "fast_chat_llm")
+    messages = JobFeed(day.store, await day.store.jobs.get(john)).messages(None)
+    first = await anext(messages)
+    await messages.aclose()
+    assert (first["type"], first["at"]) == ("STEP_COMPLETE", time_text(day.began + 47_000))

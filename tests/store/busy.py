@@ -10,7 +10,7 @@ from fairlead.store.doctor.doctor import Breach, examine
 
 START = 1_000_000_000
 NOW = START + 700_000
-DONE, HIGH = (NOW - 1) * 1000, NOW * 1000  # fences: of `done`, of `high`, and of those that followed
+DONE, HIGH = (NOW - 1) * 1000, NOW * 1000  # the fences of `done`, of `high` and of later claims
 STOPPED = HIGH + 7
 LEASE = 30_000
 POLICY = {
@@ -34,9 +34,9 @@ POLICY = {
 BOTH = "1n:echo;|disk=1,gpu=1"  # the sub-queue that has a hold
 
 
-def task(name: str, **wishes: Any) -> dict[str, Any]:
+def task(name: str, **options: Any) -> dict[str, Any]:
     plain = {"type": "echo", "parameters": "{}", "priority": 1, "capabilities": "", "limits": "", "fair": ""}
-    return {"id": name, **plain, "timeout": 600_000, "max_retries": 3, **wishes}
+    return {"id": name, **plain, "timeout": 600_000, "max_retries": 3, **options}
 
 
 async def claim(connection: Connection, now: int | str) -> list[str]:

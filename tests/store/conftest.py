@@ -8,6 +8,7 @@ import pytest
 
 from fairlead.store import blocking_pool
 from fairlead.store.connection import Connection, pack
+from fairlead.store.policy import SCHEMA
 from tests.connections import PATIENCE, connected
 from tests.servers import Server
 from tests.store.busy import POLICY, fill
@@ -25,7 +26,7 @@ async def fresh(server: Server) -> AsyncIterator[Connection]:
     """An open namespace without work."""
     connection = connected(server.url, f"doctor-{os.getpid()}-{next(namespaces)}")
     client = connection.client
-    await connection.run("configure", 1, pack(POLICY), 1, "token")
+    await connection.run("configure", SCHEMA, pack(POLICY), 1, "token")
     yield connection
     async for key in client.scan_iter(match=connection.keys.prefix + "*", count=1000):
         await client.delete(key)

@@ -1,4 +1,4 @@
-"""A day in which a namespace sees everything: for the tests of what is left afterwards."""
+"""A day in which everything happens to a namespace, for the tests of what is left afterwards."""
 
 import random
 from typing import Any
@@ -41,7 +41,7 @@ class Day:
         self.leases: list[Lease] = []
         self.holds = 0
 
-    def wish(self) -> NewTask:
+    def random_task(self) -> NewTask:
         pick = self.chance.choice
         return new(
             pick(["draw", "echo", "sum"]),
@@ -63,13 +63,13 @@ class Day:
         await self.wait_in_every_way()
         await self.hold_back()
         await self.store.workers.leave(EARLY)
-        await self.go_on_at_random()
+        await self.act_at_random()
 
     async def begin_early(self) -> None:
         await self.store.workers.register(EARLY, capacity=9, task_types=["errand"])
 
-    async def start(self, **wishes: Any) -> Task:
-        await self.store.submit_one(new("errand", **wishes))
+    async def start(self, **options: Any) -> Task:
+        await self.store.submit_one(new("errand", **options))
         return await claim_one(self.store, EARLY)
 
     async def finish(self, task: Task) -> None:
@@ -77,7 +77,7 @@ class Day:
 
     async def start_again(self, after: float = 0) -> Task:
         self.clock.pass_seconds(after)
-        await self.begin_early()  # so long a silence is not survived by a worker
+        await self.begin_early()  # a worker does not survive such a long silence
         return await claim_one(self.store, EARLY)
 
     async def end_runs_in_every_way(self) -> None:
@@ -131,10 +131,10 @@ class Day:
     async def look_for_holds(self) -> None:
         self.holds += sum(limit.hold is not None for limit in await self.store.limits.all())
 
-    async def go_on_at_random(self) -> None:
+    async def act_at_random(self) -> None:
         for busy in [True] * 25 + [False] * 100:
             if busy:
-                await self.store.submit(*[self.wish() for _ in range(self.chance.randrange(12))])
+                await self.store.submit(*[self.random_task() for _ in range(self.chance.randrange(12))])
                 await self.take_bare_leases()
             for worker in WORKERS:
                 await self.work(worker, busy)

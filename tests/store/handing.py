@@ -1,4 +1,4 @@
-"""Workers that wait to be handed a task, for the tests of that."""
+"""Workers that wait to be handed a task."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from fairlead.store.store import Store
 
 
 async def waits(store: Store, *workers: str, lease_ms: int | None = None, **facts: Any) -> None:
-    """Workers that asked, got nothing, and wait to be handed a task."""
+    """Workers whose claim was empty and that wait to be handed a task."""
     for worker in workers:
         await store.workers.register(worker, **facts)
-        assert (await store.claim(worker, idle=True, lease_ms=lease_ms, heard=())).tasks == []
+        assert (await store.claim(worker, idle=True, lease_ms=lease_ms, acknowledged=())).tasks == []
 
 
 async def handed(store: Store, worker: str = "w") -> Handed:

@@ -9,7 +9,7 @@ from tests.store.namespace import claim_one, new, raw, woken
 
 
 async def idle(store: Store, *workers: str, **facts: Any) -> None:
-    """Workers that asked, got nothing, and wait."""
+    """Workers whose claim was empty and that wait."""
     for worker in workers:
         await store.workers.register(worker, **facts)
         assert (await store.claim(worker, idle=True)).tasks == []
@@ -25,7 +25,7 @@ async def words(store: Store, *workers: str) -> list[str]:
     return sorted([word.decode() for key in keys for word in await raw(store).lrange(key, 0, -1)])
 
 
-# who watched the time is called for the task, so that the other one has to watch now
+# the worker that watched the time is called for the task, so the other one has to watch now
 ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME = ["1n:1", "alarm"]
 
 

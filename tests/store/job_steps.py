@@ -13,13 +13,13 @@ from tests.conftest import Clock
 ENHANCE, CHAT, IMAGE = NewStep("enhance", "enhance"), NewStep("chat", "chat"), NewStep("image", "image")
 
 
-def job(*stages: NewStep | tuple[NewStep, ...], **wishes: Any) -> NewJob:
+def job(*stages: NewStep | tuple[NewStep, ...], **options: Any) -> NewJob:
     plan = [stage if isinstance(stage, tuple) else (stage,) for stage in stages or (ENHANCE, CHAT)]
-    return NewJob(feature_name="story", stages=plan, **{"input_data": {"prompt": "a robot"}, **wishes})
+    return NewJob(feature_name="story", stages=plan, **{"input_data": {"prompt": "a robot"}, **options})
 
 
 async def later(store: Store, clock: Clock, seconds: float) -> None:
-    """Time passes; the worker has been heard of meanwhile."""
+    """Time passes; the worker reports during it."""
     clock.pass_seconds(seconds)
     await store.workers.register("w", capacity=10)
 

@@ -1,17 +1,19 @@
-"""What a namespace holds, for tests that compare it or count in it."""
+"""The content of a namespace, for tests that compare or count it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fairlead.model.reports import Completed
 from fairlead.model.task import NewTask, Task
+from fairlead.settings import Settings
 from fairlead.store.membership import Membership
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.reading import events_of
 
 
-def new(task_type: str = "echo", **wishes: Any) -> NewTask:
-    return NewTask(task_type=task_type, **wishes)
+def new(task_type: str = "echo", **options: Any) -> NewTask:
+    return NewTask(task_type=task_type, **options)
 
 
 def raw(store: Store) -> Any:
@@ -51,7 +53,7 @@ async def everything(store: Store) -> dict[str, Any]:
 
 
 async def wipe(store: Store) -> None:
-    """What the server would have after the loss of its data; the store knows nothing of it either."""
+    """Leaves the server as after a loss of its data; the store does not know of the loss."""
     store.connection.membership = Membership(store.connection.keys.namespace)
     prefix = store.connection.keys.prefix
     if names := await key_names(store):
@@ -69,7 +71,7 @@ async def claim_one(store: Store, worker: str = "w") -> Task:
 
 
 async def run_for(store: Store, clock: Clock, user: str, seconds: float, worker: str = "w") -> None:
-    """A task of this user that takes this long, while nobody else waits."""
+    """Runs a task of this user that takes this long, while nobody else waits."""
     await store.submit_one(new(user_id=user))
     task = await claim_one(store, worker)
     clock.pass_seconds(seconds)
@@ -88,3 +90,10 @@ async def run_all(store: Store, worker: str = "w") -> list[str]:
 async def woken(store: Store, *workers: str) -> dict[str, int]:
     """How many wake-up calls lie ready for each worker."""
     return {worker: await raw(store).llen(store.connection.keys.key("wake", worker)) for worker in workers}
+
+
+async def reopened(store: Store, open_store: Callable[..., Store], settings: Settings) -> None:
+    """Another process opens the namespace with these settings."""
+    other = open_store(namespace=store.connection.keys.namespace, clock=store.clock, settings=settings)
+    await other.open()
+    await other.close()

@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """The dump, and what the store that wrote it said about its content (see fixtures/README.md)."""
+    """The dump, and what the store that wrote it reported about its content (see fixtures/README.md)."""
 
     keys: list[Row]
     expected: dict[str, Any]
@@ -114,7 +114,7 @@ def _commands(key: str, row: Row) -> Iterator[list[str]]:
         yield ["PEXPIRE", key, str(row["pttl"])]
 
 
-# What is compared: the store under test must say of the dump what the store that wrote it said.
+# What is compared: the store under test must report the same of the dump as the store that wrote it.
 
 
 def _plain(value: object) -> Any:
@@ -189,7 +189,7 @@ OF_KEYS = (
 
 
 async def summary_of_the_rest(store: Store) -> Row:
-    """All that is neither a task, a job nor a limit."""
+    """Everything except tasks, jobs and limits."""
     stats, pipelines = await store.stats(), store.jobs.pipelines
     tasks = (await store.list_tasks(limit=1000)).tasks
     outputs = {task.task_id: await store.outputs(task.task_id) for task in tasks}

@@ -10,6 +10,7 @@ import redis
 
 from fairlead import errors
 from fairlead.store.access.key_ring import KeyRing
+from fairlead.store.keys import CHANNEL, KEY_CHANNEL
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import binary, free_port, running
@@ -42,9 +43,9 @@ def port() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("who", [":secret", "default:secret", "ann:p%40ss%2Fwo%3Ard"])
-async def test_a_server_that_asks_for_a_password_is_greeted_with_it(port: int, who: str) -> None:
-    await works(f"redis://{who}@127.0.0.1:{port}")
+@pytest.mark.parametrize("user", [":secret", "default:secret", "ann:p%40ss%2Fwo%3Ard"])
+async def test_a_password_is_sent_to_a_server_that_requires_one(port: int, user: str) -> None:
+    await works(f"redis://{user}@127.0.0.1:{port}")
 
 
 async def test_the_database_of_the_url_is_the_one_that_is_used(port: int) -> None:
@@ -54,9 +55,11 @@ async def test_the_database_of_the_url_is_the_one_that_is_used(port: int) -> Non
         assert third.dbsize() and not fourth.dbsize()
 
 
-@pytest.mark.parametrize("who", ["", ":wrong-one@", "ann:wrong-one@", "nobody:wrong-one@"])
-async def test_a_server_that_refuses_says_why_and_no_password_is_shown(port: int, who: str) -> None:
-    store = Store.connect(f"redis://{who}127.0.0.1:{port}")
+@pytest.mark.parametrize("user", ["", ":wrong-one@", "ann:wrong-one@", "nobody:wrong-one@"])
+async def test_a_refusal_by_the_server_is_explained_without_showing_the_password(
+    port: int, user: str
+) -> None:
+    store = Store.connect(f"redis://{user}127.0.0.1:{port}")
     with pytest.raises(errors.StoreUnavailable, match=r"WRONGPASS|NOAUTH") as refused:
         await store.stats()
     assert "wrong-one" not in str(refused.value)
@@ -99,7 +102,7 @@ async def test_a_server_behind_tls_is_known_by_its_certificate(tls_port: int, ce
     await works(f"rediss://localhost:{tls_port}?{ours}")
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_none_is_asked_for(
+async def test_an_untrusted_certificate_is_refused_unless_none_is_required(
     tls_port: int, certificate: Path
 ) -> None:
     own = f"ssl_certfile={certificate / 'cert.pem'}&ssl_keyfile={certificate / 'key.pem'}"
@@ -115,12 +118,11 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_none_is_a
     await store.close()
 
 
-async def test_an_unknown_word_for_checking_certificates_is_named(tls_port: int) -> None:
-    store = Store.connect(f"rediss://localhost:{tls_port}?ssl_cert_reqs=maybe")
-    for call in (store.stats(), store.workers.wait("w", 1)):
-        with pytest.raises(errors.InvalidSettings, match="ssl_cert_reqs=maybe: use one of none"):
-            await call
-    await store.close()
+def test_an_option_of_the_url_that_cannot_be_used_is_named() -> None:
+    with pytest.raises(errors.InvalidSettings, match="ssl_cert_reqs=maybe: use one of none"):
+        Store.connect("rediss://localhost:1?ssl_cert_reqs=maybe")
+    with pytest.raises(errors.InvalidSettings, match="unknown option 'colour': leave it out"):
+        Store.connect("redis://localhost:1?colour=red")
 
 
 @pytest.mark.every_server
@@ -142,21 +144,21 @@ async def none_left(store: Store, before: int) -> bool:
 
 
 @pytest.mark.every_server
-async def test_a_channel_is_left_when_its_last_listener_has_gone(store: Store) -> None:
-    channels = store.connection.keys.channel, store.connection.keys.key_channel
+async def test_a_channel_is_unsubscribed_when_its_last_listener_leaves(store: Store) -> None:
+    channels = store.connection.keys.key(CHANNEL), store.connection.keys.key(KEY_CHANNEL)
 
-    async def heard() -> list[int]:
+    async def subscribers() -> list[int]:
         return [count for _, count in await raw(store).pubsub_numsub(*channels)]
 
     async with KeyRing(store.api_keys):
         async with store.live.watch() as events:
             assert await anext(events) is None
-            assert await heard() == [1, 1]
+            assert await subscribers() == [1, 1]
 
         async def is_left() -> bool:
-            return await heard() == [0, 1]
+            return await subscribers() == [0, 1]
 
         await wait_until(is_left)
         async with store.live.watch() as events:
             assert await anext(events) is None
-            assert await heard() == [1, 1]
+            assert await subscribers() == [1, 1]

@@ -1,4 +1,4 @@
-"""So many tasks may wait, in all and of each user, and not one more; what was accepted is never refused."""
+"""Admission bounds how many tasks may wait, in total and per user; an accepted task is never refused."""
 
 import asyncio
 from collections import Counter
@@ -29,17 +29,17 @@ def accepted(answers: Answers) -> int:
     return sum(isinstance(answer, Submitted) for answer in answers)
 
 
-async def is_full(store: Store, **wishes: Any) -> errors.QueueFull:
-    answer = (await store.submit(new(**wishes)))[0]
+async def is_full(store: Store, **options: Any) -> errors.QueueFull:
+    answer = (await store.submit(new(**options)))[0]
     assert isinstance(answer, errors.QueueFull), answer
     return answer
 
 
-async def has_room(store: Store, **wishes: Any) -> str:
-    return (await store.submit_one(new(**wishes))).task_id
+async def has_room(store: Store, **options: Any) -> str:
+    return (await store.submit_one(new(**options))).task_id
 
 
-async def test_of_a_batch_so_many_are_accepted_as_there_is_room_for(store: Store) -> None:
+async def test_a_batch_is_accepted_as_far_as_there_is_room(store: Store) -> None:
     answers = await store.submit(*(new() for _ in range(9)))
     assert [type(answer) for answer in answers] == [Submitted] * 6 + [errors.QueueFull] * 3
     full = answers[-1]
@@ -67,7 +67,7 @@ async def test_users_of_different_tenants_are_different_users(store: Store) -> N
     assert (await is_full(store, user_id="ann", tenant="acme")).waiting == 3
 
 
-async def test_names_that_look_alike_when_joined_are_told_apart(store: Store) -> None:
+async def test_names_that_are_equal_when_joined_are_distinguished(store: Store) -> None:
     await store.submit(*(new(user_id="c", tenant="a:b") for _ in range(3)))
     await has_room(store, user_id="b:c", tenant="a")
     await has_room(store, user_id="a:b:c")
@@ -78,7 +78,7 @@ async def test_a_tenant_that_names_no_users_is_one(store: Store) -> None:
     await has_room(store, tenant="acme", user_id="ann")
 
 
-async def test_tasks_of_nobody_count_in_all_only(store: Store) -> None:
+async def test_tasks_without_a_user_count_in_the_total_only(store: Store) -> None:
     assert accepted(await store.submit(*(new() for _ in range(5)))) == 5
     await has_room(store, user_id="ann")
     assert (await is_full(store, user_id="bob")).waiting == 6
@@ -133,7 +133,7 @@ async def test_a_delayed_task_that_is_cancelled_makes_room(store: Store) -> None
     await is_full(store, user_id="ann")
 
 
-async def test_what_was_accepted_comes_back_into_a_full_queue(store: Store, clock: Clock) -> None:
+async def test_an_accepted_task_returns_to_a_full_queue(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=4)
     ids = [await has_room(store, user_id="ann") for _ in range(3)]
     released, retried, lost = (await store.claim("w", 3)).tasks
@@ -190,13 +190,13 @@ async def test_a_task_that_was_accepted_before_is_answered_as_before(store: Stor
     assert (await store.submit_one(first)).repeated
 
 
-async def test_what_can_never_be_accepted_is_told_so_even_when_the_queue_is_full(store: Store) -> None:
+async def test_an_invalid_task_is_refused_as_invalid_even_when_the_queue_is_full(store: Store) -> None:
     await store.submit(*(new() for _ in range(6)))
     (answer,) = await store.submit(new(limits={"nowhere": 1}))
     assert isinstance(answer, errors.InvalidInput)
 
 
-async def test_it_tells_in_how_many_seconds_a_task_ends(store: Store, clock: Clock) -> None:
+async def test_the_refusal_says_in_how_many_seconds_a_task_ends(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     for _ in range(4):
         await has_room(store)
@@ -232,7 +232,7 @@ async def test_the_tick_of_a_cron_is_refused_and_the_cron_stays(store: Store, cl
 
 
 @pytest.mark.parametrize("per_call", [1, 5])
-async def test_of_64_who_submit_at_once_exactly_so_many_are_accepted(
+async def test_64_clients_that_submit_at_once_fill_exactly_the_maximum(
     per_call: int, live_store: Store, open_store: Callable[..., Store]
 ) -> None:
     wide = Settings(admission=Admission(max_queued=40, max_queued_per_user=9))
@@ -255,6 +255,6 @@ async def test_of_64_who_submit_at_once_exactly_so_many_are_accepted(
     await asyncio.gather(*(store.close() for store in stores))
 
 
-async def test_of_64_who_submit_for_one_user_exactly_so_many_are_accepted(store: Store) -> None:
+async def test_64_submits_for_one_user_fill_exactly_its_maximum(store: Store) -> None:
     answers = await asyncio.gather(*(store.submit(new(user_id="ann")) for _ in range(64)))
     assert sum(map(accepted, answers)) == 3

@@ -141,7 +141,10 @@ BAD = {
         name: (NewTask(task_type="echo", parameters=value), field)
         for name, (value, field) in PARAMETERS.items()
     },
-    **{name: (NewTask(**{"task_type": "echo", **wishes}), field) for name, (wishes, field) in FIELDS.items()},
+    **{
+        name: (NewTask(**{"task_type": "echo", **options}), field)
+        for name, (options, field) in FIELDS.items()
+    },
 }
 
 
@@ -171,7 +174,7 @@ async def test_in_a_batch_the_good_ones_beside_the_bad_ones_are_accepted(store: 
     assert (await store.stats()).queues["medium"].depth == len(BAD)
 
 
-async def test_what_is_just_allowed_is_accepted(store: Store) -> None:
+async def test_values_at_the_bounds_are_accepted(store: Store) -> None:
     task = NewTask(
         task_type="t" * 200,
         parameters=nested(32) | {"big": "x" * (255 * 1024), "number": 10**30, "text": "\x00 é 𝄞"},
@@ -218,8 +221,8 @@ WORKERS: dict[str, tuple[dict[str, Any], str]] = {
 async def test_a_bad_worker_is_not_registered(store: Store) -> None:
     before = await everything(store)
     found = {
-        name: await refused_field(store.workers.register(**{"worker": "w", **wishes}))
-        for name, (wishes, _) in WORKERS.items()
+        name: await refused_field(store.workers.register(**{"worker": "w", **options}))
+        for name, (options, _) in WORKERS.items()
     }
     assert found == {name: field for name, (_, field) in WORKERS.items()}
     assert await everything(store) == before
@@ -265,17 +268,17 @@ LEASES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-async def test_a_bad_wish_for_a_lease_takes_nothing(store: Store) -> None:
+async def test_an_acquire_with_bad_options_takes_nothing(store: Store) -> None:
     before = await everything(store)
     found = {
-        name: await refused_field(store.limits.acquire(**{"name": "gpu", **wishes}))
-        for name, (wishes, _) in LEASES.items()
+        name: await refused_field(store.limits.acquire(**{"name": "gpu", **options}))
+        for name, (options, _) in LEASES.items()
     }
     assert found == {name: field for name, (_, field) in LEASES.items()}
     assert await everything(store) == before
 
 
-async def test_a_limit_nobody_defined_is_unknown_to_every_act(store: Store) -> None:
+async def test_an_undefined_limit_is_unknown_to_every_act(store: Store) -> None:
     before = await everything(store)
     for act in (store.limits.get, store.limits.pause, store.limits.acquire):
         with pytest.raises(errors.UnknownLimit):
@@ -310,7 +313,7 @@ async def test_bad_limits_of_the_settings_are_refused_when_the_namespace_is_open
         await store.open()
 
 
-async def test_a_failure_is_taken_whatever_its_message_holds(store: Store) -> None:
+async def test_a_failure_is_accepted_with_any_message(store: Store) -> None:
     await store.workers.register("w")
     await store.submit_one(NewTask(task_type="echo"))
     task = await claim_one(store)

@@ -22,7 +22,7 @@ CROWD = 300
 
 @pytest.fixture
 async def waiting(live_store: Store, server: Server) -> AsyncIterator[Store]:
-    """Another store on the same namespace: whatever connections it makes are counted."""
+    """Another store on the same namespace, whose connections are counted."""
     made = Store(connected(server.url, live_store.connection.keys.namespace), live_store.settings)
     yield made
     await made.close()
@@ -78,7 +78,7 @@ async def test_two_that_wait_for_the_same_list_get_a_word_each(live_store: Store
         assert sorted(map(str, await asyncio.gather(*waits))) == ["a", "b", "c"]
 
 
-async def test_who_stops_waiting_leaves_the_next_word_in_the_list(live_store: Store, waiting: Store) -> None:
+async def test_a_cancelled_wait_leaves_the_next_item_in_the_list(live_store: Store, waiting: Store) -> None:
     waits = {name: asyncio.create_task(waiting.workers.wait(name, 40)) for name in names(40)}
     await wait_until(lambda: blocked(live_store))
     gone = waits.pop("worker-39")
@@ -94,7 +94,7 @@ async def test_who_stops_waiting_leaves_the_next_word_in_the_list(live_store: St
         assert await waiting.workers.wait("worker-39", 10) == "kept"
 
 
-async def test_connections_that_nobody_waits_on_are_closed(
+async def test_unused_connections_are_closed(
     live_store: Store, waiting: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocking_pool, "IDLE_SECONDS", 0.1)
@@ -120,7 +120,7 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(live_store: S
     assert await waiting.workers.wait("w", 20) == "work"
 
 
-async def test_a_user_who_may_not_end_commands_of_others_waits_all_the_same(
+async def test_a_user_without_the_right_to_unblock_clients_can_still_wait(
     live_store: Store, server: Server
 ) -> None:
     if not server.url.startswith("unix://"):
@@ -141,9 +141,7 @@ async def test_a_user_who_may_not_end_commands_of_others_waits_all_the_same(
     await client.execute_command("ACL", "DELUSER", "waits")
 
 
-async def test_a_lost_connection_fails_those_who_waited_on_it_and_nobody_else(
-    live_store: Store, waiting: Store
-) -> None:
+async def test_a_lost_connection_fails_only_the_waits_on_it(live_store: Store, waiting: Store) -> None:
     """They look for themselves, and wait again."""
     waits = {name: asyncio.create_task(waiting.workers.wait(name, 40)) for name in names(2)}
     await wait_until(lambda: len(waiting.connection.blocking._poppers) == 2)
@@ -160,6 +158,7 @@ async def test_a_lost_connection_fails_those_who_waited_on_it_and_nobody_else(
     assert await waiting.workers.wait("worker-0", 20) == "work"
 
 
+@pytest.mark.long
 async def test_a_wait_that_is_cancelled_at_any_moment_leaves_no_fault_behind(
     live_store: Store, server: Server
 ) -> None:
@@ -168,7 +167,7 @@ async def test_a_wait_that_is_cancelled_at_any_moment_leaves_no_fault_behind(
     for steps in range(40):
         store = Store(connected(server.url, live_store.connection.keys.namespace), live_store.settings)
         waiting = asyncio.create_task(store.workers.wait("w", 20))
-        for _ in range(steps):  # a new connection: there is much to be cancelled in
+        for _ in range(steps):  # a new connection: it can be cancelled at many points
             await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])

@@ -17,7 +17,7 @@ from fairlead.store.scripts import edition
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import running
-from tests.store.namespace import new, raw, woken
+from tests.store.namespace import events, new, raw, woken
 
 MOST_BYTES = 1024 * 1024
 KIB_200 = "x" * 200 * 1024
@@ -51,11 +51,11 @@ class Watched:
         return [len(msgspec.msgpack.decode(arguments[argument])) for arguments in self.arguments(act)]
 
 
-async def holding(store: Store, count: int, worker: str = "w", **wishes: Any) -> list[Task]:
-    """A worker with so many tasks."""
+async def holding(store: Store, count: int, worker: str = "w", **options: Any) -> list[Task]:
+    """A worker that holds this number of tasks."""
     await store.workers.register(worker, capacity=count)
     for start in range(0, count, 1000):
-        await store.submit(*(new(**wishes) for _ in range(min(1000, count - start))))
+        await store.submit(*(new(**options) for _ in range(min(1000, count - start))))
     tasks: list[Task] = []
     while len(tasks) < count:
         tasks += (await store.claim(worker, count)).tasks
@@ -101,11 +101,11 @@ async def test_a_heartbeat_of_a_worker_with_nothing_is_one_act(store: Store) -> 
 # A dead worker
 
 
-async def test_what_a_dead_worker_held_is_ended_128_at_a_time(store: Store) -> None:
-    tasks = await holding(store, 300)
+async def test_the_runs_of_a_dead_worker_are_ended_32_at_a_time(store: Store) -> None:
+    tasks = await holding(store, 80)
     watched = Watched(store)
-    assert await store.expire("w") == 300
-    assert [answer["ended"] for answer in watched.answers("expire")] == [128, 128, 44]
+    assert await store.expire("w") == 80
+    assert [answer["ended"] for answer in watched.answers("expire")] == [32, 32, 16]
     statuses = {(await store.get(task.task_id)).status for task in tasks}
     assert statuses == {State.QUEUED}
     with pytest.raises(errors.UnknownWorker):
@@ -113,14 +113,14 @@ async def test_what_a_dead_worker_held_is_ended_128_at_a_time(store: Store) -> N
 
 
 async def test_a_dead_worker_is_given_nothing_between_the_acts_that_end_what_it_held(store: Store) -> None:
-    await holding(store, 200)
-    await store.workers.register("w", capacity=300)  # it still has room, and waits
+    await holding(store, 50)
+    await store.workers.register("w", capacity=100)  # it still has room, and waits
     assert (await store.claim("w", 10, idle=True)).tasks == []
     await store.run("expire", "w")  # the first of the acts
     assert await woken(store, "w") == {"w": 0}
     claimed = await store.claim("w", 10)
     assert (claimed.tasks, claimed.draining) == ([], True)
-    assert await store.expire("w") == 72
+    assert await store.expire("w") == 18
     with pytest.raises(errors.UnknownWorker):
         await store.claim("w")
 
@@ -128,11 +128,11 @@ async def test_a_dead_worker_is_given_nothing_between_the_acts_that_end_what_it_
 # Time
 
 
-async def with_eight_limits(store: Store, count: int, **wishes: Any) -> list[Submitted]:
-    """As many tasks, of which each names 8 limits: 25 of them name 200."""
+async def with_eight_limits(store: Store, count: int, **options: Any) -> list[Submitted]:
+    """This number of tasks, each with 8 limits: an act of a single kind moves 4 of them."""
     for name in range(8):
         await store.limits.set(f"l{name}", Slots(limit=1000))
-    tasks = [new(limits={f"l{name}": 1 for name in range(8)}, **wishes) for _ in range(count)]
+    tasks = [new(limits={f"l{name}": 1 for name in range(8)}, **options) for _ in range(count)]
     return [answer for answer in await store.submit(*tasks) if isinstance(answer, Submitted)]
 
 
@@ -140,37 +140,41 @@ async def states_of(store: Store, submitted: Sequence[Submitted]) -> list[State]
     return [(await store.get(each.task_id)).status for each in submitted]
 
 
-async def test_leases_that_run_out_free_about_200_limits_in_an_act(store: Store, clock: Clock) -> None:
-    submitted = await with_eight_limits(store, 60)
-    await store.workers.register("w", capacity=60)
-    assert await claim_all(store, 60) == ([25, 25, 10], [True, True, False])
+async def test_leases_that_run_out_free_about_32_limits_in_an_act(store: Store, clock: Clock) -> None:
+    submitted = await with_eight_limits(store, 10)
+    await store.workers.register("w", capacity=10)
+    assert await claim_all(store, 10) == ([10], [False])
     clock.pass_seconds(60)
     watched = Watched(store)
-    assert await store.expire() == 60
-    assert [answer["ended"] for answer in watched.answers("expire")] == [25, 25, 10]
+    assert await store.expire() == 10
+    assert [answer["ended"] for answer in watched.answers("expire")] == [4, 4, 2]
     assert set(await states_of(store, submitted)) == {State.QUEUED}
 
 
 async def test_leases_that_are_left_over_end_in_the_next_acts(store: Store, clock: Clock) -> None:
-    submitted = await with_eight_limits(store, 60)
-    await store.workers.register("w", capacity=60)
-    await claim_all(store, 60)
+    submitted = await with_eight_limits(store, 10)
+    await store.workers.register("w", capacity=10)
+    await claim_all(store, 10)
     clock.pass_seconds(60)
     await store.workers.register("other", capacity=1, task_types=["other"])
     left = []
     for _ in range(3):
         await store.claim("other")
         left.append((await states_of(store, submitted)).count(State.EXECUTING))
-    assert left == [35, 10, 0]
+    assert left == [6, 2, 0]
 
 
-async def test_delays_that_end_queue_tasks_with_about_200_limits_in_an_act(
-    store: Store, clock: Clock
-) -> None:
-    submitted = await with_eight_limits(store, 60, delay_seconds=1)
+async def promoted(store: Store) -> list[int]:
+    """How many each act moved, until none is due."""
+    watched = Watched(store)
+    await store.promote()
+    return [answer["moved"] for answer in watched.answers("promote")]
+
+
+async def test_delays_that_end_queue_tasks_with_about_32_limits_in_an_act(store: Store, clock: Clock) -> None:
+    submitted = await with_eight_limits(store, 10, delay_seconds=1)
     clock.pass_seconds(2)
-    # as many as fit are answered as a full act: there may be more
-    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
+    assert await promoted(store) == [4, 4, 2]
     assert set(await states_of(store, submitted)) == {State.QUEUED}
 
 
@@ -187,19 +191,42 @@ async def test_a_better_task_that_did_not_fit_is_not_overtaken(store: Store, clo
     assert [task.fence < started_last.fence for task in high] == [True] * 60
 
 
-async def test_patience_that_ends_fails_tasks_with_about_200_limits_in_an_act(
+async def test_patience_that_ends_fails_tasks_with_about_32_limits_in_an_act(
     store: Store, clock: Clock
 ) -> None:
-    submitted = await with_eight_limits(store, 60, max_wait_seconds=1)
+    submitted = await with_eight_limits(store, 10, max_wait_seconds=1)
     clock.pass_seconds(2)
-    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
+    assert await promoted(store) == [4, 4, 2]
     assert set(await states_of(store, submitted)) == {State.FAILED}
 
 
-async def test_tasks_with_about_200_limits_are_promoted_by_age_in_an_act(store: Store, clock: Clock) -> None:
-    await with_eight_limits(store, 60, priority="low")
+async def test_tasks_with_about_32_limits_are_promoted_by_age_in_an_act(store: Store, clock: Clock) -> None:
+    await with_eight_limits(store, 10, priority="low")
     clock.pass_seconds(store.settings.promotion.low_to_medium_seconds + 1)
-    assert [await store.promote() for _ in range(3)] == [128, 128, 10]
+    assert await promoted(store) == [4, 4, 2]
+
+
+async def test_all_kinds_that_are_due_share_one_act_and_none_keeps_the_others_waiting(
+    store: Store, clock: Clock
+) -> None:
+    seconds = store.settings.promotion.low_to_medium_seconds + store.settings.promotion.medium_to_high_seconds
+    await holding(store, 100, timeout_seconds=2 * seconds)
+    for options in ({"delay_seconds": seconds}, {"max_wait_seconds": seconds}, {"priority": "low"}):
+        await store.submit(*(new(**options) for _ in range(100)))
+    clock.pass_seconds(seconds)
+    await store.workers.register("other", task_types=["other"])
+    before = await events(store)
+    await store.claim("other")
+    moved = (await events(store))[len(before) :]
+    assert {(event["from"], event["to"], event["detail"].get("from")) for event in moved} == {
+        ("executing", "queued", None),
+        ("delayed", "queued", None),
+        ("queued", "failed", None),
+        ("queued", "queued", "2n"),
+        ("queued", "queued", "1n"),
+        ("queued", "queued", "1p"),
+    }
+    assert len(moved) <= 64
 
 
 # Batches
@@ -264,9 +291,9 @@ async def test_reports_in_a_large_batch_go_in_acts_of_200(store: Store) -> None:
     renewed = await store.renew(*(Grant(task.task_id, task.fence) for task in [*back, *done[:250]]))
     assert watched.sizes("renew", 0) == [200, 200, 50]
     assert [type(answer) for answer in renewed] == [int] * 200 + [errors.Fenced] * 250
-    told = await store.progress("w", *(Progress(task.task_id, task.fence, 0.5) for task in [*back, *done]))
+    answers = await store.progress("w", *(Progress(task.task_id, task.fence, 0.5) for task in [*back, *done]))
     assert watched.sizes("progress", 1) == [200, 200, 200, 50]
-    assert [type(answer) for answer in told] == [type(None)] * 200 + [errors.Fenced] * 450
+    assert [type(answer) for answer in answers] == [type(None)] * 200 + [errors.Fenced] * 450
     released = await store.release("w", *(Grant(task.task_id, task.fence) for task in [*back, *broken]))
     assert watched.sizes("release", 1) == [200, 200, 50]
     assert released == [State.QUEUED] * 200 + [State.FAILED] * 250
@@ -293,7 +320,7 @@ async def test_much_output_of_one_run_goes_in_acts_of_a_megabyte(store: Store) -
     assert [(output.seq, output.chunk) for output in kept] == list(enumerate(chunks, start=1))
 
 
-async def test_a_batch_that_finds_the_server_full_half_way_says_what_was_accepted() -> None:
+async def test_a_batch_that_fills_the_server_half_way_says_what_was_accepted() -> None:
     with running("valkey", "--maxmemory-policy", "noeviction") as server:
         async with Store.connect(server.url, "full") as store:
             await store.submit_one(new())
@@ -314,7 +341,7 @@ async def test_a_batch_that_finds_the_server_full_half_way_says_what_was_accepte
 
 
 async def claim_all(store: Store, want: int) -> tuple[list[int], list[bool]]:
-    """What one claim after the other gives, until one says that there is no more."""
+    """The answers of consecutive claims, until one says that there is no more."""
     given: list[int] = []
     agains: list[bool] = []
     while not agains or agains[-1]:
@@ -324,10 +351,10 @@ async def claim_all(store: Store, want: int) -> tuple[list[int], list[bool]]:
     return given, agains
 
 
-async def test_a_claim_gives_at_most_200_tasks_and_says_that_there_is_more(store: Store) -> None:
+async def test_a_claim_gives_at_most_128_tasks_and_says_that_there_is_more(store: Store) -> None:
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new() for _ in range(600)))
-    assert await claim_all(store, 450) == ([200, 200, 50], [True, True, False])
+    await store.submit(*(new() for _ in range(400)))
+    assert await claim_all(store, 300) == ([128, 128, 44], [True, True, False])
 
 
 async def test_a_claim_gives_about_a_megabyte_and_says_that_there_is_more(store: Store) -> None:
@@ -336,27 +363,27 @@ async def test_a_claim_gives_about_a_megabyte_and_says_that_there_is_more(store:
     assert await claim_all(store, 14) == ([6, 6, 2], [True, True, False])
 
 
-async def test_a_claim_gives_tasks_with_about_200_limits_and_says_that_there_is_more(store: Store) -> None:
+async def test_a_claim_gives_tasks_with_128_limits_and_says_that_there_is_more(store: Store) -> None:
     for name in range(8):
         await store.limits.set(f"l{name}", Slots(limit=1000))
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(60)))
-    assert await claim_all(store, 60) == ([25, 25, 10], [True, True, False])
+    await store.submit(*(new(limits={f"l{name}": 1 for name in range(8)}) for _ in range(40)))
+    assert await claim_all(store, 40) == ([16, 16, 8], [True, True, False])
     watched = Watched(store)
-    assert await store.expire("w") == 60
-    assert [answer["ended"] for answer in watched.answers("expire")] == [25, 25, 10]
+    assert await store.expire("w") == 40
+    assert [answer["ended"] for answer in watched.answers("expire")] == [4] * 10
 
 
 async def test_a_claim_gives_less_when_time_has_moved_much_in_the_same_act(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new(delay_seconds=1) for _ in range(128)), *(new() for _ in range(100)))
+    await store.submit(*(new(delay_seconds=1) for _ in range(32)), *(new() for _ in range(200)))
     clock.pass_seconds(2)
-    assert await claim_all(store, 228) == ([72, 156], [True, False])
+    assert await claim_all(store, 232) == ([96, 128, 8], [True, True, False])
 
 
-async def test_a_worker_without_room_for_more_is_not_asked_to_come_again(store: Store) -> None:
+async def test_a_worker_without_free_slots_is_not_asked_to_claim_again(store: Store) -> None:
     await store.workers.register("w", capacity=6)
     await store.submit(*(new(parameters={"x": KIB_200}) for _ in range(14)))
     claimed = await store.claim("w", 14)
@@ -370,21 +397,23 @@ async def test_a_claim_that_is_cut_short_does_not_wait_to_be_woken(store: Store)
     assert not await raw(store).hexists(store.connection.keys.key("worker", "w"), "idle")
 
 
-async def test_a_repeated_claim_says_again_as_the_first_did(store: Store) -> None:
+async def test_a_repeated_claim_asks_to_claim_again_like_the_first(store: Store) -> None:
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new() for _ in range(300)))
-    first = await store.claim("w", 300, request="a1")
+    await store.submit(*(new() for _ in range(200)))
+    first = await store.claim("w", 200, request="a1")
     assert first.again
-    repeated = await store.claim("w", 300, request="a1")
+    repeated = await store.claim("w", 200, request="a1")
     assert (repeated.again, repeated.tasks) == (True, first.tasks)
-    last = await store.claim("w", 300, request="a2")
-    assert (len(last.tasks), last.again) == (100, False)
-    assert not (await store.claim("w", 300, request="a2")).again
+    last = await store.claim("w", 200, request="a2")
+    assert (len(last.tasks), last.again) == (72, False)
+    assert not (await store.claim("w", 200, request="a2")).again
 
 
-async def test_a_claim_repeated_for_lack_of_looks_says_again_too(store: Store, clock: Clock) -> None:
-    """Nothing was given at all, because better tasks are due: the caller must still come back at once."""
-    await store.submit(*(new(delay_seconds=1, required_capabilities=("gpu",)) for _ in range(130)))
+async def test_a_repeated_claim_that_ran_out_of_looks_asks_to_claim_again_too(
+    store: Store, clock: Clock
+) -> None:
+    """It returned no task, because better ones are due: the caller must still claim again at once."""
+    await store.submit(*(new(delay_seconds=1, required_capabilities=("gpu",)) for _ in range(40)))
     await store.submit_one(new(priority="low"))
     clock.pass_seconds(2)
     await store.workers.register("w", capacity=10)

@@ -1,4 +1,4 @@
-"""Many task types, customers, tenants and profiles: what was wrong or slow with them."""
+"""Many task types, customers, tenants and profiles: cases that were wrong or slow."""
 
 import itertools
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def settings() -> Settings:
 
 
 class Singles:
-    """Two workers, each with one slot of a limit, that always has eight-second tasks of its own waiting."""
+    """Two workers, each with one slot of its own limit, for which eight-second tasks always wait."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store, self.clock = store, clock
@@ -53,7 +53,7 @@ class Singles:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         {"task_type": "unserved", "limits": {"A": 1, "B": 1}},
         {"task_type": "both", "limits": {"A": 1, "B": 1}, "required_capabilities": ["unknown"]},
@@ -62,21 +62,21 @@ class Singles:
     ids=["no worker of its type", "no worker of its capability", "a rate that is used up"],
 )
 async def test_a_task_that_cannot_start_holds_nothing_back(
-    store: Store, clock: Clock, wishes: dict[str, object]
+    store: Store, clock: Clock, options: dict[str, object]
 ) -> None:
     singles = Singles(store, clock)
     await singles.begin()
     await store.limits.set("daily", Rate(count=1, period_seconds=86_400, burst=1))
     await store.submit_one(new("single", limits={"daily": 1}))
     await singles.run(60)
-    await store.submit_one(new(**wishes))  # type: ignore[arg-type]
+    await store.submit_one(new(**options))  # type: ignore[arg-type]
     before = len(singles.starts)
     await singles.run(3_600)
     assert len(singles.starts) - before >= 850  # nearly all that A and B can do: two in eight seconds
     assert {limit.hold for limit in await store.limits.all()} == {None}
 
 
-async def test_a_task_of_two_overlapping_limits_is_not_overtaken_for_ever(store: Store, clock: Clock) -> None:
+async def test_a_task_of_two_overlapping_limits_is_not_overtaken_forever(store: Store, clock: Clock) -> None:
     singles = Singles(store, clock)
     await singles.begin()
     await singles.run(60)
@@ -85,7 +85,9 @@ async def test_a_task_of_two_overlapping_limits_is_not_overtaken_for_ever(store:
     assert (await store.get(both.task_id)).started_at is not None
 
 
-async def test_nested_limits_do_not_fill_the_window_of_those_who_may_hold(store: Store, clock: Clock) -> None:
+async def test_nested_limits_do_not_fill_the_window_of_tasks_that_may_hold(
+    store: Store, clock: Clock
+) -> None:
     singles = Singles(store, clock)
     await singles.begin()
     await store.limits.set("gpu", Slots(limit=1))
@@ -99,7 +101,7 @@ async def test_nested_limits_do_not_fill_the_window_of_those_who_may_hold(store:
     assert (await store.get(both.task_id)).started_at is not None
 
 
-async def test_a_hold_ends_by_itself_and_comes_back_only_after_as_long(store: Store, clock: Clock) -> None:
+async def test_a_hold_ends_by_itself_and_returns_only_after_the_same_time(store: Store, clock: Clock) -> None:
     for limit in ("A", "B"):
         await store.limits.set(limit, Slots(limit=1))
     await store.workers.register("w", capacity=9)
@@ -206,7 +208,7 @@ async def test_limits_are_listed_in_pages_by_name(store: Store) -> None:
     assert [limit.name for limit in await store.limits.all()] == names
 
 
-async def test_of_an_idle_fleet_one_worker_watches_the_alarm(store: Store, clock: Clock) -> None:
+async def test_one_worker_of_an_idle_fleet_watches_the_alarm(store: Store, clock: Clock) -> None:
     await store.submit_one(new(delay_seconds=3))
     alarms = []
     for n in range(5):
@@ -220,15 +222,15 @@ async def test_of_an_idle_fleet_one_worker_watches_the_alarm(store: Store, clock
     assert (await store.claim(f"w{called[0]}", idle=True)).next_alarm == clock.now + 3_000
 
 
-async def test_a_record_that_was_deleted_stops_nobody_else(store: Store, clock: Clock) -> None:
+async def test_a_deleted_record_blocks_no_other_task(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=9)
     await store.limits.set("A", Slots(limit=9))
     await store.limits.set("B", Slots(limit=9))
-    wishes: list[dict[str, Any]] = [
+    specs: list[dict[str, Any]] = [
         *({}, {"limits": {"A": 1, "B": 1}}, {"priority": "low"}, {"delay_seconds": 5}),
         {"max_wait_seconds": 5},
     ]
-    lost, kept = [[new(**wish) for wish in wishes] for _ in range(2)]
+    lost, kept = [[new(**spec) for spec in specs] for _ in range(2)]
     await store.submit(*lost, *kept)
     await raw(store).delete(*[store.connection.keys.key("task", task.task_id) for task in lost])
     clock.pass_seconds(4)
@@ -294,7 +296,7 @@ async def test_limits_that_many_sub_queues_need_are_waited_for_in_common(store: 
         await store.submit_one(new(limits={"A": 1, "B": 1}, **group))
     while (await store.claim("w")).again:  # the first came before the limits were known as shared
         pass
-    for limit in "ABAB":  # each is free in turn: nobody moves from one to the other
+    for limit in "ABAB":  # each is free in turn: no task moves from one to the other
         await store.limits.release(held[limit])
         claimed = await store.claim("w")
         assert (claimed.tasks, claimed.again) == ([], False)
@@ -349,7 +351,7 @@ async def test_routes_audiences_and_profiles_of_the_past_are_forgotten(store: St
         assert name not in await key_names(store), name
 
 
-# Schedules that broke prototypes: A = B = 1, C = 2 unless said; the number is the order of arrival
+# Schedules that broke prototypes: A = B = 1, C = 2 by default; the number is the order of arrival
 
 
 class Schedule:
@@ -408,8 +410,8 @@ async def test_an_aged_task_that_goes_before_the_head_of_its_new_sub_queue_is_ne
 ) -> None:
     await store.limits.set("A", Slots(limit=slots))
 
-    async def submit(user: str, **wishes: Any) -> None:
-        await store.submit_one(new(priority="low", user_id=user, **wishes))
+    async def submit(user: str, **options: Any) -> None:
+        await store.submit_one(new(priority="low", user_id=user, **options))
 
     async def claim() -> Task:
         await store.workers.register("w", capacity=9)
@@ -441,7 +443,7 @@ async def test_raising_a_limit_shows_what_waits_for_it(store: Store) -> None:
     assert await s.claim() == 1
 
 
-async def test_more_than_one_entry_of_a_lot_comes_back(store: Store) -> None:
+async def test_more_than_one_entry_of_a_lot_returns(store: Store) -> None:
     s = await Schedule(store).begin(B=0)
     await s.submit(3, B=1)
     await s.submit(4, A=1, B=1)

@@ -1,4 +1,4 @@
-"""What a claim answers besides its tasks: the time, whether to ask again, and who waits to be woken."""
+"""What a claim returns besides its tasks: the time, whether to claim again, and who waits to be woken."""
 
 import pytest
 
@@ -15,7 +15,7 @@ async def is_idle(store: Store, worker: str = "w") -> bool:
     return await raw(store).hexists(store.connection.keys.key("worker", worker), "idle")  # type: ignore[no-any-return]
 
 
-async def test_every_answer_tells_the_stores_time(store: Store, clock: Clock) -> None:
+async def test_every_answer_has_the_time_of_the_store(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=9)
     await store.submit(new(), new(delay_seconds=7))
     clock.pass_ms(5)
@@ -69,7 +69,7 @@ async def test_a_report_with_a_claim_may_ask_to_be_woken(store: Store, idle: boo
     assert (claimed.tasks, await is_idle(store)) == ([], idle)
 
 
-async def test_a_report_that_was_passed_over_by_its_claim_says_to_ask_again(store: Store) -> None:
+async def test_a_report_that_was_passed_over_by_its_claim_says_to_claim_again(store: Store) -> None:
     store.connection = with_call(store.connection, "(redis.call)")  # scripts: each is loaded by itself
     await store.workers.register("w")
     await store.submit(new(), new())
@@ -87,7 +87,7 @@ async def test_a_report_that_was_passed_over_by_its_claim_says_to_ask_again(stor
 async def test_much_that_waits_is_looked_at_in_pieces_also_after_a_start(store: Store) -> None:
     await store.limits.set("one", Slots(limit=1))
     await store.workers.register("w", capacity=9)
-    # open when they came, so they stand where they are looked at; all but the first will be found blocked
+    # open when they came, so they are queued where claims look; all but the first will be found blocked
     await store.submit(*[new(f"kind{i}", limits={"one": 1}) for i in range(150)])
     first = await store.claim("w", 2, idle=True)
     assert (len(first.tasks), first.again, await is_idle(store)) == (1, True, False)

@@ -44,7 +44,7 @@ class Cost:
     words: int
 
     def is_about(self, other: "Cost") -> bool:
-        """At most a tenth more: a walk over what is broad costs far more than that."""
+        """At most a tenth more: a loop over everything broad costs far more."""
         return self.commands <= 1.1 * other.commands and self.words <= 1.1 * other.words
 
 
@@ -189,14 +189,14 @@ async def test_an_act_costs_the_same_however_many_types_wait_for_a_full_limit(st
         claimed = await state.metered.claim("w")
         assert (claimed.tasks, claimed.again) == ([], False)
 
-    async def go_on(state: State) -> None:
+    async def complete_and_claim(state: State) -> None:
         await complete(state, 1)
         await claim(state, 1)
 
     acts: Acts = {
         "submit": lambda state: submit(state, 1),
         "claim nothing": claim_nothing,
-        "complete and claim": go_on,
+        "complete and claim": complete_and_claim,
     }
     await compare(narrow, broad, acts)
 
@@ -231,7 +231,7 @@ async def complete_many_while_somebody_is_idle(state: State) -> None:
         (2 * BATCH, 3 * BATCH, complete_many_while_somebody_is_idle),
     ],
 )
-async def test_an_act_costs_the_same_however_many_customers_have_a_limit_of_their_own(
+async def test_an_act_costs_the_same_for_any_number_of_customers_with_their_own_limit(
     states: States, few: int, idle: int, act: Act
 ) -> None:
     narrow, broad = await states(*[one_running_and_one_waiting(count) for count in (few, CUSTOMERS)])

@@ -1,4 +1,4 @@
-"""What ran a task died: a crash is counted and tried again at once, whoever noticed it."""
+"""The process that ran a task died: the crash is counted and the task retried at once, whoever notices it."""
 
 import pytest
 
@@ -52,9 +52,7 @@ async def test_crashes_of_both_kinds_count_together(store: Store, running: Task)
     assert await store.fail("w", crash(await claim_one(store))) == [State.DEAD_LETTER]
 
 
-async def test_a_crash_asks_neither_for_a_pause_nor_whether_it_may_be_retried(
-    store: Store, running: Task
-) -> None:
+async def test_a_crash_ignores_retry_after_and_whether_it_is_retriable(store: Store, running: Task) -> None:
     report = crash(running, retriable=False, retry_after_ms=60_000)
     assert await store.fail("w", report) == [State.QUEUED]
 
@@ -96,7 +94,7 @@ async def test_a_task_that_lost_its_worker_keeps_its_place_and_its_age(store: St
 # The worker
 
 
-async def test_what_a_dead_worker_held_is_queued_again_and_the_worker_forgotten(
+async def test_the_tasks_of_a_dead_worker_are_queued_again_and_the_worker_is_forgotten(
     store: Store, running: Task
 ) -> None:
     assert await store.expire("w") == 1
@@ -117,7 +115,7 @@ async def test_a_cancelled_task_of_a_dead_worker_is_just_freed(store: Store, run
     assert (await store.limits.get("gpu")).active == 0
 
 
-async def test_what_other_workers_hold_stays_theirs(store: Store, running: Task) -> None:
+async def test_other_workers_keep_their_tasks(store: Store, running: Task) -> None:
     await store.workers.register("other")
     await store.submit_one(new(limits={"gpu": 1}))
     task = await claim_one(store, "other")
@@ -143,7 +141,7 @@ async def test_an_idle_worker_is_woken_for_it_and_never_the_dead_one(store: Stor
     assert await woken(store, "w", "other") == {"w": 0, "other": 1}
 
 
-async def test_of_an_unknown_worker_there_is_nothing_to_end(store: Store, running: Task) -> None:
+async def test_ending_an_unknown_worker_does_nothing(store: Store, running: Task) -> None:
     before = await everything(store)
     assert await store.expire("nobody") == 0
     assert await everything(store) == before
@@ -166,7 +164,7 @@ async def test_the_leases_of_a_worker_whose_record_has_run_out_are_ended_too(
     assert (await store.get(running.task_id)).status is State.QUEUED
 
 
-async def test_what_was_past_its_deadline_when_its_worker_was_ended_is_a_timeout(
+async def test_a_task_past_its_deadline_is_a_timeout_when_its_worker_is_ended(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("w")

@@ -1,4 +1,4 @@
-"""A cron in the store: each tick is submitted once, whoever asks, and a cron never moves without its task."""
+"""A cron in the store: each tick is submitted once, by any caller; a cron never moves without its task."""
 
 import asyncio
 from collections.abc import Callable
@@ -63,6 +63,7 @@ async def test_crons_are_kept_apart_by_name_and_namespace(
 
 async def test_a_tick_submits_its_task_and_moves_the_cron(store: Store, clock: Clock) -> None:
     last, task = await registered(store, clock), new(parameters={"a": 1})
+    await store.workers.register("w")
     assert await store.crons.tick("c", last, clock.now, task) == Submitted(
         task.task_id, State.QUEUED, queue_position=1
     )
@@ -78,7 +79,7 @@ async def test_a_tick_wakes_an_idle_worker(store: Store, clock: Clock) -> None:
     assert await raw(store).llen(store.connection.keys.key("wake", "w")) == 1
 
 
-async def test_who_comes_second_submits_nothing(store: Store, clock: Clock) -> None:
+async def test_the_second_caller_submits_nothing(store: Store, clock: Clock) -> None:
     last = await registered(store, clock)
     await store.crons.tick("c", last, clock.now, new())
     before = await everything(store)
@@ -86,13 +87,16 @@ async def test_who_comes_second_submits_nothing(store: Store, clock: Clock) -> N
     assert await everything(store) == before
 
 
-async def test_who_looked_before_the_cron_was_there_submits_nothing(store: Store, clock: Clock) -> None:
+async def test_a_caller_that_looked_before_the_cron_existed_submits_nothing(
+    store: Store, clock: Clock
+) -> None:
     assert await store.crons.tick("c", clock.now - MINUTE, clock.now, new()) is None
     assert await submitted(store) == []
 
 
 async def test_a_repeated_call_is_answered_as_the_first_was(store: Store, clock: Clock) -> None:
     last, task = await registered(store, clock), new()
+    await store.workers.register("w")
     first = await store.crons.tick("c", last, clock.now, task)
     before = await everything(store)
     again = await store.crons.tick("c", last, clock.now, task)
@@ -113,7 +117,7 @@ async def test_a_call_repeated_after_later_ticks_does_not_move_the_cron_back(
     assert len(await submitted(store)) == 2
 
 
-async def test_of_twenty_tickers_one_submits_each_tick(
+async def test_one_of_twenty_tickers_submits_each_tick(
     store: Store, open_store: Callable[..., Store], clock: Clock
 ) -> None:
     namespace = store.connection.keys.namespace

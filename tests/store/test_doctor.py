@@ -1,4 +1,4 @@
-"""The doctor finds nothing wrong with a busy namespace, and says only what it sees twice."""
+"""The doctor finds nothing wrong with a busy namespace, and reports only what it sees twice."""
 
 import asyncio
 from typing import Any
@@ -45,8 +45,8 @@ async def test_nothing_is_left_at_rest(fresh: Connection) -> None:
     await tamper(fresh, ("HSET", "markers", "cpu=1@1n:1", 1), ("HSET", "limit:cpu", "used", 1))
     breaches = await look(fresh)
     assert {breach.invariant for breach in breaches} == {"I10", "I3", "S10"}
-    told = [breach.sentence for breach in breaches if breach.invariant == "I10"]
-    assert told == [
+    sentences = [breach.sentence for breach in breaches if breach.invariant == "I10"]
+    assert sentences == [
         "nothing waits or runs, but limit cpu has 1 units in use",
         "nothing waits or runs, but key markers is there",
     ]
@@ -70,7 +70,7 @@ async def test_a_worker_may_be_idle_while_a_call_is_on_its_way(busy: Connection)
     assert await look(busy) == []
 
 
-async def test_a_silent_worker_may_stand_in_its_line(busy: Connection) -> None:
+async def test_a_silent_worker_may_be_in_its_queue(busy: Connection) -> None:
     await tamper(
         busy,
         ("HSET", "worker:w", "idle", "1o", "seen", NOW - 30_001),
@@ -110,9 +110,13 @@ async def test_a_large_namespace_is_read_in_pieces(busy: Connection, monkeypatch
     assert await look(busy) == []
     await tamper(busy, ("ZREM", "age:1n", "{second}second"))
     assert [breach.invariant for breach in await look(busy)] == ["I1"]  # counts need a picture of one instant
+    await tamper(busy, ("XDEL", "tasks", 2))
+    assert [breach.invariant for breach in await look(busy)] == ["I1", "L1"]
+    await tamper(busy, ("SET", "tasks", "x"))
+    assert "K1" in {breach.invariant for breach in await look(busy)}
 
 
-async def test_what_the_second_look_does_not_see_is_not_told(
+async def test_a_breach_that_the_second_look_does_not_see_is_not_reported(
     busy: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def look_and_mend(connection: Connection, *rest: Any, **options: Any) -> Snapshot:

@@ -7,13 +7,14 @@ import pytest
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.states import State
 from fairlead.store.store import Store
-from fairlead.upkeep.duties import BATCH
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, key_names, new, raw
 
+MOVED = 32  # of a single kind, in one act, when they name no limits
 
-async def submit_delayed(store: Store, count: int, **wishes: Any) -> list[str]:
-    tasks = [new(delay_seconds=60, **wishes) for _ in range(count)]
+
+async def submit_delayed(store: Store, count: int, **options: Any) -> list[str]:
+    tasks = [new(delay_seconds=60, **options) for _ in range(count)]
     for start in range(0, count, 200):
         await store.submit(*tasks[start : start + 200])
     return [task.task_id for task in tasks]
@@ -46,7 +47,7 @@ async def test_nothing_worse_starts_before_all_that_is_better_and_due_is_queued(
 ) -> None:
     low = new(priority="low")
     await store.submit_one(low)
-    await submit_delayed(store, BATCH + 2, priority="medium", limits={}, required_capabilities=("gpu",))
+    await submit_delayed(store, MOVED + 2, priority="medium", limits={}, required_capabilities=("gpu",))
     (medium,) = await submit_delayed(store, 1, priority="medium")
     clock.pass_seconds(61)
     await store.workers.register("w", capacity=10)
@@ -58,10 +59,10 @@ async def test_nothing_worse_starts_before_all_that_is_better_and_due_is_queued(
     assert not second.again
 
 
-async def test_what_is_as_good_as_the_best_that_is_due_may_start(store: Store, clock: Clock) -> None:
+async def test_a_task_as_good_as_the_best_due_one_may_start(store: Store, clock: Clock) -> None:
     waiting = new(priority="medium")
     await store.submit_one(waiting)
-    await submit_delayed(store, BATCH + 1, priority="medium", required_capabilities=("gpu",))
+    await submit_delayed(store, MOVED + 1, priority="medium", required_capabilities=("gpu",))
     clock.pass_seconds(61)
     await store.workers.register("w", capacity=10)
     claimed = await store.claim("w", 2)
@@ -69,18 +70,18 @@ async def test_what_is_as_good_as_the_best_that_is_due_may_start(store: Store, c
     assert claimed.again
 
 
-async def test_all_priorities_together_are_one_batch(store: Store, clock: Clock) -> None:
+async def test_all_priorities_together_are_one_kind(store: Store, clock: Clock) -> None:
     for priority in ("low", "medium", "high"):
-        await submit_delayed(store, 50, priority=priority)
+        await submit_delayed(store, 12, priority=priority)
     clock.pass_seconds(61)
-    assert await store.promote() == BATCH
-    queues = (await store.stats()).queues
-    assert {word: queue.depth for word, queue in queues.items()} == {"high": 50, "medium": 50, "low": 28}
-    assert (await store.stats()).delayed == 22
+    assert await store.run("promote") == {"answer": "ok", "moved": MOVED, "more": True}
+    stats = await store.stats()
+    assert {word: queue.depth for word, queue in stats.queues.items()} == {"high": 12, "medium": 12, "low": 8}
+    assert stats.delayed == 4
 
 
 @pytest.mark.parametrize("priority", ["high", "medium", "low"])
-async def test_a_delayed_task_is_cancelled_wherever_it_waits(store: Store, priority: str) -> None:
+async def test_a_delayed_task_can_be_cancelled_in_every_queue(store: Store, priority: str) -> None:
     (task,) = await submit_delayed(store, 1, priority=priority)
     await store.cancel(task)
     assert [name for name in await key_names(store) if name.startswith("delayed")] == []
@@ -98,12 +99,12 @@ async def test_retries_wait_in_the_order_of_their_failures(store: Store, clock: 
     await store.complete("w", *(Completed(task.task_id, task.fence) for task in again))
 
 
-async def test_patience_ends_for_those_in_the_queue_although_many_are_not_queued_yet(
+async def test_the_maximum_wait_of_queued_tasks_ends_although_many_are_not_queued_yet(
     store: Store, clock: Clock
 ) -> None:
     """Those that do not fit into the act must not hide a task that has waited too long."""
-    await submit_delayed(store, 2 * BATCH, priority="low", max_wait_seconds=1)
-    (high,) = await submit_delayed(store, 1, priority="high", max_wait_seconds=2)
+    await submit_delayed(store, 2 * MOVED, priority="low", max_wait_seconds=2)
+    (high,) = await submit_delayed(store, 1, priority="high", max_wait_seconds=1)
     clock.pass_seconds(63)
     await store.workers.register("w", capacity=10)
     await store.claim("w")

@@ -1,4 +1,4 @@
-"""A limit that a submit made ends with the last task that needs it; tasks that failed can come back."""
+"""A limit that a submit made ends with the last task that needs it; failed tasks can be replayed."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ async def runs_again(store: Store, task_id: str, limit: str = "g", tenant: str |
 
 
 @pytest.mark.parametrize(
-    ("wishes", "limit"),
+    ("options", "limit"),
     [
         (GROUP, "g"),
         ({"concurrency_limit": 2}, "echo"),
@@ -59,9 +59,9 @@ async def runs_again(store: Store, task_id: str, limit: str = "g", tenant: str |
     ids=["a group", "named like its type", "with units"],
 )
 async def test_a_task_defines_its_group_again_when_it_is_replayed(
-    store: Store, wishes: dict[str, Any], limit: str
+    store: Store, options: dict[str, Any], limit: str
 ) -> None:
-    task_id = await failed(store, new(**wishes))
+    task_id = await failed(store, new(**options))
     assert await names(store) == []
     await store.replay(task_id)
     assert (await store.limits.get(limit)).limit == 2
@@ -72,9 +72,7 @@ async def test_a_group_that_is_defined_again_holds_and_ends_as_before(store: Sto
     await runs_again(store, await failed(store, new(**GROUP)))
 
 
-async def test_a_task_that_was_not_started_in_time_comes_back_to_its_group(
-    store: Store, clock: Clock
-) -> None:
+async def test_a_task_that_was_not_started_in_time_returns_to_its_group(store: Store, clock: Clock) -> None:
     submitted = await store.submit_one(new(**GROUP, delay_seconds=5, max_wait_seconds=3))
     for _ in range(2):
         await later(store, clock, 5)
@@ -97,7 +95,7 @@ async def test_a_record_of_an_older_version_defines_its_group_too(store: Store) 
     await runs_again(store, task_id)
 
 
-async def test_a_group_that_another_task_has_defined_meanwhile_stands(store: Store) -> None:
+async def test_a_group_that_another_task_has_defined_meanwhile_is_kept(store: Store) -> None:
     task_id = await failed(store, new(**GROUP))
     await store.submit_one(new(concurrency_group="g", concurrency_limit=7))
     await store.replay(task_id)
@@ -105,7 +103,7 @@ async def test_a_group_that_another_task_has_defined_meanwhile_stands(store: Sto
 
 
 @pytest.mark.parametrize(
-    ("wishes", "code"),
+    ("options", "code"),
     [
         ({"concurrency_group": "g"}, "unknown_limit"),
         ({"limits": {"g": 1}}, "unknown_limit"),
@@ -113,11 +111,11 @@ async def test_a_group_that_another_task_has_defined_meanwhile_stands(store: Sto
     ],
     ids=["named only", "needed only", "larger than it would define"],
 )
-async def test_a_task_that_lived_on_the_group_of_another_is_told_what_it_lacks(
-    store: Store, wishes: dict[str, Any], code: str
+async def test_a_task_that_used_the_group_of_another_is_refused_with_what_it_lacks(
+    store: Store, options: dict[str, Any], code: str
 ) -> None:
     other = await store.submit_one(new("other", concurrency_group="g", concurrency_limit=3, delay_seconds=5))
-    task_id = await failed(store, new(**wishes))
+    task_id = await failed(store, new(**options))
     await store.cancel(other.task_id)
     before = await everything(store)
     with pytest.raises(errors.InvalidInput) as refused:

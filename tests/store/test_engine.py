@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from fairlead.errors import EngineFailed
+from fairlead.errors import EngineFailed, InvalidSettings
 from fairlead.settings import EngineSettings, Settings
 from fairlead.store.connection import make_client
 from fairlead.store.doctor.doctor import examine
@@ -146,7 +146,7 @@ async def test_when_the_owner_goes_the_other_can_open_again(tmp_path: Path) -> N
         assert await client.get("kept") == b"yes"
 
 
-async def test_a_server_that_is_about_to_end_is_no_way_back_although_it_still_answers(tmp_path: Path) -> None:
+async def test_a_server_that_is_about_to_end_is_not_reused_although_it_still_answers(tmp_path: Path) -> None:
     owner = await opened(await launch(tmp_path))
     async with connected_store(Settings(engine=EngineSettings(data=str(tmp_path)))) as store:
         assert await store.connection.client.ping()
@@ -176,7 +176,7 @@ async def test_racing_tasks_of_one_process_start_one_server(tmp_path: Path) -> N
         await engine.close()
 
 
-async def test_opening_during_a_close_waits_and_starts_anew(tmp_path: Path) -> None:
+async def test_opening_during_a_close_waits_and_starts_again(tmp_path: Path) -> None:
     first = await open_engine(tmp_path)
     _, second = await asyncio.gather(first.close(), open_engine(tmp_path))
     async with second, make_client(second.url) as client:
@@ -297,7 +297,7 @@ async def test_ctrl_c_at_the_terminal_does_not_reach_the_server(tmp_path: Path) 
 async def test_a_file_in_place_of_the_data_folder_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(EngineFailed, match="cannot use the data folder"):
+    with pytest.raises(InvalidSettings, match="cannot use the data folder"):
         await open_engine(file)
 
 

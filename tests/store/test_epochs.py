@@ -22,7 +22,7 @@ ANN = Identity("abcd1234", "ann", ("read",))
 
 @pytest.fixture
 async def others(server: Server) -> AsyncIterator[Callable[[Store], Store]]:
-    """Makes stores on the namespace of another one, that know nothing of it."""
+    """Opens more stores on the namespace of another one; they know no epoch yet."""
     made: list[Store] = []
 
     def make(store: Store) -> Store:
@@ -53,8 +53,8 @@ async def standing(store: Store) -> str:
     return "open"
 
 
-def test_every_act_is_guarded_but_for_those_that_deal_with_losses() -> None:
-    assert [name for name in names() if not act(name).guarded] == ["accept", "seal"]
+def test_every_act_is_guarded_except_those_that_deal_with_losses() -> None:
+    assert [name for name in names() if act(name).guard == "off"] == ["accept", "seal"]
 
 
 async def test_every_act_that_writes_raises_the_beat_and_one_that_writes_nothing_does_not(
@@ -74,7 +74,7 @@ async def test_every_act_that_writes_raises_the_beat_and_one_that_writes_nothing
     assert store.connection.membership.known[1] == before + 3
 
 
-async def test_an_act_of_somebody_who_knew_more_is_refused_and_changes_nothing(store: Store) -> None:
+async def test_an_act_of_a_client_that_knew_more_is_refused_and_changes_nothing(store: Store) -> None:
     await store.submit_one(new())
     await go_back(store)
     before = await everything(store)
@@ -83,14 +83,14 @@ async def test_an_act_of_somebody_who_knew_more_is_refused_and_changes_nothing(s
     assert await everything(store) == before
 
 
-@pytest.mark.parametrize("by_whom", ["one that knew more", "one that knows nothing"])
+@pytest.mark.parametrize("kind", ["one that knew more", "one that knows nothing"])
 async def test_a_socket_ticket_is_neither_made_nor_used_up_after_a_loss(
-    store: Store, others: Callable[[Store], Store], by_whom: str
+    store: Store, others: Callable[[Store], Store], kind: str
 ) -> None:
     ticket = await store.tickets.make(ANN)
     await go_back(store)
     caller = store
-    if by_whom == "one that knows nothing":
+    if kind == "one that knows nothing":
         await Monitor(store).check()  # seals it
         caller = others(store)
     before = await everything(store)
@@ -121,7 +121,7 @@ async def test_several_acts_of_one_trip_are_refused_each(store: Store) -> None:
     assert await everything(store) == before
 
 
-async def test_an_empty_store_is_refused_by_those_who_knew_it_and_not_opened(store: Store) -> None:
+async def test_an_empty_store_is_refused_by_clients_that_knew_it_and_not_opened(store: Store) -> None:
     await lose(store)
     for act_of in (store.open, store.stats, store.check_open):
         with pytest.raises(errors.StoreLost, match="fairlead open --new"):
@@ -129,7 +129,7 @@ async def test_an_empty_store_is_refused_by_those_who_knew_it_and_not_opened(sto
     assert await key_names(store) == []
 
 
-async def test_a_namespace_that_somebody_else_opened_meanwhile_is_another_one(
+async def test_a_namespace_that_another_client_opened_meanwhile_is_a_different_one(
     store: Store, others: Callable[[Store], Store]
 ) -> None:
     await lose(store)
@@ -182,7 +182,7 @@ async def test_nothing_is_sealed_without_a_loss(store: Store) -> None:
 # Accepted
 
 
-async def test_what_is_there_decides_how_it_can_be_accepted(store: Store) -> None:
+async def test_the_remaining_data_decides_how_it_can_be_accepted(store: Store) -> None:
     with pytest.raises(errors.InvalidInput, match="not empty"):
         await store.epochs.accept("new", HOLD)
     await lose(store)
@@ -205,7 +205,7 @@ async def test_after_it_was_accepted_a_process_joins_and_fences_continue(
     await live_store.open()
     await live_store.workers.register("w")
     await live_store.submit_one(new())
-    # a minute ahead of this server's clock: the one before may have had another
+    # a minute ahead of this server's clock: the previous server may have had another clock
     assert (await claim_one(live_store)).fence > fence + 59_000_000
 
 
@@ -232,7 +232,7 @@ async def test_it_opens_when_all_leases_from_before_have_ended(open_store: Calla
     assert await raw(store).hget(store.connection.keys.meta, "opens_at") is None
 
 
-async def test_one_line_is_logged_for_a_loss_although_it_takes_a_while_to_open(
+async def test_one_line_is_logged_for_a_loss_although_opening_takes_a_while(
     live_store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     monitor = Monitor(live_store)

@@ -12,7 +12,7 @@ from tests.acts import ACTS, busy
 from tests.conftest import Clock
 from tests.connections import PatientConnection
 
-#: Acts that begin or end a loss of data, or that read an older schema, have tests of their own.
+#: Acts that begin or end a loss of data, or that read an older schema, have their own tests.
 ELSEWHERE = {"accept", "migrate", "seal"}
 
 

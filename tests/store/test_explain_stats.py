@@ -1,4 +1,4 @@
-"""Why a task waits, how much waits, runs and ended: what people are told is what is true."""
+"""Why a task waits, and how many wait, run and ended: what Fairlead reports is true."""
 
 from collections.abc import Callable
 
@@ -12,6 +12,7 @@ from fairlead.model.stats import Blocker, Depth
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import LeaseSettings, Rate, Settings, Slots, WorkerSettings
 from fairlead.store.store import Store
+from fairlead.times import time_text
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, new
 
@@ -74,7 +75,7 @@ async def test_a_paused_limit_is_named_as_paused(store: Store) -> None:
     assert explained.sentence == "It waits for limit gpu (paused)."
 
 
-async def test_units_kept_back_for_another_task_are_told_with_its_id(store: Store, clock: Clock) -> None:
+async def test_units_kept_back_for_another_task_are_explained_with_its_id(store: Store, clock: Clock) -> None:
     await store.limits.set("a", Slots(limit=1))
     await store.limits.set("b", Slots(limit=1))
     await store.workers.register("w", capacity=9)
@@ -94,7 +95,7 @@ async def test_units_kept_back_for_another_task_are_told_with_its_id(store: Stor
 # Types and workers
 
 
-async def test_a_paused_type_is_told(store: Store) -> None:
+async def test_a_paused_type_is_explained(store: Store) -> None:
     await store.workers.register("w")
     waiting = await store.submit_one(new())
     await store.pause_type("echo")
@@ -104,22 +105,21 @@ async def test_a_paused_type_is_told(store: Store) -> None:
     assert (await store.explain(waiting.task_id)).sentence == "It is next."
 
 
-NOBODY = "No live worker has the capabilities and task types it needs."
-
-
-async def test_a_capability_nobody_has_is_told(store: Store) -> None:
+async def test_a_capability_that_no_worker_has_is_explained(store: Store) -> None:
     await store.workers.register("w1", capabilities=["gpu"])
     await store.workers.register("w2", capabilities=["big"])
     waiting = await store.submit_one(new(required_capabilities=("gpu", "big")))
-    assert (await store.explain(waiting.task_id)).sentence == NOBODY
+    explained = await store.explain(waiting.task_id)
+    assert explained.no_capable_worker and not explained.missing_capabilities
+    assert explained.sentence.endswith("none of them has all capabilities that the task needs.")
     await store.workers.register("w3", capabilities=["gpu", "big", "more"])
     assert not (await store.explain(waiting.task_id)).no_capable_worker
 
 
-async def test_a_task_type_nobody_runs_is_told(store: Store) -> None:
+async def test_a_task_type_that_no_worker_runs_is_explained(store: Store) -> None:
     await store.workers.register("w", task_types=["other"])
     waiting = await store.submit_one(new("echo"))
-    assert (await store.explain(waiting.task_id)).sentence == NOBODY
+    assert (await store.explain(waiting.task_id)).sentence == "No live worker serves the task type 'echo'."
 
 
 @pytest.mark.parametrize("way", ["dead", "draining", "gone"])
@@ -144,7 +144,7 @@ async def test_a_full_worker_keeps_nothing_for_high(store: Store) -> None:
     assert not (await store.explain(waiting.task_id)).reserve
 
 
-async def test_when_only_the_reserve_is_free_those_below_high_are_told(store: Store) -> None:
+async def test_the_reserve_is_explained_to_tasks_below_high(store: Store) -> None:
     await store.workers.register("w", capacity=2, reserve=1)
     await store.submit_one(new())
     await claim_one(store)
@@ -158,7 +158,7 @@ async def test_when_only_the_reserve_is_free_those_below_high_are_told(store: St
 # Order
 
 
-async def test_the_next_is_told_that_it_is(store: Store) -> None:
+async def test_the_next_task_is_reported_as_next(store: Store) -> None:
     await busy_worker(store)
     first = await store.submit_one(new())
     await store.submit(new(), new(priority="low"))
@@ -185,13 +185,13 @@ async def test_the_position_follows_the_shares_of_users_not_the_time_of_arrival(
     assert positions == [1, 3, 4, 2]
 
 
-async def test_what_is_told_first_is_what_starts_first(store: Store) -> None:
+async def test_the_reported_positions_are_the_order_of_the_starts(store: Store) -> None:
     await busy_worker(store)
     tasks = [await store.submit_one(new(user_id=user)) for user in "aabacbbca"]
-    told = {(await store.explain(task.task_id)).position: task.task_id for task in tasks}
+    explained = {(await store.explain(task.task_id)).position: task.task_id for task in tasks}
     await store.workers.register("free", capacity=9)
     started = [task.task_id for task in (await store.claim("free", 9)).tasks]
-    assert [told[position] for position in range(1, 10)] == started
+    assert [explained[position] for position in range(1, 10)] == started
 
 
 async def test_a_promoted_task_is_not_called_next_while_native_ones_go_first(
@@ -202,10 +202,10 @@ async def test_a_promoted_task_is_not_called_next_while_native_ones_go_first(
     await store.promote()
     await busy_worker(store)
     native = await store.submit_one(new(priority="high"))
-    told = (await store.explain(old.task_id)).sentence
+    sentence = (await store.explain(old.task_id)).sentence
     await store.workers.register("free")
     assert (await claim_one(store, "free")).task_id == native.task_id
-    assert told != "It is next."
+    assert sentence != "It is next."
 
 
 # Time
@@ -229,14 +229,14 @@ async def test_the_time_of_a_promotion_counts_from_the_end_of_a_delay(store: Sto
     assert (await store.explain(delayed.task_id)).promotes_at == clock.now - 50_000 + 600_000
 
 
-async def test_a_delayed_task_is_told_with_its_time(store: Store, clock: Clock) -> None:
+async def test_a_delayed_task_is_explained_with_its_time(store: Store, clock: Clock) -> None:
     delayed = await store.submit_one(new(delay_seconds=5))
     explained = await store.explain(delayed.task_id)
     assert (explained.state, explained.run_at) == (State.DELAYED, clock.now + 5_000)
-    assert explained.sentence == "It is delayed."
+    assert explained.sentence == f"It is delayed until {time_text(clock.now + 5_000)}."
 
 
-async def test_a_running_and_an_ended_task_are_told_as_that(store: Store) -> None:
+async def test_running_and_ended_tasks_are_explained_as_such(store: Store) -> None:
     await store.workers.register("w", capacity=9)
     await store.submit(new(), new())
     one, two = (await store.claim("w", 2)).tasks
@@ -252,7 +252,7 @@ async def test_a_task_that_is_not_there_cannot_be_explained(store: Store) -> Non
 # Stats
 
 
-async def test_depth_and_age_are_told_by_effective_priority(store: Store, clock: Clock) -> None:
+async def test_depth_and_age_are_reported_by_effective_priority(store: Store, clock: Clock) -> None:
     await store.submit(new(priority="low"))
     clock.pass_seconds(600)
     await store.promote()
@@ -271,7 +271,7 @@ async def test_delayed_tasks_are_counted_apart(store: Store) -> None:
     assert (stats.delayed, stats.queues["medium"].depth) == (2, 1)
 
 
-async def test_workers_are_told_with_what_they_run(store: Store, clock: Clock) -> None:
+async def test_workers_are_listed_with_what_they_run(store: Store, clock: Clock) -> None:
     start = clock.now
     await store.workers.register("dead", capacity=7)
     clock.pass_ms(store.settings.worker_ttl_ms + 1)
@@ -306,7 +306,7 @@ async def test_what_ended_in_the_last_minute_is_counted_by_its_end(store: Store,
     assert (await store.stats()).ended_last_minute == {}
 
 
-async def test_a_limit_is_told_with_those_who_hold_it_and_how_many_wait(store: Store) -> None:
+async def test_a_limit_is_listed_with_its_holders_and_the_number_of_waiting_tasks(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=4))
     await store.workers.register("w", capacity=9)
     await store.submit(*[new(limits={"gpu": 2}) for _ in range(3)])
@@ -320,7 +320,9 @@ async def test_a_limit_is_told_with_those_who_hold_it_and_how_many_wait(store: S
     }
 
 
-async def test_one_limit_is_told_with_who_holds_it_until_when(store: Store, clock: Clock) -> None:
+async def test_one_limit_is_shown_with_its_holders_and_the_ends_of_their_leases(
+    store: Store, clock: Clock
+) -> None:
     await store.limits.set("gpu", Slots(limit=2))
     await store.workers.register("w")
     await store.submit(new(limits={"gpu": 1}))
@@ -330,7 +332,7 @@ async def test_one_limit_is_told_with_who_holds_it_until_when(store: Store, cloc
     assert slots == {task.task_id: ("w", task.lease_until), lease.lease_id: ("ann", clock.now + 5_000)}
 
 
-async def test_a_lease_is_released_by_force_only_as_one_of_the_limit_that_is_named(store: Store) -> None:
+async def test_a_lease_is_released_by_force_only_with_the_name_of_its_limit(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     await store.limits.set("disk", Slots(limit=1))
     lease = await store.limits.acquire("gpu")
@@ -343,7 +345,7 @@ async def test_a_lease_is_released_by_force_only_as_one_of_the_limit_that_is_nam
         await store.limits.force_release("gpu", lease.lease_id)
 
 
-async def test_a_worker_is_dead_by_the_policy_of_the_namespace_and_not_of_who_looks(
+async def test_a_worker_is_dead_by_the_policy_of_the_namespace_and_not_of_the_caller(
     open_store: Callable[..., Store], clock: Clock
 ) -> None:
     patient = Settings(worker=WorkerSettings(heartbeat_seconds=100))

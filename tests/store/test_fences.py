@@ -54,7 +54,7 @@ async def test_a_report_under_another_name_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("report", REPORTS)
 @pytest.mark.parametrize("worker", ["w", ANYBODY])
-async def test_its_holder_or_somebody_without_a_name_may_report(
+async def test_its_holder_or_an_anonymous_caller_may_report(
     store: Store, running: Task, report: str, worker: str
 ) -> None:
     assert not isinstance(await answer_to(store, report, worker, running), errors.FairleadError)
@@ -71,7 +71,7 @@ async def test_only_its_holder_confirms_that_a_cancelled_task_has_stopped(
     assert (await store.limits.get("gpu")).active == 0
 
 
-async def test_a_report_is_known_again_although_somebody_else_has_the_task_now(
+async def test_a_repeated_report_is_recognised_although_another_worker_has_the_task_now(
     store: Store, running: Task
 ) -> None:
     await store.release("w", Grant(running.task_id, running.fence))

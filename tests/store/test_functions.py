@@ -1,4 +1,4 @@
-"""Acts are functions that the server keeps, of this version alone; or scripts where it may not keep any."""
+"""Acts are functions in the server, of this version alone; or scripts where functions are not permitted."""
 
 from collections.abc import AsyncIterator
 
@@ -21,7 +21,7 @@ SOMEBODY_ELSES = "fair_play"
 
 @pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.other_server)])
 async def alone(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """A store on a server of its own."""
+    """A store on its own server."""
     with running(request.param) as server:
         async with Store.connect(server.url) as store:
             yield store

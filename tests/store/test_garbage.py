@@ -1,4 +1,4 @@
-"""Whatever was edited or damaged in a namespace, the doctor names it instead of breaking."""
+"""The doctor names whatever was edited or damaged in a namespace instead of failing on it."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 BINARY = b"\xff\x00\xfe\n"
 LONG = b"9" * 5_000  # more digits than Python reads as one number
-#: Hashes whose fields are counts, instants and numbers, but for a few that are words or marks.
+#: Hashes whose fields are counts, instants and numbers, except for a few that are words or marks.
 COUNTING = {
     "meta",
     "limit",
@@ -41,7 +41,7 @@ GARBAGE = (b"garbage", b"", b"a=x,b", b"nan", LONG, BINARY)
 
 @pytest.fixture
 def server(start_server: Callable[[str], Server]) -> Server:
-    """One is enough: what is examined is read the same way from all."""
+    """One is enough: the doctor reads all of them the same way."""
     return start_server("valkey")
 
 
@@ -101,14 +101,14 @@ async def test_a_key_of_the_wrong_type_is_named(busy: Connection) -> None:
     assert await look(busy) == []
 
 
-async def test_bytes_that_are_no_text_are_named(busy: Connection) -> None:
+async def test_bytes_that_are_not_text_are_named(busy: Connection) -> None:
     for key in ALL:
         if key.type == "list":  # whose content is not looked at
             continue
         async with kept(busy, name_of(key)):
             await plant(busy, name_of(key), key.type, BINARY)
             # of a task only some fields are read
-            invariant = {"audit": "A1", "task": "I1"}.get(key.name, "K6")
+            invariant = {"audit": "A1", "task": "I1", "tasks": "L1", "jobs": "L1"}.get(key.name, "K6")
             breaches = [b for b in await examined(busy) if b.invariant == invariant]
             about = name_of(key).replace("task:", "task ")
             assert any(about in breach.sentence for breach in breaches), key.name
@@ -163,7 +163,7 @@ async def test_a_field_that_is_garbage_is_named_where_it_must_be_a_number_or_tex
     assert await look(busy) == []
 
 
-async def test_a_beat_that_is_no_number_is_named_with_what_to_do(busy: Connection) -> None:
+async def test_a_beat_that_is_not_a_number_is_named_with_what_to_do(busy: Connection) -> None:
     await busy.client.hset(busy.keys.meta, "beat", "soon")
     (breach,) = await examined(busy)
     assert breach.invariant == "K6"

@@ -1,4 +1,4 @@
-"""A worker that waits, and says so, is handed a task with the very call that wakes it."""
+"""A worker that waits, and says so, is handed a task in the call that wakes it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits
 from tests.store.namespace import claim_one, events, everything, new, woken
 
-# Who is handed a task
+# Which worker is handed a task
 
 
 async def test_a_worker_that_waits_is_handed_the_task(store: Store, clock: Clock) -> None:
@@ -25,7 +25,7 @@ async def test_a_worker_that_waits_is_handed_the_task(store: Store, clock: Clock
     submitted = await store.submit_one(task)
     call = await handed(store)
     assert (call.now, call.task.task_id, call.task.parameters) == (clock.now, task.task_id, {"text": "hello"})
-    assert (submitted.status, submitted.queue_position) == (State.QUEUED, 1), "who submits sees no difference"
+    assert (submitted.status, submitted.queue_position) == (State.QUEUED, 1), "the client sees no difference"
     assert await store.get(task.task_id) == call.task
     assert await woken(store, "w") == {"w": 0}
 
@@ -39,22 +39,24 @@ async def test_a_worker_that_does_not_say_so_is_only_called(store: Store) -> Non
     assert await status(store, task) is State.QUEUED
 
 
-async def test_what_the_last_claim_said_counts(store: Store) -> None:
+async def test_the_last_claim_decides(store: Store) -> None:
     await waits(store, "w")
     await store.claim("w", idle=True)
     await store.submit_one(new())
     await called(store)
 
 
-async def test_a_worker_that_asked_and_does_not_wait_is_neither_handed_nor_called(store: Store) -> None:
+async def test_a_worker_that_claimed_and_does_not_wait_is_neither_handed_a_task_nor_called(
+    store: Store,
+) -> None:
     await waits(store, "w")
-    await store.claim("w", heard=())
+    await store.claim("w", acknowledged=())
     task = new()
     await store.submit_one(task)
     assert (await woken(store, "w"), await status(store, task)) == ({"w": 0}, State.QUEUED)
 
 
-async def test_who_was_handed_one_waits_no_more(store: Store) -> None:
+async def test_a_worker_that_was_handed_a_task_no_longer_waits(store: Store) -> None:
     await waits(store, "w", capacity=5)
     first, second = new(), new()
     await store.submit_one(first)
@@ -103,7 +105,7 @@ async def test_only_a_submit_hands_over(store: Store, act: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "wishes"),
+    ("facts", "options"),
     [
         ({"capabilities": ["gpu"]}, {"required_capabilities": ("gpu",)}),
         ({"task_types": ["draw"]}, {"task_type": "draw"}),
@@ -111,18 +113,18 @@ async def test_only_a_submit_hands_over(store: Store, act: str) -> None:
     ],
 )
 async def test_the_one_that_can_serve_it_is_handed_it(
-    store: Store, facts: dict[str, Any], wishes: dict[str, Any]
+    store: Store, facts: dict[str, Any], options: dict[str, Any]
 ) -> None:
     await waits(store, "plain", task_types=["echo"])
     await waits(store, "able", **facts)
-    task = new(**wishes)
+    task = new(**options)
     await store.submit_one(task)
     assert (await handed(store, "able")).task.task_id == task.task_id
     assert await woken(store, "plain") == {"plain": 0}
 
 
-async def test_of_a_batch_each_is_handed_what_it_can_serve(store: Store) -> None:
-    """The best of the batch is not for the one who is looked at first."""
+async def test_each_worker_is_handed_a_task_of_the_batch_that_it_can_serve(store: Store) -> None:
+    """The best task of the batch is not for the worker that is considered first."""
     await waits(store, "plain", task_types=["echo"])
     await waits(store, "able", task_types=["draw"])
     high, low = new("draw", priority="high"), new("echo", priority="low")
@@ -144,7 +146,7 @@ async def test_a_worker_with_only_its_reserve_free_is_handed_high_alone(store: S
     await store.workers.register("w", capacity=2, reserve=1)
     await store.submit_one(new(priority="low"))
     await claim_one(store)
-    assert (await store.claim("w", idle=True, heard=())).tasks == []
+    assert (await store.claim("w", idle=True, acknowledged=())).tasks == []
     await store.submit_one(new(priority="medium"))
     assert await woken(store, "w") == {"w": 0}
     low, high = new(priority="low"), new(priority="high")
@@ -156,18 +158,18 @@ async def test_a_worker_with_only_its_reserve_free_is_handed_high_alone(store: S
 # Which task
 
 
-async def test_of_a_batch_the_best_is_handed_and_the_next_claim_gets_the_other(store: Store) -> None:
+async def test_the_best_of_a_batch_is_handed_over_and_the_next_claim_gets_the_other(store: Store) -> None:
     await waits(store, "w", capacity=5)
     low, high = new(priority="low"), new(priority="high")
     await store.submit(low, high)
     call = await handed(store)
     assert call.task.task_id == high.task_id
     assert (await woken(store, "w"), await status(store, low)) == ({"w": 0}, State.QUEUED)
-    assert await claimed(store, want=5, heard=[call.task.fence]) == [low.task_id]
+    assert await claimed(store, want=5, acknowledged=[call.task.fence]) == [low.task_id]
 
 
 async def test_a_better_one_that_waits_already_goes_first(store: Store, clock: Clock) -> None:
-    """Somebody was called for it, and has not come yet."""
+    """A worker was called for it and has not claimed yet."""
     await store.workers.register("busy")
     await store.submit_one(new(priority="high"))
     held = await claim_one(store, "busy")
@@ -202,7 +204,7 @@ async def test_it_is_the_one_that_a_claim_would_get(
     got = []
     for one in (store, other):
         await one.limits.set("none", Slots(limit=0))
-        tasks = [new(**{"task_type": "echo", **wishes}) for wishes in batch]
+        tasks = [new(**{"task_type": "echo", **options}) for options in batch]
         if one is store:
             await waits(one, "w")
         answers = await one.submit(*tasks)
@@ -216,7 +218,7 @@ async def test_it_is_the_one_that_a_claim_would_get(
 @pytest.mark.parametrize("lanes", [({"priority": "low"}, {"priority": "high"}), ({"task_type": "draw"}, {})])
 async def test_tasks_in_two_lanes_are_handed_to_two_workers(store: Store, lanes: Any) -> None:
     await waits(store, "w1", "w2")
-    tasks = [new(**wishes) for wishes in lanes]
+    tasks = [new(**options) for options in lanes]
     await store.submit(*tasks)
     calls = [await handed(store, worker) for worker in ("w1", "w2")]
     assert {call.task.task_id for call in calls} == {task.task_id for task in tasks}
@@ -248,7 +250,7 @@ async def test_a_task_that_is_submitted_twice_is_handed_over_once(store: Store) 
 async def test_all_is_written_as_by_a_claim(
     store: Store, clock: Clock, open_store: Callable[..., Store]
 ) -> None:
-    """But for who waits, and what he has not heard of."""
+    """Except which worker waits, and what it has not acknowledged."""
     other = open_store(clock=clock)
     await other.open()
     task = new(parameters={"text": "hello"}, limits={"gpu": 2}, user_id="ann", max_wait_seconds=60)
@@ -263,7 +265,8 @@ async def test_all_is_written_as_by_a_claim(
     assert (one_claimed.assigned_worker_id, one_claimed.fence) == ("w", clock.now * 1000)
     here, there = await everything(store), await everything(other)
     for content in (here, there):
-        for name in ("worker:w", "events"):  # the one has two fields more, the other is told in two acts
+        # the first has two more fields, the second has one event for each of two acts
+        for name in ("worker:w", "events"):
             assert content.pop(name)
         assert content["meta"][0].pop(b"audience_version")  # an instant
         assert content["meta"][0].pop(b"epoch")
@@ -277,12 +280,18 @@ async def test_its_events_are_those_of_a_submit_and_a_claim(store: Store, clock:
     call = await handed(store)
     submitted, started = await events(store, task.task_id)
     assert (submitted["act"], submitted["to"]) == ("submit", "queued")
-    told = {"act": "claim", "from": "queued", "to": "executing", "at": clock.now, "fence": call.task.fence}
-    assert {name: started[name] for name in told} == told
+    expected = {
+        "act": "claim",
+        "from": "queued",
+        "to": "executing",
+        "at": clock.now,
+        "fence": call.task.fence,
+    }
+    assert {name: started[name] for name in expected} == expected
     assert (started["detail"]["worker"], started["detail"]["waited"]) == ("w", 0)
 
 
-async def test_its_lease_is_the_one_that_was_asked_for(store: Store, clock: Clock) -> None:
+async def test_its_lease_is_as_long_as_requested(store: Store, clock: Clock) -> None:
     await waits(store, "w", lease_ms=7_000)
     await waits(store, "w", lease_ms=9_000)
     clock.pass_ms(500)

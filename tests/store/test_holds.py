@@ -1,4 +1,4 @@
-"""Who needs several limits at once is not overtaken for ever, and nobody waits for a hold without need."""
+"""A task that needs several limits is not overtaken forever, and no task waits for a hold without need."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def settings() -> Settings:
 
 
 class Shop:
-    """A worker with room for everybody, who ends a task only when he is told to."""
+    """A worker with room for every task, which ends one only on request."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
@@ -38,7 +38,7 @@ class Shop:
         return [task.task_type for task in tasks]
 
     async def end(self, kind: str) -> list[str]:
-        """The task of this type ends; the types of those that start then."""
+        """Ends the task of this type; returns the types of the tasks that start then."""
         task = self.running.pop(kind)
         await self.store.complete("w", Completed(task.task_id, task.fence))
         return await self.claim()
@@ -150,7 +150,7 @@ async def test_a_hold_is_all_or_none(shop: Shop) -> None:
     assert await shop.end("first") == ["second"]
 
 
-async def test_for_what_nobody_serves_nothing_is_held(shop: Shop) -> None:
+async def test_nothing_is_held_for_a_task_that_no_worker_serves(shop: Shop) -> None:
     await shop.submit("a0", {"a": 1})
     await shop.submit("b0", {"b": 1})
     await shop.claim()
@@ -166,7 +166,7 @@ async def test_for_what_nobody_serves_nothing_is_held(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("way", ["drain", "leave", "silence"])
-async def test_a_hold_ends_when_nobody_is_left_who_serves_its_task(shop: Shop, way: str) -> None:
+async def test_a_hold_ends_when_no_worker_is_left_that_serves_its_task(shop: Shop, way: str) -> None:
     await shop.submit("a0", {"a": 1})
     await shop.submit("b0", {"b": 1})
     await shop.claim()
@@ -188,7 +188,7 @@ async def test_a_hold_ends_when_nobody_is_left_who_serves_its_task(shop: Shop, w
     assert await shop.holds() == {"a": None, "b": None}
 
 
-async def test_for_a_task_that_lacks_something_else_nothing_is_held(shop: Shop) -> None:
+async def test_nothing_is_held_for_a_task_that_lacks_something_else(shop: Shop) -> None:
     """A rate is not held: with its limits held back the task would still not start."""
     await shop.store.limits.set("rate", Rate(count=1, period_seconds=100, burst=1))
     await shop.submit("a0", {"a": 1})
@@ -232,7 +232,7 @@ async def test_a_hold_that_brings_no_start_ends_after_hold_seconds_and_may_come_
     assert all((await shop.holds()).values())
 
 
-async def test_limits_that_begin_to_overlap_make_a_hold_for_who_waits_already(shop: Shop) -> None:
+async def test_limits_that_begin_to_overlap_make_a_hold_for_a_task_that_waits_already(shop: Shop) -> None:
     await shop.store.limits.set("c", Slots(limit=1))
     await shop.submit("pair0", {"a": 1, "c": 1})
     await shop.claim()
@@ -247,8 +247,8 @@ async def test_limits_that_begin_to_overlap_make_a_hold_for_who_waits_already(sh
     assert await shop.holds() == {"a": sub, "b": None, "c": sub}
 
 
-async def test_limits_of_a_task_whose_wait_was_over_before_anybody_looked_overlap_too(shop: Shop) -> None:
-    """Whether a limit came alone must not depend on how soon a delay that is over is noticed."""
+async def test_limits_of_a_task_whose_wait_ended_before_any_claim_overlap_too(shop: Shop) -> None:
+    """Whether a limit came alone must not depend on how soon the end of a delay is noticed."""
     await shop.submit("pair0", BOTH)
     await shop.claim()
     await shop.submit("pair1", BOTH)
@@ -264,7 +264,7 @@ async def test_limits_of_a_task_whose_wait_was_over_before_anybody_looked_overla
 # Limits that lie in each other
 
 
-async def test_nested_limits_never_hold_and_nobody_starves(shop: Shop) -> None:
+async def test_nested_limits_never_hold_and_no_task_starves(shop: Shop) -> None:
     nests = {
         "fast": {"all": 1},
         "medium": {"all": 1, "not-fast": 1},

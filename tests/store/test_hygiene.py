@@ -63,7 +63,7 @@ async def test_the_day_left_output_and_declarations(day: Day) -> None:
 
 
 @pytest.mark.every_server
-async def test_only_what_is_meant_to_stay_is_left(day: Day) -> None:
+async def test_only_lasting_keys_are_left(day: Day) -> None:
     fixed, passing = {key.name for key in FIXED}, {key.name for key in PASSING}
     left = {name: runs_out for name, (_, runs_out) in (await everything(day.store)).items()}
     kinds = {name.partition(":")[0] for name in left}
@@ -74,7 +74,7 @@ async def test_only_what_is_meant_to_stay_is_left(day: Day) -> None:
     assert staying == {"dead", "finished"}
 
 
-async def test_records_of_ended_tasks_run_out_as_retention_says(day: Day, settings: Settings) -> None:
+async def test_records_of_ended_tasks_expire_as_retention_says(day: Day, settings: Settings) -> None:
     keep = {True: settings.retention.dead_seconds, False: settings.retention.finished_seconds}
     for name in await key_names(day.store):
         if name.startswith("task:"):
@@ -126,7 +126,7 @@ async def test_a_second_day_leaves_no_more_than_the_first(day: Day) -> None:
         assert after[name][0].keys() == before[name][0].keys()
 
 
-async def test_workers_that_never_come_back_are_forgotten(store: Store, clock: Clock) -> None:
+async def test_workers_that_never_return_are_forgotten(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     clock.pass_seconds(3601)
     assert [lost.worker_id for lost in await store.upkeep.bury()] == ["w"]
@@ -135,9 +135,9 @@ async def test_workers_that_never_come_back_are_forgotten(store: Store, clock: C
     assert 0 < left <= 3_600_000 + store.settings.worker_ttl_ms
 
 
-@pytest.mark.parametrize("comes_back", [False, True])
-async def test_workers_whose_records_ran_out_while_nobody_looked_are_counted_no_more(
-    store: Store, clock: Clock, comes_back: bool
+@pytest.mark.parametrize("returns", [False, True])
+async def test_workers_whose_records_expired_unnoticed_are_no_longer_counted(
+    store: Store, clock: Clock, returns: bool
 ) -> None:
     """A power cut for hours: more of them than one act names."""
     workers = [f"w{i}" for i in range(450)]
@@ -146,13 +146,13 @@ async def test_workers_whose_records_ran_out_while_nobody_looked_are_counted_no_
         await store.claim(worker, idle=True)
     clock.pass_seconds(7_200)
     await raw(store).delete(*[store.connection.keys.key("worker", worker) for worker in workers])
-    if comes_back:
+    if returns:
         await store.workers.register("w7")
         workers.remove("w7")
     lost = [one.worker_id for _ in range(3) for one in await store.upkeep.bury()]
     assert sorted(lost) == sorted(workers)
     left = {name for name in await key_names(store) if name.startswith(("worker", "listed", "idle"))}
-    assert left == ({"worker:w7", "workers", "listed"} if comes_back else set())
+    assert left == ({"worker:w7", "workers", "listed"} if returns else set())
 
 
 async def test_a_worker_that_only_claims_is_remembered_as_long_as_one_that_beats(store: Store) -> None:
@@ -163,7 +163,7 @@ async def test_a_worker_that_only_claims_is_remembered_as_long_as_one_that_beats
     assert await raw(store).pttl(key) > 3_000_000
 
 
-async def test_a_cancelled_run_whose_record_has_run_out_stops_nobody(store: Store, clock: Clock) -> None:
+async def test_a_cancelled_run_whose_record_has_expired_blocks_nothing(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     await store.submit_one(new(limits={"gpu": 1}))
     (task,) = (await store.claim("w")).tasks

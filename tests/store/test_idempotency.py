@@ -1,4 +1,4 @@
-"""Whatever is sent twice happens once, and is answered the second time as it was the first."""
+"""A request that is sent twice takes effect once, and is answered the second time like the first."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,8 +18,8 @@ from tests.conftest import Clock
 from tests.store.namespace import claim_one, events, everything
 
 
-def echo(key: str | None = None, **wishes: Any) -> NewTask:
-    return NewTask(task_type="echo", idempotency_key=key, **wishes)
+def echo(key: str | None = None, **options: Any) -> NewTask:
+    return NewTask(task_type="echo", idempotency_key=key, **options)
 
 
 async def depth(store: Store) -> int:
@@ -45,7 +45,7 @@ async def test_the_same_task_under_the_same_key_is_the_first_one(store: Store) -
     assert (again, await everything(store)) == (replace(first, repeated=True, queue_position=None), before)
 
 
-async def test_a_repeated_submit_tells_the_state_the_task_has_now(store: Store) -> None:
+async def test_a_repeated_submit_returns_the_current_state_of_the_task(store: Store) -> None:
     await store.workers.register("w")
     await store.submit_one(echo("k"))
     await claim_one(store)
@@ -148,7 +148,7 @@ async def test_a_claim_that_found_nothing_finds_nothing_when_repeated(store: Sto
     assert len((await store.claim("w", request="r2")).tasks) == 1
 
 
-async def test_a_repeated_claim_gives_its_tasks_even_when_the_worker_shall_drain_since(store: Store) -> None:
+async def test_a_repeated_claim_returns_its_tasks_even_to_a_worker_that_drains_since(store: Store) -> None:
     await store.workers.register("w", capacity=5)
     await store.submit_one(echo())
     first = await store.claim("w", request="r1")
@@ -184,7 +184,7 @@ async def test_a_repeated_cancel_names_the_worker_that_must_stop_again(store: St
     assert (await store.cancel(running.task_id), await everything(store)) == ("w", before)
 
 
-async def test_a_repeated_cancel_of_a_waiting_task_is_answered_alike(store: Store) -> None:
+async def test_a_repeated_cancel_of_a_waiting_task_has_the_same_answer(store: Store) -> None:
     submitted = await store.submit_one(echo())
     assert await store.cancel(submitted.task_id) is None
     before = await everything(store)
@@ -205,7 +205,7 @@ async def test_a_late_repeat_of_a_failure_does_not_touch_the_next_try(
 
 
 @pytest.mark.parametrize("first", ["fail", "release"])
-async def test_a_result_after_the_same_run_was_given_up_is_refused(
+async def test_a_result_after_another_report_of_the_same_run_is_refused(
     store: Store, running: Task, first: str
 ) -> None:
     await REPORTS[first](store, running)
@@ -229,7 +229,7 @@ async def test_a_repeated_acquire_is_the_same_lease(store: Store) -> None:
     assert await everything(store) == before
 
 
-async def test_a_lease_of_one_limit_is_not_given_out_as_one_of_another(store: Store) -> None:
+async def test_a_lease_of_one_limit_is_not_returned_for_another(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     await store.limits.set("cpu", Slots(limit=1))
     await store.limits.acquire("gpu", lease_id="l1")
@@ -238,7 +238,7 @@ async def test_a_lease_of_one_limit_is_not_given_out_as_one_of_another(store: St
     assert (await store.limits.get("cpu")).active == 0
 
 
-async def test_a_lease_is_given_back_once(store: Store) -> None:
+async def test_a_lease_is_released_once(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=3))
     lease = await store.limits.acquire("gpu", units=2)
     await store.limits.release(lease)

@@ -1,4 +1,4 @@
-"""Jobs in the store: a stage after the other, each end of a step told to the job in the same act."""
+"""Jobs in the store: one stage after the other; the act that ends a step also updates its job."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ async def test_the_steps_of_a_job_have_its_weight(store: Store) -> None:
     assert (first.count("heavy"), first.count("plain")) == (10, 5)
 
 
-async def test_what_a_service_answers_is_kept_as_it_is(store: Store) -> None:
+async def test_the_answer_of_a_service_is_kept_unchanged(store: Store) -> None:
     submitted = await store.jobs.submit(job(NewStep("llm", "service:llm")))
     await complete(store, await claim_one(store), {"data": {"a": 1}, "metrics": {"model": "v2"}})
     context = (await store.jobs.get(submitted.job_id)).context
@@ -91,18 +91,6 @@ async def test_a_step_that_fails_for_good_ends_the_job(store: Store) -> None:
         await store.jobs.resume(submitted.job_id)
 
 
-async def test_used_up_attempts_end_the_job_for_good(store: Store, clock: Clock) -> None:
-    submitted = await store.jobs.submit(job(priority="low"))
-    for attempt in range(3):
-        task = await claim_one(store)
-        assert task.attempt == attempt + 1
-        await fail(store, task, retriable=True)
-        await later(store, clock, 300)
-    failed = await store.jobs.get(submitted.job_id)
-    assert failed.error and not failed.error.retryable
-    assert failed.context == {"step_0_enhance__attempts": 3}
-
-
 async def test_a_stage_is_over_when_all_its_steps_are(store: Store) -> None:
     submitted = await store.jobs.submit(job((ENHANCE, CHAT), IMAGE))
     one, other = (await store.claim("w", 2)).tasks
@@ -124,7 +112,7 @@ async def test_the_worse_of_two_failures_counts(store: Store, clock: Clock) -> N
 
 
 @pytest.mark.parametrize("way", ["job", "step"])
-async def test_a_cancelled_job_ends_with_all_that_waits_and_runs_of_it(store: Store, way: str) -> None:
+async def test_cancelling_a_job_ends_its_waiting_and_running_steps(store: Store, way: str) -> None:
     submitted = await store.jobs.submit(job((ENHANCE, CHAT), IMAGE))
     running = await claim_one(store)
     if way == "job":
@@ -247,13 +235,12 @@ async def test_a_job_ages_as_a_whole(store: Store, clock: Clock) -> None:
     assert (await claim_one(store)).effective_priority is Priority.MEDIUM
 
 
-async def test_a_step_is_not_replayed_or_purged_by_itself(store: Store) -> None:
-    await store.jobs.submit(job())
+async def test_a_step_is_kept_as_long_as_its_job(store: Store) -> None:
+    submitted = await store.jobs.submit(job())
     task = await claim_one(store)
     await fail(store, task)
-    for act in (store.replay, store.purge):
-        with pytest.raises(errors.StepOfJob):
-            await act(task.task_id)
+    with pytest.raises(errors.StepOfJob, match=f"step of job {submitted.job_id}, which can be resumed"):
+        await store.purge(task.task_id)
 
 
 async def test_an_unknown_job_is_unknown(store: Store) -> None:

@@ -41,7 +41,7 @@ async def test_as_many_as_the_burst_may_come_at_once_and_then_by_the_rate(store:
     assert await refused_for(store, key) == 0.1
 
 
-async def test_what_is_asked_for_at_once_is_taken_whole_or_not_at_all(store: Store, clock: Clock) -> None:
+async def test_the_units_of_one_request_are_taken_together_or_not_at_all(store: Store, clock: Clock) -> None:
     key = await made(store)
     await store.api_keys.spend(key.id, 7, None)
     before = await everything(store)
@@ -52,20 +52,20 @@ async def test_what_is_asked_for_at_once_is_taken_whole_or_not_at_all(store: Sto
     await store.api_keys.spend(key.id, 5, None)
 
 
-async def test_more_than_the_burst_is_refused_for_good_and_says_how_many_may_come(store: Store) -> None:
+async def test_more_than_the_burst_is_refused_for_good_with_the_maximum(store: Store) -> None:
     key = await made(store)
     with pytest.raises(errors.InvalidInput, match="11 at once, this key may send at most 10"):
         await store.api_keys.spend(key.id, 11, None)
     await store.api_keys.spend(key.id, 10, None)
 
 
-async def test_a_key_without_a_rate_has_the_usual_one_and_a_bucket_of_its_own(store: Store) -> None:
+async def test_a_key_without_a_rate_has_the_default_rate_and_its_own_bucket(store: Store) -> None:
     one, other, own = await made(store, None), await made(store, None), await made(store)
     usual = Rate(count=2, period_seconds=1, burst=2)
     for key in (one, other):
         await store.api_keys.spend(key.id, 2, usual)
         assert await refused_for(store, key, 1, usual) == 0.5
-        await store.api_keys.spend(key.id, 1000, None)  # where there is no usual rate, there is none
+        await store.api_keys.spend(key.id, 1000, None)  # without a default rate there is none
     await store.api_keys.spend(own.id, 10, usual)
 
 
@@ -101,7 +101,7 @@ async def test_a_key_that_is_not_there_has_no_rate(store: Store) -> None:
     [Rate(count=0, period_seconds=1, burst=1), Rate(count=1, period_seconds=1, burst=0)],
     ids=["nothing", "never"],
 )
-async def test_what_is_no_rate_is_refused(store: Store, rate: Rate) -> None:
+async def test_an_invalid_rate_is_refused(store: Store, rate: Rate) -> None:
     with pytest.raises(errors.InvalidInput, match="whole number from 1"):
         await store.api_keys.create("web", ["submit"], rate=rate)
     assert await store.api_keys.all() == []

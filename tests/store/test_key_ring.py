@@ -13,18 +13,18 @@ from fairlead.store.store import Store
 from tests.store.namespace import raw
 from tests.waiting import wait_until
 
-FOR_EVER = 1_000_000.0
+FOREVER = 1_000_000.0
 
 
 class Counting(ApiKeys):
-    """Counts how often the store is asked; `meanwhile` happens while the answer is on its way."""
+    """Counts the requests to the store; `meanwhile` runs while the answer is on its way."""
 
-    asked = 0
+    requests = 0
 
     async def meanwhile(self) -> None: ...
 
     async def find(self, key_text: str) -> Seen | None:
-        self.asked += 1
+        self.requests += 1
         found = await super().find(key_text)
         await self.meanwhile()
         return found
@@ -32,8 +32,8 @@ class Counting(ApiKeys):
 
 @pytest.fixture(autouse=True)
 def no_memory_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is forgotten was forgotten for another reason."""
-    monkeypatch.setattr(key_ring, "LONGEST_MEMORY", FOR_EVER)
+    """So that a key that is forgotten was forgotten for another reason."""
+    monkeypatch.setattr(key_ring, "LONGEST_MEMORY", FOREVER)
 
 
 @pytest.fixture
@@ -43,34 +43,32 @@ def keys(live_store: Store) -> Counting:
 
 @pytest.fixture
 async def ring(keys: Counting) -> AsyncIterator[KeyRing]:
-    async with KeyRing(keys, FOR_EVER) as ring:
+    async with KeyRing(keys, FOREVER) as ring:
         await wait_until(lambda: ring._listener.subscribed)
         yield ring
 
 
 @pytest.fixture
 async def new(ring: KeyRing, keys: Counting) -> NewKey:
-    """A key, of whose making the ring has heard."""
+    """A key that the ring has been notified of."""
     changes = ring._changes
     made = await keys.create("web", ["read"])
     await wait_until(lambda: ring._changes > changes)
     return made
 
 
-async def test_a_key_is_asked_for_once(ring: KeyRing, keys: Counting, new: NewKey) -> None:
+async def test_a_key_is_requested_once(ring: KeyRing, keys: Counting, new: NewKey) -> None:
     for _ in range(5):
         key = await ring.check(new.key_text)
         assert key and key.id == new.api_key.id
-    assert keys.asked == 1
+    assert keys.requests == 1
 
 
-async def test_what_is_no_key_is_remembered_too_be_it_the_id_or_the_secret(
-    ring: KeyRing, keys: Counting, new: NewKey
-) -> None:
+async def test_a_wrong_id_or_secret_is_remembered_too(ring: KeyRing, keys: Counting, new: NewKey) -> None:
     for text in (new.key_text[:-3] + "xyz", f"flk_zzzzzzzz_{new.key_text[13:]}"):
-        asked = keys.asked
+        requests = keys.requests
         assert [await ring.check(text) for _ in range(3)] == [None] * 3
-        assert keys.asked == asked + 1
+        assert keys.requests == requests + 1
     assert await ring.check(new.key_text)
 
 
@@ -79,16 +77,16 @@ async def test_nothing_is_remembered_for_longer_than_it_may(
 ) -> None:
     monkeypatch.setattr(key_ring, "LONGEST_MEMORY", 0.05)
     made = await keys.create("web", ["read"])
-    async with KeyRing(keys, FOR_EVER) as ring:
+    async with KeyRing(keys, FOREVER) as ring:
         await wait_until(lambda: ring._listener.subscribed)
 
-        async def asked_again() -> bool:
-            return bool(await ring.check(made.key_text)) and keys.asked > 3
+        async def requested_again() -> bool:
+            return bool(await ring.check(made.key_text)) and keys.requests > 3
 
-        await wait_until(asked_again)
+        await wait_until(requested_again)
 
 
-async def test_a_revocation_by_another_process_is_heard_at_once(
+async def test_a_revocation_by_another_process_takes_effect_at_once(
     ring: KeyRing, new: NewKey, live_store: Store, open_store: Callable[..., Store]
 ) -> None:
     assert await ring.check(new.key_text)
@@ -102,7 +100,7 @@ async def test_a_revocation_by_another_process_is_heard_at_once(
     await other.close()
 
 
-async def test_a_key_that_is_made_is_heard_of_at_once(ring: KeyRing, keys: Counting, new: NewKey) -> None:
+async def test_a_new_key_is_known_at_once(ring: KeyRing, keys: Counting, new: NewKey) -> None:
     assert await ring.check(new.key_text)
     rotated = await keys.rotate(new.api_key.id, 0)
 
@@ -122,7 +120,7 @@ async def test_an_answer_that_a_revocation_has_overtaken_is_not_remembered(
         await wait_until(lambda: ring._changes > changes)
 
     monkeypatch.setattr(keys, "meanwhile", revoke)
-    assert await ring.check(new.key_text)  # it was good when the store was asked
+    assert await ring.check(new.key_text)  # it was valid when the store was read
     assert await ring.check(new.key_text) is None
 
 
@@ -132,13 +130,13 @@ async def test_without_its_subscription_nothing_is_remembered(
     assert await ring.check(new.key_text)
     await ring._listener.stop()
     ring.forget()
-    asked = keys.asked
+    requests = keys.requests
     for _ in range(3):
         assert await ring.check(new.key_text)
-    assert keys.asked == asked + 3
+    assert keys.requests == requests + 3
 
 
-async def test_what_was_remembered_is_forgotten_when_the_subscription_is_lost(
+async def test_remembered_keys_are_forgotten_when_the_subscription_is_lost(
     ring: KeyRing, keys: Counting, new: NewKey, live_store: Store
 ) -> None:
     assert await ring.check(new.key_text)
@@ -147,7 +145,7 @@ async def test_what_was_remembered_is_forgotten_when_the_subscription_is_lost(
     await wait_until(lambda: ring._listener.subscribed)
     assert await ring.check(new.key_text)
     assert await ring.check(new.key_text)
-    assert keys.asked == 2
+    assert keys.requests == 2
 
 
 async def test_a_key_expires_while_it_is_remembered(ring: KeyRing, keys: Counting) -> None:
@@ -159,7 +157,7 @@ async def test_a_key_expires_while_it_is_remembered(ring: KeyRing, keys: Countin
     await wait_until(expired)
 
 
-async def test_so_many_are_remembered_and_the_oldest_goes(
+async def test_a_bounded_number_is_remembered_and_the_oldest_is_dropped(
     ring: KeyRing, keys: Counting, new: NewKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_ring, "MOST_REMEMBERED", 3)
@@ -167,9 +165,9 @@ async def test_so_many_are_remembered_and_the_oldest_goes(
     for n in range(10):
         assert await ring.check(f"no key {n}") is None
         assert len(ring._remembered) <= 3
-    asked = keys.asked
+    requests = keys.requests
     assert await ring.check(new.key_text)
-    assert keys.asked == asked + 1
+    assert keys.requests == requests + 1
 
 
 async def test_the_use_of_a_key_is_noted_in_the_background_once(
@@ -192,7 +190,7 @@ async def test_the_use_of_a_key_is_noted_in_the_background_once(
     assert noted == [new.api_key.id]
 
 
-async def test_when_the_store_is_away_it_says_so(new: NewKey) -> None:
+async def test_it_reports_that_the_store_is_unavailable(new: NewKey) -> None:
     away = Store.connect("redis://127.0.0.1:1")
     async with KeyRing(away.api_keys) as ring:
         with pytest.raises(errors.StoreUnavailable) as problem:

@@ -1,4 +1,4 @@
-"""A lease without a task, renewed and released by who kept its id and its limit."""
+"""A lease without a task, renewed and released by a client that kept its id and its limit."""
 
 import pytest
 
@@ -16,7 +16,7 @@ async def limits(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("limits")
-async def test_it_is_renewed_and_tells_its_fence(store: Store, clock: Clock) -> None:
+async def test_it_is_renewed_and_returns_its_fence(store: Store, clock: Clock) -> None:
     lease = await store.limits.acquire("gpu", lease_ms=1000)
     clock.pass_ms(900)
     renewed = await store.limits.renew_known("gpu", lease.lease_id, lease_ms=5000)
@@ -55,7 +55,7 @@ async def test_with_anything_wrong_nothing_happens(store: Store, case: str) -> N
 
 
 @pytest.mark.usefixtures("limits")
-async def test_who_asks_ends_what_ran_out_when_nobody_else_is_there(store: Store, clock: Clock) -> None:
+async def test_an_acquire_ends_expired_leases_when_no_other_client_does(store: Store, clock: Clock) -> None:
     for _ in range(2):
         await store.limits.acquire("gpu", lease_ms=1000)
     clock.pass_ms(1000 + 999)  # the grace of a second is not over

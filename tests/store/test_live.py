@@ -1,4 +1,4 @@
-"""Who watches hears every act on the task, and is told where something may be missing."""
+"""A watcher receives every act on the task, and None where events may be missing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -9,6 +9,7 @@ from fairlead.model.event import Event
 from fairlead.model.reports import Completed, Failed, Progress
 from fairlead.model.states import State
 from fairlead.store import live
+from fairlead.store.keys import CHANNEL
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import events, new, raw
@@ -17,28 +18,28 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.every_server
 
 
-async def heard(watch: AsyncIterator[Event | None], count: int) -> list[Event | None]:
+async def received(watch: AsyncIterator[Event | None], count: int) -> list[Event | None]:
     async with asyncio.timeout(20):
         return [await anext(watch) for _ in range(count)]
 
 
 async def subscribers(store: Store) -> int:
-    channel = store.connection.keys.channel
+    channel = store.connection.keys.key(CHANNEL)
     return int((await raw(store).pubsub_numsub(channel))[0][1])
 
 
-async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_task(
+async def test_a_watcher_first_receives_none_and_then_every_act_on_its_task(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("w", capacity=2)
     task = new()
     async with store.live.watch(task.task_id) as watch:
-        assert await heard(watch, 1) == [None]
+        assert await received(watch, 1) == [None]
         await store.submit(new(), task, new())
         fence = (await store.claim("w", 2)).tasks[1].fence
         clock.pass_ms(70)
         await store.fail("w", Failed(task.task_id, code="busy", jitter=0))
-        assert await heard(watch, 3) == [
+        assert await received(watch, 3) == [
             Event(
                 task.task_id,
                 "submit",
@@ -72,16 +73,16 @@ async def test_a_watcher_is_first_told_to_look_and_then_hears_every_act_on_its_t
         ]
 
 
-async def test_who_watches_all_hears_what_the_outbox_keeps(store: Store) -> None:
+async def test_a_watcher_of_everything_receives_the_events_of_the_outbox(store: Store) -> None:
     await store.workers.register("w", capacity=9)
     async with store.live.watch() as watch:
-        assert await heard(watch, 1) == [None]
+        assert await received(watch, 1) == [None]
         await store.submit(*[new() for _ in range(5)])
         for task in (await store.claim("w", 3)).tasks:
             await store.complete("w", Completed(task.task_id, task.fence))
         kept = await events(store)
-        told = await heard(watch, len(kept))
-    assert [(event.task_id, event.act, event.after, event.fence) for event in told if event] == [
+        got = await received(watch, len(kept))
+    assert [(event.task_id, event.act, event.after, event.fence) for event in got if event] == [
         (row["task"], row["act"], row["to"], row["fence"]) for row in kept
     ]
 
@@ -89,9 +90,9 @@ async def test_who_watches_all_hears_what_the_outbox_keeps(store: Store) -> None
 async def test_all_watchers_share_one_subscription_that_ends_with_the_last(store: Store) -> None:
     assert await subscribers(store) == 0
     async with store.live.watch("one") as one:
-        await heard(one, 1)
+        await received(one, 1)
         async with store.live.watch("one") as again, store.live.watch() as both:
-            assert await heard(again, 1) == await heard(both, 1) == [None]
+            assert await received(again, 1) == await received(both, 1) == [None]
             assert await subscribers(store) == 1
         assert await subscribers(store) == 1
     await wait_until(lambda: no_subscribers(store))
@@ -101,61 +102,63 @@ async def no_subscribers(store: Store) -> bool:
     return await subscribers(store) == 0
 
 
-async def test_who_comes_again_after_the_last_has_gone_is_subscribed_again(store: Store) -> None:
+async def test_a_watcher_that_returns_after_the_last_has_left_is_subscribed_again(store: Store) -> None:
     for _ in range(3):
         task = new()
         async with store.live.watch(task.task_id) as watch:
-            assert await heard(watch, 1) == [None]
+            assert await received(watch, 1) == [None]
             await store.submit_one(task)
-            (event,) = await heard(watch, 1)
+            (event,) = await received(watch, 1)
             assert event and event.after is State.QUEUED
 
 
-async def test_a_slow_watcher_loses_what_it_left_unread_and_is_told_so(
+async def test_a_slow_watcher_loses_unread_events_and_is_notified(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MOST_WAITING", 10)
     async with store.live.watch() as slow, store.live.watch() as quick:
-        await heard(slow, 1)
-        await heard(quick, 1)
+        await received(slow, 1)
+        await received(quick, 1)
         for _ in range(4):
             await store.submit(*[new() for _ in range(4)])
-            await heard(quick, 4)
+            await received(quick, 4)
         last = new()
         await store.submit_one(last)
-        told = await heard(slow, 1)
-        while told[-1] is None or told[-1].task_id != last.task_id:
-            told += await heard(slow, 1)
-    assert told[0] is None
-    assert 1 < len(told) < 12
+        got = await received(slow, 1)
+        while got[-1] is None or got[-1].task_id != last.task_id:
+            got += await received(slow, 1)
+    assert got[0] is None
+    assert 1 < len(got) < 12
 
 
-async def test_after_a_lost_line_the_watcher_is_told_to_look_and_goes_on_hearing(store: Store) -> None:
+async def test_after_a_lost_connection_the_watcher_receives_none_and_then_further_events(
+    store: Store,
+) -> None:
     task = new()
     async with store.live.watch(task.task_id) as watch:
-        await heard(watch, 1)
+        await received(watch, 1)
         await raw(store).execute_command("CLIENT", "KILL", "TYPE", "pubsub")
-        assert await heard(watch, 1) == [None]
+        assert await received(watch, 1) == [None]
         await store.submit_one(task)
-        (event,) = await heard(watch, 1)
+        (event,) = await received(watch, 1)
         assert event and event.act == "submit"
 
 
-async def test_what_cannot_be_read_is_a_gap(store: Store) -> None:
+async def test_an_unreadable_event_is_a_gap(store: Store) -> None:
     async with store.live.watch() as watch:
-        await heard(watch, 1)
+        await received(watch, 1)
         for message in ("garbage", "[1]", '[["id", "act", "", "no state", 1, 1, "{}"]]'):
-            await raw(store).publish(store.connection.keys.channel, message)
-            assert await heard(watch, 1) == [None]
+            await raw(store).publish(store.connection.keys.key(CHANNEL), message)
+            assert await received(watch, 1) == [None]
 
 
 async def test_a_watcher_that_is_cancelled_leaves_nothing_behind(store: Store) -> None:
-    async def watch_for_ever() -> None:
+    async def watch_forever() -> None:
         async with store.live.watch() as watch:
             async for _ in watch:
                 pass
 
-    watching = asyncio.create_task(watch_for_ever())
+    watching = asyncio.create_task(watch_forever())
     await wait_until(lambda: subscribers(store))
     watching.cancel()
     await asyncio.wait([watching])
@@ -167,30 +170,30 @@ async def test_closing_ends_every_watch(open_store: Callable[..., Store]) -> Non
     store = open_store()
     await store.open()
     async with store.live.watch() as watch:
-        await heard(watch, 1)
+        await received(watch, 1)
         await store.live.close()
         async with asyncio.timeout(20):
             assert [event async for event in watch] == []
 
 
 async def test_a_watcher_that_does_not_read_keeps_little(store: Store) -> None:
-    """By their number and by their size: then it is told to look at the state."""
+    """By their number and by their size; then it is notified to read the state."""
     await store.workers.register("w")
     task = new()
     await store.submit_one(task)
     await store.claim("w")
     async with store.live.watch(task.task_id) as slow, store.live.watch(task.task_id) as quick:
-        assert await heard(slow, 1) == await heard(quick, 1) == [None]
+        assert await received(slow, 1) == await received(quick, 1) == [None]
         seqs = []
         for _ in range(40):
             await store.progress("w", Progress(task.task_id, chunks=["x" * 60_000]))
-            (event,) = await heard(quick, 1)
+            (event,) = await received(quick, 1)
             assert event
             seqs.append(event.seq)
         assert seqs == list(range(3, 43))
         await store.cancel(task.task_id)
         unread: list[Event | None] = []
         while not unread or unread[-1] is None or unread[-1].act != "cancel":
-            unread += await heard(slow, 1)
+            unread += await received(slow, 1)
         assert unread[0] is None
         assert len(unread) <= 19  # less than 1 MiB

@@ -13,14 +13,14 @@ LEASE_SECONDS = 31  # with its grace
 
 
 async def claimed_by(store: Store, worker: str, count: int = 1) -> list[Task]:
-    """So many new tasks, held by a worker that has just registered."""
+    """This number of new tasks, held by a worker that has just registered."""
     await store.workers.register(worker, capacity=9)
     await store.submit(*[new() for _ in range(count)])
     return (await store.claim(worker, count)).tasks
 
 
 async def silence(store: Store, clock: Clock, *survivors: str, seconds: int = LEASE_SECONDS) -> None:
-    """Leases end, while these workers are heard of."""
+    """Leases end, while these workers keep reporting."""
     for _ in range(seconds):
         clock.pass_seconds(1)
         for worker in survivors:
@@ -69,7 +69,7 @@ async def test_that_there_was_company_is_remembered_until_the_last_lease_has_end
     assert await counts(store, first, second) == [(0, 1), (0, 1)]
 
 
-async def test_a_worker_that_is_heard_of_again_begins_anew(store: Store, clock: Clock) -> None:
+async def test_a_worker_that_reports_again_starts_over(store: Store, clock: Clock) -> None:
     """It lost a lease, but was not dead: what it runs alone later is charged."""
     await store.workers.register("other")
     lost, kept = await claimed_by(store, "w", 2)
@@ -104,8 +104,8 @@ async def test_a_task_that_ran_alone_is_charged_when_another_worker_outlived_its
     assert await counts(store, *tasks) == [(1, 0)]
 
 
-async def test_a_lease_that_runs_out_while_its_worker_lives_is_no_crash(store: Store, clock: Clock) -> None:
-    """The answer to its claim was lost, say: the worker does not know of the task."""
+async def test_a_lease_that_expires_while_its_worker_lives_is_not_a_crash(store: Store, clock: Clock) -> None:
+    """For example, the answer to its claim was lost: the worker does not know of the task."""
     await store.workers.register("other")
     tasks = await claimed_by(store, "w")
     await silence(store, clock, "other", "w")
@@ -114,7 +114,7 @@ async def test_a_lease_that_runs_out_while_its_worker_lives_is_no_crash(store: S
 
 
 @pytest.mark.parametrize("back", [5, 60], ids=["before the leases end", "afterwards"])
-async def test_three_outages_of_the_whole_site_charge_nobody_with_a_crash(
+async def test_three_outages_of_the_whole_site_charge_no_task_with_a_crash(
     store: Store, clock: Clock, back: int
 ) -> None:
     await store.submit(*[new(max_retries=0) for _ in range(3)])
@@ -133,7 +133,7 @@ async def test_three_outages_of_the_whole_site_charge_nobody_with_a_crash(
     assert {(await store.get(task.task_id)).status for task in tasks} == {State.QUEUED}
 
 
-async def test_a_worker_that_was_silent_itself_when_the_lease_ended_has_outlived_nobody(
+async def test_a_worker_that_was_silent_itself_when_the_lease_ended_does_not_count_as_a_survivor(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("other")
@@ -148,7 +148,7 @@ async def test_a_worker_that_was_silent_itself_when_the_lease_ended_has_outlived
 # Enough
 
 
-async def test_a_poison_pill_that_is_lost_alone_is_put_away_after_three_crashes(
+async def test_a_poison_pill_that_is_lost_alone_is_a_dead_letter_after_three_crashes(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("other", task_types=["none"])
@@ -162,7 +162,7 @@ async def test_a_poison_pill_that_is_lost_alone_is_put_away_after_three_crashes(
     assert (await store.get(pill.task_id)).status is State.DEAD_LETTER
 
 
-async def test_twelve_losses_are_enough_to_put_a_task_away(store: Store) -> None:
+async def test_a_task_is_a_dead_letter_after_twelve_losses(store: Store) -> None:
     pill, *_ = await claimed_by(store, "w", 2)
     for _ in range(11):
         await store.expire("w")

@@ -1,4 +1,4 @@
-"""A run that nobody will report on is logged by whoever called the act that ended it, once."""
+"""A run that will never be reported is logged once, by the caller of the act that ended it."""
 
 import logging
 from typing import Any
@@ -40,7 +40,7 @@ def facts(task: Task, **more: Any) -> dict[str, Any]:
     return known | {"worker": "w", "code": "worker_lost", "level": "WARNING", "status": "queued"} | more
 
 
-async def test_of_a_worker_that_was_seen_to_die(
+async def test_a_run_of_a_worker_that_died_is_logged(
     store: Store, running: Task, caplog: pytest.LogCaptureFixture
 ) -> None:
     await store.expire("w")
@@ -56,7 +56,7 @@ async def test_of_a_worker_that_was_seen_to_die(
 
 
 @pytest.mark.parametrize("act", ["expire", "claim"])
-async def test_of_a_worker_that_fell_silent_whoever_notices_it(
+async def test_a_run_of_a_silent_worker_is_logged_by_every_act_that_may_notice_it(
     store: Store, clock: Clock, running: Task, caplog: pytest.LogCaptureFixture, act: str
 ) -> None:
     clock.pass_ms(store.settings.lease_ms + 1_001)
@@ -69,7 +69,7 @@ async def test_of_a_worker_that_fell_silent_whoever_notices_it(
     assert len(failures(caplog)) == 1
 
 
-async def test_of_a_run_that_is_past_its_deadline(
+async def test_a_run_past_its_deadline_is_logged(
     store: Store, clock: Clock, running: Task, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock.pass_ms(3_600_000 + store.settings.lease_ms + 1_001)
@@ -85,7 +85,7 @@ async def test_not_of_one_that_was_cancelled(
     assert failures(caplog) == []
 
 
-async def test_nothing_of_it_is_logged_below_the_level(
+async def test_nothing_is_logged_below_the_level(
     store: Store, running: Task, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "fairlead")

@@ -1,4 +1,4 @@
-"""A data folder of Fairlead 0.1.0 (schema 2) is opened by this version, and everything in it goes on."""
+"""A data folder of Fairlead 0.1.0 (schema 2) is opened by this version, and everything in it continues."""
 
 import json
 import tarfile

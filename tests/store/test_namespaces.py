@@ -1,4 +1,4 @@
-"""A namespace is a world of its own: on a shared server, over versions, flushes and the loss of its data."""
+"""A namespace is isolated: on a shared server, across versions, flushes and the loss of its data."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -103,7 +103,7 @@ async def test_a_namespace_of_a_newer_fairlead_is_refused_and_left_alone(store: 
     await raw(store).hset(meta, "schema", SCHEMA)
 
 
-async def test_new_thresholds_hold_for_those_who_wait_already(
+async def test_new_thresholds_apply_to_tasks_that_wait_already(
     store: Store, open_store: Callable[..., Store], clock: Clock
 ) -> None:
     waiting = await store.submit_one(new(priority="low"))
@@ -118,7 +118,7 @@ async def test_new_thresholds_hold_for_those_who_wait_already(
     assert explained.promotes_at == clock.now - 10_000 + 108_000
 
 
-async def test_a_threshold_that_is_switched_off_promotes_nobody_more(
+async def test_a_threshold_that_is_switched_off_promotes_no_more_tasks(
     store: Store, open_store: Callable[..., Store], clock: Clock
 ) -> None:
     waiting = await store.submit_one(new(priority="medium"))
@@ -129,7 +129,7 @@ async def test_a_threshold_that_is_switched_off_promotes_nobody_more(
     assert (await store.explain(waiting.task_id)).promoted is False
 
 
-async def test_a_new_budget_holds_for_those_who_wait_already(
+async def test_a_new_budget_applies_to_tasks_that_wait_already(
     store: Store, open_store: Callable[..., Store], clock: Clock
 ) -> None:
     await store.submit(*[new("old", priority="medium") for _ in range(2)])
@@ -232,7 +232,7 @@ async def test_after_a_loss_of_data_every_act_says_what_to_do_and_writes_nothing
     assert (silent, await everything(store)) == ([], {})
 
 
-async def test_after_a_loss_of_data_the_recorder_is_told_too(store: Store) -> None:
+async def test_after_a_loss_of_data_the_recorder_is_refused_too(store: Store) -> None:
     await wipe(store)
     with pytest.raises(errors.StoreFault):
         await store.recorded("1-0")

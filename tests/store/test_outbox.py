@@ -1,4 +1,4 @@
-"""The outbox: every transition as one event, in order, to those who listen and to those who read later."""
+"""The outbox: every transition as one event, in order, for live subscribers and for later readers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.settings import Outbox, Settings
+from fairlead.store.keys import CHANNEL
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.reading import entries_of, events_in
@@ -14,16 +15,16 @@ from tests.store.namespace import claim_one, events, new, raw
 
 
 @pytest.fixture
-async def told(store: Store) -> AsyncIterator[Any]:
-    """What a live subscriber of the namespace hears."""
+async def subscriber(store: Store) -> AsyncIterator[Any]:
+    """A live subscriber of the namespace."""
     listener = raw(store).pubsub()
-    await listener.subscribe(store.connection.keys.channel)
+    await listener.subscribe(store.connection.keys.key(CHANNEL))
     assert await listener.get_message(timeout=10) is not None  # it is subscribed
     yield listener
     await listener.aclose()
 
 
-async def heard(listener: Any, count: int) -> list[dict[str, Any]]:
+async def received(listener: Any, count: int) -> list[dict[str, Any]]:
     """The next `count` events, as `events` gives them."""
     rows: list[dict[str, Any]] = []
     while len(rows) < count:
@@ -43,7 +44,7 @@ async def counts(store: Store) -> tuple[int, int]:
 
 
 async def live_a_life(store: Store, clock: Clock) -> str:
-    """One task that meets most of what can happen to one."""
+    """One task to which most of what is possible happens."""
     await store.workers.register("w")
     submitted = await store.submit_one(new(priority="low", user_id="ann"))
     clock.pass_seconds(600)
@@ -81,7 +82,7 @@ async def test_every_transition_gives_one_event_with_all_its_facts(store: Store,
     ]
 
 
-async def test_the_detail_of_an_event_says_what_history_needs(store: Store, clock: Clock) -> None:
+async def test_the_detail_of_an_event_has_what_history_needs(store: Store, clock: Clock) -> None:
     await live_a_life(store, clock)
     submit, age, claim, fail, *_, complete = [row["detail"] for row in await events(store)]
     assert submit == {"type": "echo", "priority": 2, "fair": "0::ann"}
@@ -91,7 +92,7 @@ async def test_the_detail_of_an_event_says_what_history_needs(store: Store, cloc
     assert complete == {"ran": 1_500, "worker": "w"}
 
 
-async def test_ends_that_nobody_reported_have_their_events_too(store: Store, clock: Clock) -> None:
+async def test_unreported_ends_have_their_events_too(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=9)
     await store.submit(
         new("crash"), new("late", timeout_seconds=20, max_retries=0), new("impatient", max_wait_seconds=5)
@@ -112,7 +113,7 @@ async def test_ends_that_nobody_reported_have_their_events_too(store: Store, clo
     }
 
 
-async def test_a_cancelled_run_tells_of_its_new_fence(store: Store) -> None:
+async def test_the_event_of_a_cancelled_run_has_its_new_fence(store: Store) -> None:
     await store.workers.register("w")
     await store.submit_one(new())
     task = await claim_one(store)
@@ -128,30 +129,30 @@ async def test_a_cancelled_run_tells_of_its_new_fence(store: Store) -> None:
 
 
 @pytest.mark.every_server
-async def test_who_listens_hears_the_same_events_in_the_same_order(
-    store: Store, clock: Clock, told: Any
+async def test_a_subscriber_receives_the_same_events_in_the_same_order(
+    store: Store, clock: Clock, subscriber: Any
 ) -> None:
     await live_a_life(store, clock)
     await store.submit(*[new(user_id=f"u{i}") for i in range(5)])
     written = await events(store)
-    assert await heard(told, len(written)) == written
+    assert await received(subscriber, len(written)) == written
 
 
-async def test_what_is_told_of_a_task_is_numbered(store: Store, clock: Clock) -> None:
-    async with store.live.watch() as told:
-        assert await anext(told) is None
+async def test_the_events_of_a_task_are_numbered(store: Store, clock: Clock) -> None:
+    async with store.live.watch() as watch:
+        assert await anext(watch) is None
         task_id = await live_a_life(store, clock)
         task = await store.get(task_id)
-        async for event in told:
+        async for event in watch:
             assert event
-            heard = [event]
+            seen = [event]
             break
-        while heard[-1].after is not task.status:
-            event = await anext(told)
+        while seen[-1].after is not task.status:
+            event = await anext(watch)
             assert event
-            heard.append(event)
-    assert [event.seq for event in heard] == list(range(1, len(heard) + 1))
-    assert task.seq == len(heard) == len(await events(store, task_id))
+            seen.append(event)
+    assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+    assert task.seq == len(seen) == len(await events(store, task_id))
 
 
 async def test_a_task_that_waits_has_no_number_to_keep(store: Store) -> None:
@@ -160,7 +161,7 @@ async def test_a_task_that_waits_has_no_number_to_keep(store: Store) -> None:
     assert (await store.get(submitted.task_id)).seq == 1
 
 
-async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any) -> None:
+async def test_an_act_that_changes_nothing_publishes_nothing(store: Store, subscriber: Any) -> None:
     await store.workers.register("w")
     await store.claim("w", idle=True)
     await store.submit(new(limits={"nope": 1}))
@@ -168,8 +169,8 @@ async def test_an_act_that_changes_nothing_tells_nothing(store: Store, told: Any
     await store.expire()
     await store.promote()
     assert await events(store) == []
-    await store.submit_one(new())  # the first that is heard
-    assert await heard(told, 1) == await events(store)
+    await store.submit_one(new())  # the first that is received
+    assert await received(subscriber, 1) == await events(store)
 
 
 @pytest.mark.every_server
@@ -178,7 +179,7 @@ async def test_the_events_of_an_act_are_one_entry_and_all_events_are_numbered(st
     await store.submit(*[new() for _ in range(3)])
     await store.submit_one(new())
     await store.claim("w", 4)
-    assert [(number, len(told)) for number, told in await entries_of(store)] == [
+    assert [(number, len(entry)) for number, entry in await entries_of(store)] == [
         ("1-3", 3),
         ("4-1", 1),
         ("5-4", 4),
@@ -207,14 +208,16 @@ class TestOverItsCap:
         await store.submit(new(), new())
         assert await counts(store) == (10, 4)
 
-    async def test_an_act_with_more_events_than_fit_keeps_the_last(self, store: Store, told: Any) -> None:
+    async def test_an_act_with_more_events_than_fit_keeps_the_last(
+        self, store: Store, subscriber: Any
+    ) -> None:
         batch = [new() for _ in range(25)]
         await store.submit(*batch)
         assert [row["task"] for row in await events(store)] == [task.task_id for task in batch[15:]]
         assert (await ids(store), await counts(store)) == (["16-10"], (10, 15))
-        assert len(await heard(told, 25)) == 25
+        assert len(await received(subscriber, 25)) == 25
 
-    async def test_what_was_recorded_in_time_is_not_lost(self, store: Store) -> None:
+    async def test_events_that_were_recorded_in_time_are_not_lost(self, store: Store) -> None:
         for _ in range(5):
             await store.submit(*[new() for _ in range(8)])
             await store.recorded((await ids(store))[-1])
@@ -229,7 +232,7 @@ async def test_recorded_drops_exactly_the_events_up_to_the_end_of_that_act(store
     assert await ids(store) == before[3:]
 
 
-async def test_recording_the_last_act_leaves_an_empty_outbox_that_goes_on(store: Store) -> None:
+async def test_recording_the_last_act_leaves_an_empty_outbox_that_continues(store: Store) -> None:
     await store.submit(new(), new())
     assert await store.recorded("1-2") == 2
     assert await ids(store) == []

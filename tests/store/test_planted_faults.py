@@ -11,7 +11,7 @@ NOBODYS, LANE = "1n:1", "1n:2"  # of tasks that need a tpu, which no worker has;
 GPU_LOT, CPU_LOT, API_LOT = f"gpu=1@{LANE}", f"cpu=3@{LANE}", f"api=1@{LANE}"
 FAR = 9_000_000_000_000
 
-#: What is done by hand, the invariants it breaks, and words the report must have.
+#: The manual edits, the invariants they break, and words that the report must contain.
 FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a ticket is lost": ([("ZREM", f"queue:{TPU}", "{second}second")], {"I1", "C1"}, ["second", TPU]),
     "a ticket of a running task": (
@@ -45,7 +45,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     ),
     "a patience without end": ([("ZREM", "waits", "patient")], {"I1"}, ["patient", "waits"]),
     "a patience of a running task": ([("ZADD", "waits", FAR, "high")], {"I1"}, ["high is executing"]),
-    "a state that is none": ([("HSET", "task:high", "state", "odd")], {"I1", "I2", "I9"}, ["high", "'odd'"]),
+    "an unknown state": ([("HSET", "task:high", "state", "odd")], {"I1", "I2", "I9"}, ["high", "'odd'"]),
     "a stop without a cancel": ([("HSET", "task:high", "stopping", 1)], {"I1"}, ["high", "asked to stop"]),
     "a task is lost": (
         [("DEL", "task:later"), ("ZREM", "delayed:1", "{later}later")],
@@ -71,6 +71,17 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a completed task is listed as dead": ([("ZADD", "dead", 1, "done")], {"I1"}, ["done", "dead"]),
     "a completed task is not listed": ([("DEL", "finished")], {"R1"}, ["task:done", "finished_count is 1"]),
     "a running task is listed as ended": ([("ZADD", "finished", FAR, "1:task:high")], {"R1"}, ["task:high"]),
+    "a task is not in the list of all": ([("XDEL", "tasks", 2)], {"L1"}, ["task done has number 2"]),
+    "a task is in the list of all a second time": (
+        [("XADD", "tasks", FAR, "id", "done"), ("HSET", "meta", "made", FAR)],
+        {"L1"},
+        ["task done a second time", str(FAR)],
+    ),
+    "a number that was never given": (
+        [("XADD", "jobs", FAR, "id", "ghost")],
+        {"L1"},
+        [f"jobs has number {FAR}"],
+    ),
     "what has ended is counted wrongly": (
         [("HINCRBY", "meta", "finished_bytes", 1)],
         {"R1"},
@@ -166,7 +177,11 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"I5", "I9"},
         ["high", "from queued"],
     ),
-    "another state than told": ([("HSET", "task:broken", "state", "dead_letter")], {"I9"}, ["broken"]),
+    "another state than in the events": (
+        [("HSET", "task:broken", "state", "dead_letter")],
+        {"I9"},
+        ["broken"],
+    ),
     "submitted while it waits": ([event("second", "submit", "", "queued", 0)], {"I6", "I9"}, ["second"]),
     "more in use than allowed": ([("HSET", "limit:lone", "limit", 0)], {"S1"}, ["limit lone"]),
     "a head out of order": ([("ZADD", f"heads:{NOBODYS}", FAR, "{first}s" + TPU)], {"S3"}, [TPU]),
@@ -303,20 +318,20 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"C1"},
         ["limit left"],
     ),
-    "a user who counts too many": (
+    "a user with a count too high": (
         [("HINCRBY", "waiting", "0::ann", 1)],
         {"C1"},
         ["counts 2 tasks of '0::ann', there are 1"],
     ),
-    "a user who is not counted": (
+    "a user without a count": (
         [("HDEL", "waiting", "2:ä:ann")],
         {"C1"},
         ["counts 0 tasks of '2:ä:ann', there are 1"],
     ),
     "a count of nobody": ([("HSET", "waiting", "0::eve", 0)], {"C1"}, ["0::eve"]),
     "a position of nobody": ([("HSET", "home", "0n:odd;|", "{first}h0n:1")], {"S10"}, ["0n:odd;|"]),
-    "a position that is none": ([("HSET", "home", TPU, "{first}x")], {"S4", "S10"}, [TPU, "no position"]),
-    "a lot that is none": ([("HSET", "home", TPU, "{first}podd")], {"S4", "S10"}, [TPU, "odd"]),
+    "a malformed position": ([("HSET", "home", TPU, "{first}x")], {"S4", "S10"}, [TPU, "no position"]),
+    "an unknown lot": ([("HSET", "home", TPU, "{first}podd")], {"S4", "S10"}, [TPU, "odd"]),
     "a sub-queue in the lane of another place": (
         [
             ("HSET", "home", TPU, "{first}h0n:1"),
@@ -380,9 +395,9 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a key with a name too many": ([("SET", "meta:odd", "1")], {"K1"}, ["key meta:odd"]),
     "a key of another type": ([("SET", "paused", "1")], {"K1"}, ["key paused", "hash"]),
     "no meta": ([("DEL", "meta")], {"K1"}, ["key meta"]),
-    "an ended task for ever": ([("PERSIST", "task:done")], {"K2"}, ["done is completed"]),
+    "an ended task that never expires": ([("PERSIST", "task:done")], {"K2"}, ["done is completed"]),
     "a queued task that runs out": ([("PEXPIRE", "task:second", 90_000)], {"K2"}, ["second is queued"]),
-    "output of an ended task for ever": (
+    "output of an ended task that never expires": (
         [("RPUSH", "output:done", "[1,1,2]")],
         {"K2"},
         ["done is completed", "its output never"],
@@ -393,12 +408,12 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         ["high is executing", "its output runs out"],
     ),
     "output of no task": ([("RPUSH", "output:ghost", "[1,1,2]")], {"K2"}, ["no task ghost"]),
-    "a worker for ever": ([("PERSIST", "worker:w")], {"K2"}, ["worker:w"]),
-    "a caretaker for ever": ([("SET", "caretaker", "me")], {"K2"}, ["caretaker never runs out"]),
+    "a worker that never expires": ([("PERSIST", "worker:w")], {"K2"}, ["worker:w"]),
+    "a caretaker that never expires": ([("SET", "caretaker", "me")], {"K2"}, ["caretaker never runs out"]),
     "a declaration that cannot be read": (
-        [("HSET", "types", "code:echo", "{{")],
+        [("HSET", "types", "file:echo", "{{")],
         {"K3"},
-        ["code:echo", "cannot be read"],
+        ["file:echo", "cannot be read"],
     ),
     "a declaration with a limit nobody defined": (
         [("HSET", "types", "file:echo", '{{"limits":"cpu=1,odd=1"}}')],
@@ -435,6 +450,16 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
         {"K5"},
         ["limit lone is listed"],
     ),
+    "a declaration that is never forgotten": (
+        [("DEL", "declarations")],
+        {"K7"},
+        ["types:draw is not listed"],
+    ),
+    "a declaration of nothing": (
+        [("ZADD", "declarations", NOW, "pipelines:none")],
+        {"K7"},
+        ["pipelines:none is listed, but not declared"],
+    ),
     "a limit of one tenant that is shared": (
         [
             ("HSET", "limit:acme/lone", "kind", "slots", "limit", 1, "shared", 1),
@@ -448,7 +473,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "a key listed for another time": ([("ZADD", "keys", FAR, "keyended")], {"K4"}, ["keyended", str(FAR)]),
     "a key without record": ([("DEL", "key:keyright")], {"K4"}, ["keyright", "no record"]),
     "an audit that was taken out": ([("DEL", "audit")], {"A1"}, ["entries after 0 were removed"]),
-    "an audit that goes on by hand": (
+    "an audit continued by hand": (
         [("XADD", "audit", "*", "entry", "odd", "hash", "odd")],
         {"A1"},
         ["the entry after 1 cannot be read"],
@@ -470,7 +495,7 @@ async def test_every_planted_fault_is_named(busy: Connection, invariant: str) ->
             await tamper(busy, *commands)
             breaches = await look(busy)
             assert {breach.invariant for breach in breaches} == invariants, (fault, breaches)
-            told = "\n".join(breach.sentence for breach in breaches)
-            assert all(word in told for word in words), (fault, told)
+            report = "\n".join(breach.sentence for breach in breaches)
+            assert all(word in report for word in words), (fault, report)
     await healthy.put_back()
     assert await look(busy) == []

@@ -1,4 +1,4 @@
-"""Where a task stands when it is submitted: behind all of its effective priority and of better ones."""
+"""The position of a submitted task: behind all tasks of its effective priority and of better ones."""
 
 from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed
@@ -14,7 +14,7 @@ async def positions(store: Store, *priorities: str) -> list[int | None]:
     return [answer.queue_position for answer in answers if isinstance(answer, Submitted)]
 
 
-async def test_the_first_task_stands_first_and_each_counts_those_before_it(store: Store) -> None:
+async def test_the_first_task_is_first_and_each_counts_those_before_it(store: Store) -> None:
     assert await positions(store, "medium") == [1]
     assert await positions(store, "medium", "low", "high", "low", "medium") == [2, 3, 1, 5, 4]
     assert await positions(store, "high", "medium", "low") == [2, 6, 9]
@@ -27,7 +27,7 @@ async def test_a_promoted_task_counts_in_the_priority_it_has_now(store: Store, c
     assert await positions(store, "high", "medium", "low") == [1, 5, 6]
 
 
-async def test_who_runs_or_is_delayed_stands_nowhere(store: Store) -> None:
+async def test_running_and_delayed_tasks_have_no_position(store: Store) -> None:
     await store.workers.register("w")
     await positions(store, "high", "high")
     await claim_one(store)
@@ -36,7 +36,7 @@ async def test_who_runs_or_is_delayed_stands_nowhere(store: Store) -> None:
     assert await positions(store, "high") == [2]
 
 
-async def test_a_repeated_submit_tells_no_position(store: Store) -> None:
+async def test_a_repeated_submit_returns_no_position(store: Store) -> None:
     task = new()
     assert (await store.submit_one(task)).queue_position == 1
     assert (await store.submit_one(task)).queue_position is None

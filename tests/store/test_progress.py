@@ -1,4 +1,4 @@
-"""What a run tells while it runs: how far it is, what it puts out, and that it needs more time."""
+"""What a run reports: its progress, its output, and that it needs more time."""
 
 import asyncio
 import math
@@ -26,7 +26,7 @@ async def running(store: Store) -> Task:
     return await claim_one(store)
 
 
-def told(task: Task, *chunks: Any, **facts: Any) -> Progress:
+def report(task: Task, *chunks: Any, **facts: Any) -> Progress:
     return Progress(task.task_id, task.fence, chunks=chunks, **facts)
 
 
@@ -36,22 +36,22 @@ async def run_again(store: Store, task: Task, clock: Clock) -> Task:
     return await claim_one(store)
 
 
-# How far it is
+# Progress
 
 
-async def test_the_last_progress_of_a_run_stands_in_its_task(store: Store, running: Task) -> None:
+async def test_the_task_has_the_last_progress_of_its_run(store: Store, running: Task) -> None:
     assert running.progress is None
-    await store.progress("w", told(running, fraction=0.25, message="loading"))
-    assert await store.progress("w", told(running, fraction=0.5)) == [None]
+    await store.progress("w", report(running, fraction=0.25, message="loading"))
+    assert await store.progress("w", report(running, fraction=0.5)) == [None]
     assert (await store.get(running.task_id)).progress == TaskProgress(fraction=0.5, message="")
-    await store.progress("w", told(running, message="nearly"), told(running, "chunk"))
+    await store.progress("w", report(running, message="nearly"), report(running, "chunk"))
     assert (await store.get(running.task_id)).progress == TaskProgress(fraction=None, message="nearly")
     await store.complete("w", Completed(running.task_id, running.fence))
     assert (await store.get(running.task_id)).progress == TaskProgress(message="nearly")
 
 
 async def test_a_new_run_has_made_no_progress(store: Store, running: Task, clock: Clock) -> None:
-    await store.progress("w", told(running, fraction=1))
+    await store.progress("w", report(running, fraction=1))
     assert (await run_again(store, running, clock)).progress is None
     assert (await store.get(running.task_id)).progress is None
 
@@ -60,18 +60,18 @@ async def test_a_new_run_has_made_no_progress(store: Store, running: Task, clock
 
 
 async def test_chunks_are_kept_in_order_with_their_run(store: Store, running: Task, clock: Clock) -> None:
-    await store.progress("w", told(running, "a", {"b": [1, None]}))
-    await store.progress("w", told(running, 2.5), told(running, "ü𝄞"))
+    await store.progress("w", report(running, "a", {"b": [1, None]}))
+    await store.progress("w", report(running, 2.5), report(running, "ü𝄞"))
     then = clock.now
     again = await run_again(store, running, clock)
-    await store.progress("w", told(again, "anew"))
+    await store.progress("w", report(again, "restarted"))
     first, second = running.fence, again.fence
     kept = [
         Output(1, first, "a", 3, then),  # after its submit and its claim
         Output(2, first, {"b": [1, None]}, 4, then),
         Output(3, first, 2.5, 5, then),
         Output(4, first, "ü𝄞", 6, then),
-        Output(5, second, "anew", 10, clock.now),  # after a failure, a delay and another claim
+        Output(5, second, "restarted", 10, clock.now),  # after a failure, a delay and another claim
     ]
     assert await store.outputs(running.task_id) == kept
     for seq in range(1, 11):
@@ -85,8 +85,8 @@ async def test_chunks_are_kept_in_order_with_their_run(store: Store, running: Ta
 
 
 async def test_the_latest_thousand_chunks_are_kept(store: Store, running: Task) -> None:
-    await store.progress("w", told(running, *range(1, 1001)))
-    await store.progress("w", told(running, *range(1001, 1301)))
+    await store.progress("w", report(running, *range(1, 1001)))
+    await store.progress("w", report(running, *range(1001, 1301)))
     kept = await store.outputs(running.task_id)
     assert [output.chunk for output in kept] == list(range(301, 1301))
     assert [output.seq for output in kept] == list(range(301, 1301))
@@ -100,16 +100,16 @@ async def test_numbered_chunks_that_come_again_are_kept_once(
     async def chunks() -> list[Any]:
         return [output.chunk for output in await store.outputs(running.task_id)]
 
-    await store.progress("w", told(running, "a", "b", first=1))
+    await store.progress("w", report(running, "a", "b", first=1))
     before = await everything(store)
-    await store.progress("w", told(running, "a", "b", first=1))
+    await store.progress("w", report(running, "a", "b", first=1))
     assert await everything(store) == before
-    await store.progress("w", told(running, "b", "c", first=2))
-    await store.progress("w", told(running, "d", first=4))
+    await store.progress("w", report(running, "b", "c", first=2))
+    await store.progress("w", report(running, "d", first=4))
     assert await chunks() == ["a", "b", "c", "d"]
     again = await run_again(store, running, clock)
-    await store.progress("w", told(again, "e", first=1))
-    await store.progress("w", told(again, "e", "f", first=1))
+    await store.progress("w", report(again, "e", first=1))
+    await store.progress("w", report(again, "e", "f", first=1))
     assert await chunks() == ["a", "b", "c", "d", "e", "f"]
 
 
@@ -126,7 +126,7 @@ async def test_a_task_without_output_has_none_and_an_unknown_one_is_unknown(
 
 async def test_output_ends_with_its_task(store: Store, running: Task) -> None:
     keys = store.connection.keys
-    await store.progress("w", told(running, "a"))
+    await store.progress("w", report(running, "a"))
     assert await raw(store).pttl(keys.key("output", running.task_id)) == -1
     await store.fail("w", Failed(running.task_id, running.fence, retriable=False))
     ends = [await raw(store).pexpiretime(keys.key(name, running.task_id)) for name in ("task", "output")]
@@ -134,7 +134,7 @@ async def test_output_ends_with_its_task(store: Store, running: Task) -> None:
     await store.replay(running.task_id)
     assert await raw(store).pttl(keys.key("output", running.task_id)) == -1
     again = await claim_one(store)
-    await store.progress("w", told(again, "b"))
+    await store.progress("w", report(again, "b"))
     await store.fail("w", Failed(again.task_id, again.fence, retriable=False))
     assert [output.seq for output in await store.outputs(running.task_id)] == [1, 2]
     await store.purge(running.task_id)
@@ -142,26 +142,26 @@ async def test_output_ends_with_its_task(store: Store, running: Task) -> None:
 
 
 async def test_output_of_a_cancelled_run_ends_with_its_record(store: Store, running: Task) -> None:
-    await store.progress("w", told(running, "a"))
+    await store.progress("w", report(running, "a"))
     await store.cancel(running.task_id)
     keys = store.connection.keys
     ends = [await raw(store).pexpiretime(keys.key(name, running.task_id)) for name in ("task", "output")]
     assert ends[1] > 0 and abs(ends[0] - ends[1]) < 1_000
 
 
-# Who hears it
+# Who receives it
 
 
-async def test_live_listeners_hear_it_and_the_outbox_does_not_keep_it(
+async def test_live_listeners_receive_it_and_the_outbox_does_not_keep_it(
     store: Store, running: Task, clock: Clock
 ) -> None:
     before = await events(store)
     async with asyncio.timeout(20), store.live.watch(running.task_id) as watch:
         assert await anext(watch) is None
         clock.pass_ms(5)
-        await store.progress("w", told(running, "a", {"b": 'c"'}, fraction=0.5, message="on"))
-        heard = [await anext(watch) for _ in range(3)]
-    facts = [(e.act, e.before, e.after, e.at, e.fence, e.detail) for e in heard if e]
+        await store.progress("w", report(running, "a", {"b": 'c"'}, fraction=0.5, message="on"))
+        received = [await anext(watch) for _ in range(3)]
+    facts = [(e.act, e.before, e.after, e.at, e.fence, e.detail) for e in received if e]
     same = (State.EXECUTING, State.EXECUTING, clock.now, running.fence)
     assert facts == [
         ("progress", *same, {"fraction": 0.5, "message": "on"}),
@@ -171,10 +171,12 @@ async def test_live_listeners_hear_it_and_the_outbox_does_not_keep_it(
     assert await events(store) == before
 
 
-# Who may tell it
+# Who may report it
 
 
-async def test_who_does_not_hold_the_task_is_refused(store: Store, running: Task, clock: Clock) -> None:
+async def test_a_worker_that_does_not_hold_the_task_is_refused(
+    store: Store, running: Task, clock: Clock
+) -> None:
     other = new("other")
     await store.submit_one(other)
     before = await everything(store)
@@ -202,7 +204,7 @@ async def test_a_cancelled_run_is_refused_and_keeps_its_units_for_it_still_runs(
 ) -> None:
     await store.cancel(running.task_id)
     before = await everything(store)
-    (answer,) = await store.progress("w", told(running, "a", fraction=0.5))
+    (answer,) = await store.progress("w", report(running, "a", fraction=0.5))
     assert isinstance(answer, errors.Fenced)
     with pytest.raises(errors.Fenced):
         await store.extend("w", Grant(running.task_id, running.fence), 500_000)
@@ -231,7 +233,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-async def test_what_cannot_be_kept_is_refused_by_its_name_and_does_not_spoil_the_rest(
+async def test_an_invalid_report_is_refused_by_its_field_and_does_not_affect_the_rest(
     store: Store, running: Task
 ) -> None:
     before = await everything(store)
@@ -240,14 +242,14 @@ async def test_what_cannot_be_kept_is_refused_by_its_name_and_does_not_spoil_the
     found = [answer.field for answer in answers if isinstance(answer, errors.InvalidInput)]
     assert found == [field for _, field in BAD.values()]
     assert await everything(store) == before
-    answers = await store.progress("w", wrong[0], told(running, "good"), wrong[1])
+    answers = await store.progress("w", wrong[0], report(running, "good"), wrong[1])
     assert [type(answer) for answer in answers] == [errors.InvalidInput, type(None), errors.InvalidInput]
     assert len(await store.outputs(running.task_id)) == 1
 
 
 async def test_the_largest_chunk_and_an_unreadable_message_are_taken(store: Store, running: Task) -> None:
-    report = told(running, "x" * (65_536 - 2), message="caf\udce9" + "x" * 9_000)
-    assert await store.progress("w", report) == [None]
+    large = report(running, "x" * (65_536 - 2), message="caf\udce9" + "x" * 9_000)
+    assert await store.progress("w", large) == [None]
     progress = (await store.get(running.task_id)).progress
     assert progress and progress.message == "caf?" + "x" * 3_996
 
@@ -255,7 +257,7 @@ async def test_the_largest_chunk_and_an_unreadable_message_are_taken(store: Stor
 # More time
 
 
-async def test_a_deadline_moves_to_so_much_from_now_and_never_back(
+async def test_a_deadline_moves_forward_from_now_and_never_back(
     store: Store, running: Task, clock: Clock
 ) -> None:
     grant = Grant(running.task_id, running.fence)
@@ -265,8 +267,8 @@ async def test_a_deadline_moves_to_so_much_from_now_and_never_back(
     assert (later.deadline, later.lease_until) == (clock.now + 300_000, clock.now + LEASE)
     assert await store.extend("w", grant, 1_000) == clock.now + 300_000
     assert (await store.get(running.task_id)).deadline == clock.now + 300_000
-    told = [row for row in await events(store) if row["act"] == "extend"]
-    assert [(row["from"], row["to"], row["fence"], row["detail"]) for row in told] == [
+    extended = [row for row in await events(store) if row["act"] == "extend"]
+    assert [(row["from"], row["to"], row["fence"], row["detail"]) for row in extended] == [
         ("executing", "executing", running.fence, {"deadline": clock.now + 300_000, "worker": "w"})
     ]
 

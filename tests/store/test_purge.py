@@ -25,14 +25,14 @@ async def test_a_task_that_can_be_replayed_can_be_purged(store: Store, clock: Cl
     for way in WAYS_INTO[state]:
         scene = Scene(store, clock)
         await way(scene)
-        told = await events(store, scene.task_id)
+        kept = await events(store, scene.task_id)
         await store.purge(scene.task_id)
         assert (await scene.state(), await store.dead_letters()) == (None, []), way.__name__
-        assert await events(store, scene.task_id) == told, "what happened to it stays told"
+        assert await events(store, scene.task_id) == kept, "its events are kept"
 
 
 @pytest.mark.parametrize("state", [state for state in WAYS_INTO if state not in (None, *REPLAYABLE)], ids=str)
-async def test_any_other_task_is_refused_and_left_as_it_is(store: Store, clock: Clock, state: State) -> None:
+async def test_any_other_task_is_refused_and_left_unchanged(store: Store, clock: Clock, state: State) -> None:
     for way in WAYS_INTO[state]:
         scene = Scene(store, clock)
         await way(scene)

@@ -10,27 +10,27 @@ from fairlead.model.reports import Completed
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.model.worker import WorkerStats
-from fairlead.store import queries
+from fairlead.store import pages
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, everything, new
 
 
-async def all_pages(store: Store, **wishes: Any) -> list[list[Task]]:
+async def all_pages(store: Store, **options: Any) -> list[list[Task]]:
     pages, cursor = [], ""
     while True:
-        page = await store.list_tasks(cursor=cursor, **wishes)
+        page = await store.list_tasks(cursor=cursor, **options)
         pages.append(page.tasks)
         if not (cursor := page.next_cursor):
             return pages
 
 
-async def ids(store: Store, **wishes: Any) -> list[str]:
-    return sorted(task.task_id for page in await all_pages(store, **wishes) for task in page)
+async def ids(store: Store, **options: Any) -> list[str]:
+    return sorted(task.task_id for page in await all_pages(store, **options) for task in page)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 50, 1000])
-async def test_the_pages_hold_every_task_once_and_never_more_than_asked_for(store: Store, limit: int) -> None:
+async def test_the_pages_hold_every_task_once_and_never_more_than_requested(store: Store, limit: int) -> None:
     tasks = [new(parameters={"n": n}) for n in range(60)]
     await store.submit(*tasks)
     pages = await all_pages(store, limit=limit)
@@ -48,20 +48,20 @@ async def test_a_listed_task_is_the_task_itself(store: Store) -> None:
 
 async def test_only_what_fits_is_listed(store: Store, clock: Clock) -> None:
     await store.workers.register("w", task_types=["draw"])
-    wishes: list[tuple[str, dict[str, Any]]] = [
+    specs: list[tuple[str, dict[str, Any]]] = [
         ("draw", {"priority": "high", "user_id": "ann"}),
         ("draw", {"priority": "low", "user_id": "bob"}),
         ("echo", {"priority": "high"}),
         ("echo", {"delay_seconds": 9, "user_id": "ann"}),
     ]
-    tasks = [new(kind, **facts) for kind, facts in wishes]
+    tasks = [new(kind, **facts) for kind, facts in specs]
     await store.submit(*tasks)
     drawn = await claim_one(store)
     await store.complete("w", Completed(drawn.task_id, drawn.fence))
     names = dict(zip((task.task_id for task in tasks), "abcd", strict=True))
 
-    async def found(**wishes: Any) -> str:
-        return "".join(sorted(names[task_id] for task_id in await ids(store, **wishes)))
+    async def found(**options: Any) -> str:
+        return "".join(sorted(names[task_id] for task_id in await ids(store, **options)))
 
     assert await found() == "abcd"
     assert await found(status="queued") == "bc"
@@ -74,7 +74,7 @@ async def test_only_what_fits_is_listed(store: Store, clock: Clock) -> None:
     assert await found(user_id="ann", priority="low") == ""
 
 
-async def test_tenants_are_told_apart(store: Store) -> None:
+async def test_tenants_are_kept_apart(store: Store) -> None:
     wanted = {tenant: new(tenant=tenant, user_id="ann") for tenant in ("acme", "acme2", None)}
     await store.submit(*wanted.values())
     assert await ids(store, tenant="acme") == [wanted["acme"].task_id]
@@ -99,16 +99,16 @@ async def test_other_namespaces_are_not_listed(store: Store, open_store: Callabl
     assert await ids(store) == [mine.task_id]
 
 
-async def test_a_page_is_given_after_so_much_work_even_when_it_found_nothing(
+async def test_a_page_is_returned_after_bounded_work_even_when_it_is_empty(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "ROUNDS", 1)
-    monkeypatch.setattr(queries, "KEYS_PER_ROUND", 10)
-    await store.submit(*[new() for _ in range(200)])
+    monkeypatch.setattr(pages, "ROUNDS", 1)
+    monkeypatch.setattr(pages, "ENTRIES_PER_ROUND", 10)
     needle = await store.submit_one(new("needle"))
-    pages = await all_pages(store, task_type="needle")
-    assert len(pages) > 3
-    assert [task.task_id for page in pages for task in page] == [needle.task_id]
+    await store.submit(*[new() for _ in range(200)])
+    read = await all_pages(store, task_type="needle")
+    assert len(read) > 3
+    assert [task.task_id for page in read for task in page] == [needle.task_id]
 
 
 async def test_looking_changes_nothing(store: Store) -> None:
@@ -129,22 +129,23 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "half a task": ({"limit": 1.5}, "limit"),
     "a cursor of nobody": ({"cursor": "next"}, "cursor"),
     "a cursor beyond all": ({"cursor": "9" * 20}, "cursor"),
+    "a cursor before all": ({"cursor": "0"}, "cursor"),
     "a cursor with more": ({"cursor": "0.abc"}, "cursor"),
 }
 
 
-async def test_a_bad_wish_is_refused_by_the_name_of_its_field(
+async def test_a_bad_filter_is_refused_with_the_name_of_its_field(
     store: Store, subtests: pytest.Subtests
 ) -> None:
     for case in BAD:
         with subtests.test(case=case):
-            wishes, field = BAD[case]
+            options, field = BAD[case]
             with pytest.raises(errors.InvalidInput) as refused:
-                await store.list_tasks(**wishes)
+                await store.list_tasks(**options)
             assert refused.value.field == field
 
 
-async def test_workers_are_told_with_what_they_offer(store: Store, clock: Clock) -> None:
+async def test_workers_are_listed_with_what_they_offer(store: Store, clock: Clock) -> None:
     await store.workers.register(
         "w",
         name="host-1",

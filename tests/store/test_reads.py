@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.model.job import NewJob, NewStep
 from fairlead.model.key import Identity
-from fairlead.store.pieces import GOOD_BYTES, MOST, next_count, size_of
+from fairlead.store.batches import GOOD_BYTES, MOST_COMMANDS, next_count, size_of
 from fairlead.store.store import Store
 from tests.connections import connected
 from tests.servers import Server
@@ -20,7 +20,7 @@ KIB_200 = "x" * 200 * 1024
 
 @pytest.fixture
 async def reader(live_store: Store, server: Server) -> AsyncIterator[Store]:
-    """Another store on the same namespace: whatever connections it makes are counted."""
+    """Another store on the same namespace, whose connections are counted."""
     made = Store(connected(server.url, live_store.connection.keys.namespace), live_store.settings)
     yield made
     await made.close()
@@ -96,7 +96,7 @@ async def test_an_act_passes_reads_that_wait_for_their_turn(live_store: Store, r
         done += 1
 
     reading = [asyncio.create_task(read()) for _ in range(CROWD)]
-    await asyncio.sleep(0)  # all of them have asked
+    await asyncio.sleep(0)  # all requests are sent
     await reader.submit_one(new())
     assert done < CROWD / 2
     await asyncio.gather(*reading)
@@ -104,7 +104,7 @@ async def test_an_act_passes_reads_that_wait_for_their_turn(live_store: Store, r
 
 def test_pieces_grow_while_answers_are_small_and_shrink_when_they_are_large() -> None:
     assert next_count(16, 16 * 300) == 64
-    assert next_count(400, 400 * 300) == MOST
+    assert next_count(400, 400 * 300) == MOST_COMMANDS
     assert next_count(16, 16 * 256 * 1024) == 1
     assert next_count(16, 16 * 32 * 1024) == 8
     assert next_count(8, 8 * GOOD_BYTES * 3) == 1

@@ -19,7 +19,7 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "cancel": ("draws", NOW),
     "claim": ("w", 20, LEASE, 0, "", "", "", NOW),
     "complete": ("w", pack([{"id": "draws", "result": "{}"}]), NOW),
-    "explain": ("both", NOW),
+    "explain": ("both", "0", NOW),
     "heartbeat": ("w", "active", pack(None), 0, LEASE, NOW),
     "release": ("", pack([{"id": "bare", "limit": "disk"}]), 1, NOW),
     "renew": (pack([{"id": "bare", "limit": "disk"}]), LEASE, NOW),

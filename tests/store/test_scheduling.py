@@ -1,4 +1,4 @@
-"""Who goes next, through the store: shares, ageing, reserve, capabilities, limits, holds and second tries."""
+"""Which task is next, through the store: shares, ageing, reserve, capabilities, limits, holds and retries."""
 
 from collections.abc import Awaitable, Callable
 
@@ -62,7 +62,7 @@ async def test_a_usual_weight_is_one_too(store: Store) -> None:
     assert (first.count("double"), first.count("plain")) == (5, 5)
 
 
-async def test_who_comes_late_takes_turns_and_does_not_catch_up(store: Store) -> None:
+async def test_a_late_user_takes_turns_and_does_not_catch_up(store: Store) -> None:
     await big_worker(store)
     await store.submit(*[new(user_id="early") for _ in range(20)])
     await started(store, want=10)
@@ -158,7 +158,7 @@ async def test_the_arrival_of_a_delayed_task_is_its_time_not_its_submit(store: S
 # Workers
 
 
-async def test_the_reserve_is_for_those_who_asked_for_high_not_for_promoted_ones(
+async def test_the_reserve_is_for_tasks_submitted_as_high_not_for_promoted_ones(
     store: Store, clock: Clock
 ) -> None:
     await store.submit(*[new(priority="medium") for _ in range(3)])
@@ -177,23 +177,23 @@ async def test_high_may_take_every_place_of_a_worker(store: Store) -> None:
 
 async def test_a_worker_gets_only_what_its_capabilities_and_types_allow(store: Store) -> None:
     await store.workers.register("w", capacity=9, capabilities=["gpu", "big"], task_types=["draw", "echo"])
-    wishes: list[tuple[str, tuple[str, ...]]] = [
+    specs: list[tuple[str, tuple[str, ...]]] = [
         *[("draw", ()), ("draw", ("gpu",)), ("echo", ("big", "gpu"))],
         *[("sum", ()), ("draw", ("gp",)), ("draw", ("gpu", "other"))],
     ]
-    tasks = [new(kind, required_capabilities=needs) for kind, needs in wishes]
+    tasks = [new(kind, required_capabilities=needs) for kind, needs in specs]
     await store.submit(*tasks)
     assert [task.task_id for task in await started(store)] == [task.task_id for task in tasks[:3]]
 
 
-async def test_a_task_nobody_can_run_does_not_stand_in_the_way(store: Store) -> None:
+async def test_a_task_that_no_worker_can_run_blocks_no_other(store: Store) -> None:
     await big_worker(store)
     await store.submit(*[new(priority="high", required_capabilities=("none",)) for _ in range(200)])
     behind = await store.submit_one(new(priority="low"))
     assert [task.task_id for task in await started(store)] == [behind.task_id]
 
 
-async def test_many_who_wait_for_a_full_limit_do_not_stand_in_the_way(store: Store) -> None:
+async def test_many_tasks_that_wait_for_a_full_limit_block_no_other(store: Store) -> None:
     await store.limits.set("gpu", Slots(limit=1))
     await big_worker(store)
     await store.submit(*[new(f"t{i}", priority="high", limits={"gpu": 1}) for i in range(80)])
@@ -258,7 +258,7 @@ async def test_a_big_task_on_a_single_limit_is_never_given_a_hold(store: Store, 
         running = passing
 
 
-async def test_units_of_a_rate_come_back_by_time_alone(store: Store, clock: Clock) -> None:
+async def test_units_of_a_rate_return_by_time_alone(store: Store, clock: Clock) -> None:
     await store.limits.set("api", Rate(count=2, period_seconds=1, burst=4))
     await big_worker(store)
     await store.submit(*[new(limits={"api": 2}) for _ in range(4)])
@@ -274,7 +274,7 @@ async def test_units_of_a_rate_come_back_by_time_alone(store: Store, clock: Cloc
 # Limits a task brings along
 
 
-async def test_a_task_defines_its_group_and_the_first_definition_stands(store: Store) -> None:
+async def test_a_task_defines_its_group_and_the_first_definition_is_kept(store: Store) -> None:
     await big_worker(store)
     tasks = [new(concurrency_group="g", concurrency_limit=n) for n in (2, 5, 1)]
     await store.submit(*tasks[:2])
@@ -300,7 +300,9 @@ async def test_a_group_that_is_there_may_be_named_without_a_number(store: Store)
 # Patience and time
 
 
-async def test_who_was_not_started_in_time_fails_as_resource_exhausted(store: Store, clock: Clock) -> None:
+async def test_a_task_that_was_not_started_in_time_fails_as_resource_exhausted(
+    store: Store, clock: Clock
+) -> None:
     impatient = await store.submit_one(new(max_wait_seconds=10))
     clock.pass_ms(9_999)
     await store.promote()
@@ -330,7 +332,7 @@ WAYS_BACK: dict[str, Callable[[Store, Task], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS_BACK)
-async def test_who_was_started_once_does_not_run_out_of_patience(
+async def test_the_maximum_wait_does_not_apply_to_a_task_that_was_started_once(
     store: Store, clock: Clock, way: str
 ) -> None:
     await big_worker(store)
@@ -345,7 +347,7 @@ async def test_who_was_started_once_does_not_run_out_of_patience(
     assert (await claim_one(store)).task_id == task.task_id
 
 
-async def test_a_task_given_back_keeps_its_place(store: Store, clock: Clock) -> None:
+async def test_a_released_task_keeps_its_place(store: Store, clock: Clock) -> None:
     await big_worker(store)
     first, second = [await store.submit_one(new(max_wait_seconds=10)) for _ in range(2)]
     task = await claim_one(store)
@@ -383,14 +385,14 @@ async def test_the_back_off_doubles_and_half_of_it_is_chance(store: Store, clock
     assert delays == [500, 1_000, 4_000, 6_000]
 
 
-@pytest.mark.parametrize(("asked", "given"), [(200, 500), (7_000, 7_000)])
-async def test_a_wish_for_a_longer_pause_is_honoured(
-    store: Store, clock: Clock, asked: int, given: int
+@pytest.mark.parametrize(("requested", "given"), [(200, 500), (7_000, 7_000)])
+async def test_a_longer_requested_pause_is_honoured(
+    store: Store, clock: Clock, requested: int, given: int
 ) -> None:
     await big_worker(store)
     await store.submit_one(new())
     task = await claim_one(store)
-    await store.fail("w", Failed(task.task_id, task.fence, retry_after_ms=asked, jitter=0))
+    await store.fail("w", Failed(task.task_id, task.fence, retry_after_ms=requested, jitter=0))
     assert (await store.get(task.task_id)).run_at == clock.now + given
 
 

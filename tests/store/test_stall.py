@@ -1,4 +1,4 @@
-"""A worker that lives and does not answer: it is woken for nothing, and what it has not begun returns."""
+"""A worker that is alive and does not answer is not woken, and tasks that it has not begun are returned."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def test_it_is_not_handed_a_task_any_more(store: Store, clock: Clock) -> N
     assert await woken(store, "silent") == {"silent": 0}
 
 
-async def test_nor_called_for_one(store: Store) -> None:
+async def test_it_is_not_called_for_a_task(store: Store) -> None:
     await waits(store, "silent")
     await store.workers.stall("silent", "1", [])
     task = new()
@@ -34,13 +34,13 @@ async def test_nor_called_for_one(store: Store) -> None:
 async def test_when_it_claims_again_it_waits_again(store: Store) -> None:
     await waits(store, "w")
     await store.workers.stall("w", "1", [])
-    assert (await store.claim("w", idle=True, heard=())).tasks == []
+    assert (await store.claim("w", idle=True, acknowledged=())).tasks == []
     task = new()
     await store.submit_one(task)
     assert (await handed(store)).task.task_id == task.task_id
 
 
-async def test_what_it_was_handed_and_has_not_begun_starts_elsewhere_uncharged(
+async def test_a_handed_task_that_it_has_not_begun_starts_elsewhere_uncharged(
     store: Store, clock: Clock
 ) -> None:
     await waits(store, "silent")
@@ -59,7 +59,7 @@ async def test_what_it_was_handed_and_has_not_begun_starts_elsewhere_uncharged(
     assert acts == ["submit", "claim", "release", "claim"]
 
 
-async def test_the_worker_that_wakes_up_cannot_report_what_was_given_back(store: Store) -> None:
+async def test_the_worker_that_wakes_up_cannot_report_a_returned_task(store: Store) -> None:
     await waits(store, "silent")
     task = new()
     await store.submit_one(task)
@@ -75,7 +75,7 @@ async def test_the_worker_that_wakes_up_cannot_report_what_was_given_back(store:
     assert (await store.get(task.task_id)).result == "right"
 
 
-async def test_what_it_has_begun_stays(store: Store) -> None:
+async def test_begun_tasks_stay_with_it(store: Store) -> None:
     await store.workers.register("w", capacity=2)
     await store.submit(new(), new())
     first, second = (await store.claim("w", 2)).tasks
@@ -84,7 +84,7 @@ async def test_what_it_has_begun_stays(store: Store) -> None:
     assert await store.complete("w", Completed(first.task_id, first.fence)) == [State.COMPLETED]
 
 
-async def test_what_returns_has_the_place_it_had(store: Store, clock: Clock) -> None:
+async def test_a_returned_task_has_its_old_place(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=3)
     tasks = [new(user_id=user) for user in ("ann", "ann", "bob", "ann", "bob")]
     for task in tasks:
@@ -139,8 +139,7 @@ async def test_a_cancelled_task_that_it_has_not_begun_frees_its_units(store: Sto
 async def test_the_same_request_again_is_answered_like_the_first(store: Store) -> None:
     await store.workers.register("w", capacity=300)
     await store.submit(*(new() for _ in range(300)))
-    held = (await store.claim("w", 300)).tasks
-    held += (await store.claim("w", 300)).tasks
+    held = [task for _ in range(3) for task in (await store.claim("w", 300)).tasks]
     assert len(held) == 300, "more than one act looks at"
     first = await store.workers.stall("w", "1", [])
     assert {grant.id for grant in first} == {task.task_id for task in held}
@@ -152,7 +151,7 @@ async def test_the_same_request_again_is_answered_like_the_first(store: Store) -
     assert before == after
 
 
-async def test_a_worker_that_drains_gives_back_what_it_has_not_begun(store: Store) -> None:
+async def test_a_draining_worker_returns_tasks_that_it_has_not_begun(store: Store) -> None:
     await store.workers.register("w")
     await store.submit_one(new())
     task = await claim_one(store)

@@ -1,4 +1,4 @@
-"""Every state x every act through the real store: what happens is what `states.TRANSITIONS` says."""
+"""Every state x every act through the real store: the result is the one in `states.TRANSITIONS`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Scene:
 
     @property
     def worker(self) -> str:
-        """Of its own: one that held the task of another scene would not be alone with this one."""
+        """Its own worker: one that held the task of another scene would hold two tasks."""
         return f"w-{self.task_id}"
 
     async def submit(
@@ -56,8 +56,8 @@ class Scene:
         for task in (await self.store.claim(self.worker)).tasks:
             self.fence = task.fence
 
-    async def start(self, **wishes: int) -> None:
-        await self.submit(**wishes)
+    async def start(self, **options: int) -> None:
+        await self.submit(**options)
         await self.claim()
 
     async def fail(self, retriable: bool = True, retry_after_ms: int = 0, crashed: bool = False) -> None:
@@ -230,15 +230,15 @@ def settings() -> Settings:
 
 async def outcome(scene: Scene, act: Act, step: Step) -> State | None:
     """The state after the act. What it did is in the outbox, and nothing that the table does not allow."""
-    before, told = await scene.state(), len(await events(scene.store, scene.task_id))
+    before, count = await scene.state(), len(await events(scene.store, scene.task_id))
     try:
         await step(scene)
     except FairleadError:
         assert not allowed(before, act), f"{act} was refused"
     after = await scene.state()
-    new = (await events(scene.store, scene.task_id))[told:]
+    new = (await events(scene.store, scene.task_id))[count:]
     if after == before and not allowed(before, act):
-        assert new == [], f"{act} changed nothing and told of it"
+        assert new == [], f"{act} changed nothing and published an event"
     if after != before:
         assert (new[0]["act"], new[0]["from"], new[-1]["to"]) == (act, before or "", after)
     return after
@@ -276,7 +276,7 @@ async def test_a_running_task_that_loses_its_worker_is_claimed_by_another_with_a
     assert (task.fence > first, task.assigned_worker_id) == (True, "other")
 
 
-async def test_time_may_end_a_delay_and_the_patience_in_one_act_but_tells_of_both(
+async def test_one_act_may_end_a_delay_and_the_maximum_wait_with_an_event_for_each(
     store: Store, clock: Clock
 ) -> None:
     scene = Scene(store, clock)

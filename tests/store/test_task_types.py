@@ -23,8 +23,8 @@ def settings() -> Settings:
     )
 
 
-async def is_refused(store: Store, task_type: str, **wishes: Any) -> errors.TooManyTypes:
-    task = new(task_type, **wishes)
+async def is_refused(store: Store, task_type: str, **options: Any) -> errors.TooManyTypes:
+    task = new(task_type, **options)
     (answer,) = await store.submit(task)
     assert isinstance(answer, errors.TooManyTypes), answer
     with pytest.raises(errors.UnknownTask):
@@ -32,15 +32,15 @@ async def is_refused(store: Store, task_type: str, **wishes: Any) -> errors.TooM
     return answer
 
 
-async def accepted(store: Store, task_type: str, **wishes: Any) -> str:
-    return (await store.submit_one(new(task_type, **wishes))).task_id
+async def accepted(store: Store, task_type: str, **options: Any) -> str:
+    return (await store.submit_one(new(task_type, **options))).task_id
 
 
-async def three_wait(store: Store, **wishes: Any) -> list[str]:
-    return [await accepted(store, task_type, **wishes) for task_type in ("a", "b", "c")]
+async def three_wait(store: Store, **options: Any) -> list[str]:
+    return [await accepted(store, task_type, **options) for task_type in ("a", "b", "c")]
 
 
-async def test_of_a_batch_those_are_accepted_for_whose_types_there_is_room(store: Store) -> None:
+async def test_a_batch_is_accepted_as_far_as_there_is_room_for_its_types(store: Store) -> None:
     answers = await store.submit(*[new(task_type) for task_type in "aabcdadeb"])
     refused = [
         task_type
@@ -54,7 +54,7 @@ async def test_of_a_batch_those_are_accepted_for_whose_types_there_is_room(store
     assert "admission.max_task_types" in full.message
 
 
-async def test_of_the_types_that_wait_any_number_may_come(store: Store) -> None:
+async def test_any_number_of_tasks_of_a_waiting_type_is_accepted(store: Store) -> None:
     await three_wait(store)
     await is_refused(store, "d")
     for priority in ("high", "medium", "low"):
@@ -78,7 +78,7 @@ async def test_the_capabilities_that_are_declared_of_a_type_are_not_another(stor
     await is_refused(store, "c")
 
 
-async def test_another_tenant_has_room_of_its_own(store: Store) -> None:
+async def test_another_tenant_has_its_own_room(store: Store) -> None:
     await three_wait(store, tenant="acme")
     await is_refused(store, "d", tenant="acme")
     await is_refused(store, "d", tenant="acme", user_id="ann")
@@ -131,7 +131,7 @@ async def test_a_delayed_one_that_is_cancelled_makes_room(store: Store) -> None:
     await accepted(store, "d")
 
 
-async def test_what_was_accepted_comes_back_whatever_waits(store: Store, clock: Clock) -> None:
+async def test_an_accepted_task_returns_to_the_queue_whatever_waits(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=4)
     await store.submit(new("x"), new("y"), new("z"))
     released, retried, lost = (await store.claim("w", 3)).tasks
@@ -154,7 +154,7 @@ async def test_a_replay_is_not_refused(store: Store) -> None:
     assert (await store.get(task.task_id)).status is State.QUEUED
 
 
-async def test_a_job_is_refused_as_a_whole_or_goes_on_to_its_end(store: Store) -> None:
+async def test_a_job_is_refused_as_a_whole_or_runs_to_its_end(store: Store) -> None:
     await store.workers.register("w", task_types=["enhance", "chat"])
     submitted = await store.jobs.submit(job(ENHANCE, CHAT))
     step = await claim_one(store)

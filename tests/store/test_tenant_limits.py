@@ -12,8 +12,8 @@ from tests.store.namespace import raw
 ODD = ("a/b", "a=1,b", "~echo", "!@|;", "Käse")
 
 
-def wanted(tenant: str | None, **wishes: object) -> NewTask:
-    return NewTask(task_type="echo", tenant=tenant, by_tenant=tenant is not None, **wishes)  # type: ignore[arg-type]
+def wanted(tenant: str | None, **options: object) -> NewTask:
+    return NewTask(task_type="echo", tenant=tenant, by_tenant=tenant is not None, **options)  # type: ignore[arg-type]
 
 
 async def test_tenants_with_odd_names_have_limits_like_others(store: Store) -> None:
@@ -70,7 +70,7 @@ async def test_declared_later_a_limit_of_its_type_joins_one_of_the_tenant_with_t
     assert (await store.get(task.task_id)).limits == {"acme/gpu": 1, "gpu": 2}
 
 
-async def test_a_declaration_shares_a_limit_and_what_is_set_by_hand_stands(store: Store) -> None:
+async def test_a_declaration_shares_a_limit_and_a_manual_setting_is_kept(store: Store) -> None:
     async def declare(**limits: Slots | Rate) -> None:
         await store.declare("file", {}, limits)
 

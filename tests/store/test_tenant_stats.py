@@ -1,4 +1,4 @@
-"""The numbers of one tenant: its own tasks, wherever they are, and nothing of others."""
+"""The numbers of one tenant: its own tasks, in every state, and none of others."""
 
 import random
 from collections import Counter
@@ -13,11 +13,11 @@ from tests.conftest import Clock
 from tests.store.namespace import raw
 
 
-async def submit(store: Store, tenant: str | None, **wishes: Any) -> str:
-    return (await store.submit_one(NewTask(task_type="echo", tenant=tenant, **wishes))).task_id
+async def submit(store: Store, tenant: str | None, **options: Any) -> str:
+    return (await store.submit_one(NewTask(task_type="echo", tenant=tenant, **options))).task_id
 
 
-async def test_a_tenant_is_told_what_of_its_own_waits_runs_and_ended(store: Store, clock: Clock) -> None:
+async def test_the_stats_of_a_tenant_count_its_own_tasks(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=4)
     for tenant in ("acme", "other", None, "acme"):
         await submit(store, tenant, priority="high")
@@ -43,7 +43,7 @@ async def test_a_tenant_is_told_what_of_its_own_waits_runs_and_ended(store: Stor
 
 
 async def test_the_lists_of_a_tenant_follow_its_tasks_through_everything(store: Store, clock: Clock) -> None:
-    """Whatever happens to a task; the doctor compares the lists with the records."""
+    """In every state of a task; the doctor compares the lists with the records."""
     chance = random.Random(7)
     await store.workers.register("w", capacity=6)
     known: list[str] = []

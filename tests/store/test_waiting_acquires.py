@@ -1,4 +1,4 @@
-"""An acquire that waits is in line with the tasks of its limit: by priority, by fair share, woken in time."""
+"""An acquire that waits is queued with the tasks of its limit: by priority, by fair share, woken in time."""
 
 import asyncio
 import contextlib
@@ -31,12 +31,12 @@ class Line:
         self.store, self.limit = store, limit
         self.waiting: dict[str, asyncio.Task[Lease]] = {}
 
-    async def join(self, lease_id: str, **wishes: Any) -> None:
+    async def join(self, lease_id: str, **options: Any) -> None:
         before = await self.length()
-        asking = self.store.limits.acquire(
-            self.limit, lease_id=lease_id, holder=lease_id, **{"wait_seconds": 600, **wishes}
+        acquire = self.store.limits.acquire(
+            self.limit, lease_id=lease_id, holder=lease_id, **{"wait_seconds": 600, **options}
         )
-        self.waiting[lease_id] = asyncio.create_task(asking)
+        self.waiting[lease_id] = asyncio.create_task(acquire)
         await wait_until(lambda: self.has_joined(before))
 
     async def length(self) -> int:
@@ -51,7 +51,7 @@ class Line:
         return [slot.holder or "" for slot in (await self.store.limits.get(self.limit)).slots]
 
     async def next(self) -> str:
-        """Who has got the units: whoever it is gives them back."""
+        """Who holds the units; the holder returns them."""
         done, _ = await asyncio.wait(self.waiting.values(), timeout=20, return_when=asyncio.FIRST_COMPLETED)
         (lease,) = [task.result() for task in done]
         del self.waiting[lease.lease_id]
@@ -93,7 +93,7 @@ async def test_units_go_to_the_next_in_the_act_that_frees_them(store: Store, lin
     assert await line.next() == "next"
 
 
-async def test_a_better_priority_goes_first_then_who_came_first(store: Store, line: Line) -> None:
+async def test_a_better_priority_goes_first_then_the_order_of_arrival(store: Store, line: Line) -> None:
     lease = await store.limits.acquire("gpu")
     for name, priority in (("a", "low"), ("b", "medium"), ("c", "high"), ("d", "medium")):
         await line.join(name, priority=priority)
@@ -122,7 +122,7 @@ async def test_one_that_does_not_fit_does_not_hold_up_one_that_does(store: Store
     assert await line.next() == "large"
 
 
-async def test_who_does_not_wait_does_not_pass_those_who_do(store: Store, line: Line) -> None:
+async def test_an_acquire_without_a_wait_does_not_pass_those_that_wait(store: Store, line: Line) -> None:
     await store.limits.acquire("gpu", lease_id="first")
     await line.join("next")
     await store.limits.force_release("gpu", "first")
@@ -171,7 +171,7 @@ async def test_a_better_task_goes_first_when_a_worker_waits_for_it(store: Store,
     assert await line.length() == 1
 
 
-async def test_a_task_that_nobody_can_start_holds_nobody_up(store: Store, line: Line) -> None:
+async def test_a_task_that_no_worker_can_start_delays_no_acquire(store: Store, line: Line) -> None:
     await store.limits.acquire("gpu", lease_id="first")
     await store.limits.set("disk", Slots(limit=0))
     await store.workers.register("w", task_types=["t"])
@@ -233,13 +233,13 @@ async def test_a_task_is_not_handed_over_a_better_acquire(store: Store, line: Li
 # Time
 
 
-async def test_a_rate_wakes_those_who_wait_when_it_has_refilled(live_store: Store) -> None:
+async def test_a_rate_wakes_waiting_acquires_when_it_has_refilled(live_store: Store) -> None:
     await live_store.limits.set("api", Rate(count=20, period_seconds=1, burst=1))
     leases = await asyncio.gather(*(live_store.limits.acquire("api", wait_seconds=30) for _ in range(10)))
     assert len({lease.fence for lease in leases}) == 10
 
 
-async def test_who_waits_long_enough_is_refused_and_leaves_nothing(store: Store, line: Line) -> None:
+async def test_an_acquire_whose_wait_ends_is_refused_and_leaves_nothing(store: Store, line: Line) -> None:
     lease = await store.limits.acquire("gpu")
     with pytest.raises(errors.LimitFull):
         await store.limits.acquire("gpu", wait_seconds=0.05)
@@ -248,7 +248,7 @@ async def test_who_waits_long_enough_is_refused_and_leaves_nothing(store: Store,
     assert await line.holders() == []
 
 
-async def test_who_is_cancelled_leaves_the_line(store: Store, line: Line) -> None:
+async def test_a_cancelled_acquire_leaves_the_queue(store: Store, line: Line) -> None:
     lease = await store.limits.acquire("gpu")
     await line.join("me")
     await line.leave()
@@ -257,8 +257,8 @@ async def test_who_is_cancelled_leaves_the_line(store: Store, line: Line) -> Non
     assert await line.holders() == []
 
 
-async def test_one_that_is_not_heard_of_leaves_the_line(store: Store, line: Line, clock: Clock) -> None:
-    """Its process was killed: nobody asks for it any more."""
+async def test_a_silent_acquire_leaves_the_queue(store: Store, line: Line, clock: Clock) -> None:
+    """Its process was killed: it is not requested any more."""
     lease = await store.limits.acquire("gpu", lease_ms=600_000)
     with pytest.raises(errors.LimitFull):
         await store.limits.acquire("gpu", lease_id="me", wait_seconds=0.01, keep_place=True)
@@ -317,13 +317,38 @@ async def test_a_lease_that_is_waited_for_is_not_renewed(store: Store, line: Lin
         await store.limits.renew_known("gpu", "me")
 
 
-async def test_the_line_is_bounded(store: Store, line: Line) -> None:
+async def test_the_queue_is_bounded(store: Store, line: Line) -> None:
     await store.limits.acquire("gpu")
     key = store.connection.keys.key("limit", "gpu")
     await store.connection.client.hset(key, "waiters", "10000")
     with pytest.raises(errors.LimitFull):
         await asyncio.wait_for(store.limits.acquire("gpu", wait_seconds=600), 10)
     await store.connection.client.hdel(key, "waiters")
+
+
+async def test_an_act_that_frees_many_limits_gives_64_waiters_their_units_and_the_next_the_others(
+    store: Store,
+) -> None:
+    names = [f"limit{n:02}" for n in range(80)]
+    for name in names:
+        await store.limits.set(name, Slots(limit=1))
+    await store.workers.register("w", capacity=80)
+    await store.submit(*(NewTask(task_type="echo", limits={name: 1}) for name in names))
+    tasks = (await store.claim("w", 80)).tasks
+
+    async def wait_in_line(name: str) -> None:
+        with pytest.raises(errors.LimitFull):
+            await store.limits.acquire(name, lease_id=f"for-{name}", wait_seconds=0.001, keep_place=True)
+
+    await asyncio.gather(*map(wait_in_line, names))
+
+    async def granted() -> int:
+        return sum(bool(limit.active) for limit in await store.limits.all())
+
+    await store.complete("w", *(Completed(task.task_id, task.fence) for task in tasks))
+    assert await granted() == 64
+    await store.claim("w")
+    assert await granted() == 80
 
 
 # The doctor
@@ -341,7 +366,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_the_doctor_names_what_is_wrong_with_a_line(
+async def test_the_doctor_names_what_is_wrong_with_a_queue(
     store: Store, line: Line, clock: Clock, fault: str
 ) -> None:
     await store.limits.acquire("gpu", lease_ms=60_000)
@@ -363,7 +388,7 @@ async def test_the_doctor_names_what_is_wrong_with_a_line(
 # Many
 
 
-async def test_fifty_who_wait_get_it_once_each_and_do_not_poll(live_store: Store) -> None:
+async def test_fifty_waiting_acquires_get_it_once_each_and_do_not_poll(live_store: Store) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
     fences: list[int] = []
     holding = 0
@@ -378,19 +403,19 @@ async def test_fifty_who_wait_get_it_once_each_and_do_not_poll(live_store: Store
         holding -= 1
         await live_store.limits.release(lease)
 
-    asked = 0
+    acquires = 0
     run = live_store.connection.run
 
     async def counted(act: str, *arguments: Any) -> Any:
-        nonlocal asked
-        asked += act == "acquire"
+        nonlocal acquires
+        acquires += act == "acquire"
         return await run(act, *arguments)
 
     live_store.connection.run = counted  # type: ignore[method-assign]
     await asyncio.gather(*(hold() for _ in range(50)))
     live_store.connection.run = run  # type: ignore[method-assign]
     assert fences == sorted(set(fences)) and len(fences) == 50
-    assert asked <= 2 * 50 + 50, "once to stand in line, once when woken; a few look after time"
+    assert acquires <= 2 * 50 + 50, "once to queue, once when woken; a few look after time"
 
 
 class Play:
@@ -400,7 +425,7 @@ class Play:
         self.store, self.clock, self.chance = store, clock, random.Random(seed)
         self.running: dict[str, list[Task]] = {"w1": [], "w2": []}
         self.served = {worker: clock.now for worker in self.running}
-        self.asked: dict[str, tuple[str, int]] = {}
+        self.requested: dict[str, tuple[str, int]] = {}
 
     async def open(self) -> None:
         await self.store.limits.set("gpu", Slots(limit=3))
@@ -423,7 +448,7 @@ class Play:
 
     async def serve_one(self, worker: str) -> None:
         self.served[worker] = self.clock.now
-        await self.store.workers.register(worker, capacity=2)  # it may have been given up as dead
+        await self.store.workers.register(worker, capacity=2)  # it may have been declared dead
         done = [task for task in self.running[worker] if self.chance.random() < 0.6]
         reports = [Completed(task.task_id, task.fence) for task in done]
         _, given = await self.store.report(worker, reports, claim=2, idle=True)
@@ -431,26 +456,26 @@ class Play:
 
     async def acquire(self) -> None:
         lease_id = f"l{self.chance.getrandbits(40)}"
-        self.asked[lease_id] = self.chance.choice([("gpu", 1), ("gpu", 3), ("api", 1), ("api", 2)])
+        self.requested[lease_id] = self.chance.choice([("gpu", 1), ("gpu", 3), ("api", 1), ("api", 2)])
         await self.ask(lease_id, self.chance.choice([0, 3_000, 60_000]))
 
     async def ask(self, lease_id: str, wait_ms: int) -> None:
         """One act, as the loop of an acquire makes it."""
-        wish = ("", *self.asked[lease_id], 20_000, lease_id, "")
+        arguments = ("", *self.requested[lease_id], 20_000, lease_id, "")
         line = (int(lease_id[-1]) % 3, f"u{lease_id[-1]}", 1)
-        answer = await self.store.connection.run("acquire", *wish, wait_ms, *line, self.clock())
+        answer = await self.store.connection.run("acquire", *arguments, wait_ms, *line, self.clock())
         if answer["answer"] not in ("ok", "waiting"):
-            del self.asked[lease_id]
+            del self.requested[lease_id]
 
     async def ask_again(self) -> None:
-        if self.asked:
-            await self.ask(self.chance.choice(sorted(self.asked)), self.chance.choice([0, 60_000]))
+        if self.requested:
+            await self.ask(self.chance.choice(sorted(self.requested)), self.chance.choice([0, 60_000]))
 
     async def give_up(self) -> None:
-        if self.asked:
-            lease_id = self.chance.choice(sorted(self.asked))
+        if self.requested:
+            lease_id = self.chance.choice(sorted(self.requested))
             with contextlib.suppress(errors.Fenced):  # its wait or its lease is over
-                await self.store.limits.release_known(self.asked.pop(lease_id)[0], lease_id)
+                await self.store.limits.release_known(self.requested.pop(lease_id)[0], lease_id)
 
     async def let_time_pass(self) -> None:
         self.clock.pass_ms(self.chance.choice([1, 500, 2_000, 6_000]))
@@ -462,8 +487,8 @@ class Play:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_whatever_happens_nobody_is_forgotten(store: Store, clock: Clock, seed: int) -> None:
-    """After every step the doctor finds nobody who waits in vain."""
+async def test_no_waiting_acquire_is_ever_forgotten(store: Store, clock: Clock, seed: int) -> None:
+    """After every step the doctor finds none that waits in vain."""
     play = Play(store, clock, seed)
     await play.open()
     for step in range(150):

@@ -82,7 +82,7 @@ async def test_no_more_workers_are_woken_than_the_limit_has_room(live_store: Sto
 
 
 @pytest.mark.parametrize(
-    ("facts", "wishes"),
+    ("facts", "options"),
     [
         ({"capabilities": ["gpu"]}, {"required_capabilities": ("gpu",)}),
         ({"task_types": ["draw"]}, {"task_type": "draw"}),
@@ -90,11 +90,11 @@ async def test_no_more_workers_are_woken_than_the_limit_has_room(live_store: Sto
     ],
 )
 async def test_the_one_that_can_serve_it_is_woken(
-    live_store: Store, facts: dict[str, Any], wishes: dict[str, Any]
+    live_store: Store, facts: dict[str, Any], options: dict[str, Any]
 ) -> None:
     await idle(live_store, "plain1", "plain2", task_types=["echo"])
     await idle(live_store, "able", **facts)
-    await live_store.submit_one(new(**wishes))
+    await live_store.submit_one(new(**options))
     assert await woken(live_store, "plain1", "plain2", "able") == {"plain1": 0, "plain2": 0, "able": 1}
 
 
@@ -113,7 +113,7 @@ async def test_a_worker_with_only_its_reserve_free_is_woken_for_high_alone(live_
 async def test_a_worker_with_only_its_reserve_free_is_woken_when_another_place_is(
     live_store: Store, end: str
 ) -> None:
-    """It stands in the line for high alone, and low waits already: no submit will tell it."""
+    """It is in the queue for high alone, and low waits already: no submit will wake it."""
     await live_store.workers.register("w", capacity=2, reserve=1)
     await live_store.submit(new(priority="low"), new(priority="low"))
     task = await claim_one(live_store)
@@ -143,7 +143,7 @@ async def test_a_worker_with_room_for_all_is_not_woken_by_its_own_end(live_store
 
 
 async def test_a_full_worker_that_waits_is_woken_by_the_end_of_what_it_runs(live_store: Store) -> None:
-    """Its poll came before the result that makes room for it: no submit will tell it."""
+    """Its poll came before the result that makes room for it: no submit will wake it."""
     await live_store.workers.register("w", capacity=1)
     await live_store.submit(new(), new())
     task = await claim_one(live_store)
@@ -163,7 +163,7 @@ async def test_a_full_worker_is_not_woken(live_store: Store) -> None:
     assert await calls(live_store, "w") == 0
 
 
-async def test_a_task_that_the_claimer_takes_itself_wakes_nobody_else(store: Store, clock: Clock) -> None:
+async def test_a_task_that_the_claimer_takes_itself_wakes_no_other_worker(store: Store, clock: Clock) -> None:
     await store.submit_one(new(delay_seconds=10))
     await idle(store, "w1", "w2")
     clock.pass_seconds(10)
@@ -179,7 +179,7 @@ async def test_the_doctor_waits_for_idle_workers_to_claim_by_themselves(store: S
     assert await examine(store.connection, now_ms=clock.now, twice=False) == []
 
 
-# Who is not woken
+# Which workers are not woken
 
 
 async def test_nobody_is_woken_for_a_full_limit(live_store: Store) -> None:
@@ -189,7 +189,7 @@ async def test_nobody_is_woken_for_a_full_limit(live_store: Store) -> None:
     assert await calls(live_store, "w1", "w2") == 0
 
 
-async def test_nobody_is_woken_for_a_capability_nobody_has(live_store: Store) -> None:
+async def test_no_worker_is_woken_for_a_capability_that_none_has(live_store: Store) -> None:
     await idle(live_store, "w1", "w2", capabilities=["a"])
     await live_store.submit_one(new(required_capabilities=("a", "b")))
     assert await calls(live_store, "w1", "w2") == 0
@@ -218,13 +218,15 @@ async def test_one_learns_of_a_delay_that_ends_before_anything_else_does(live_st
     await live_store.submit_one(new(delay_seconds=4))
     assert await calls(live_store, "w1", "w2") == 1
     await live_store.submit_one(new(delay_seconds=4.5))
-    assert await calls(live_store, "w1", "w2") == 1, "who waits for the first looks for the next then"
+    assert await calls(live_store, "w1", "w2") == 1, (
+        "the worker that waits for the first then looks for the next"
+    )
 
 
-async def test_nobody_is_called_for_what_is_far_away_and_one_learns_of_it_by_itself(
+async def test_no_worker_is_called_for_the_far_future_and_one_watches_the_time(
     store: Store, clock: Clock
 ) -> None:
-    """Who waits claims every few seconds: of all of them one has to look when the time comes."""
+    """Waiting workers claim every few seconds: one of them has to look when the time comes."""
     await idle(store, "w1", "w2")
     await store.submit_one(new(delay_seconds=60))
     assert await calls(store, "w1", "w2") == 0
@@ -234,7 +236,7 @@ async def test_nobody_is_called_for_what_is_far_away_and_one_learns_of_it_by_its
 
 
 @pytest.mark.parametrize("way", ["a task", "leave", "drain", "silence"])
-async def test_when_the_one_that_watches_the_time_waits_no_more_another_learns_of_it(
+async def test_when_the_worker_that_watches_the_time_stops_waiting_another_takes_over(
     store: Store, clock: Clock, way: str
 ) -> None:
     await store.submit_one(new(delay_seconds=60))
@@ -267,7 +269,7 @@ async def test_one_learns_when_a_rate_refills(live_store: Store) -> None:
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_a_claim_that_leaves_room_tells_nobody_else_of_the_time(live_store: Store) -> None:
+async def test_a_claim_that_leaves_room_gives_the_time_to_no_other_worker(live_store: Store) -> None:
     await live_store.limits.set("api", Rate(count=1, period_seconds=4, burst=1))
     await idle(live_store, "w1", "w2", capacity=3)
     await live_store.submit(new(limits={"api": 1}), new(limits={"api": 1}))

@@ -33,7 +33,7 @@ ENDS = ["complete", "fail", "cancel and confirm", "raise the limit"]
 
 
 @pytest.mark.parametrize("act", ENDS)
-async def test_a_unit_that_gets_free_wakes_one_of_those_who_can_use_it(live_store: Store, act: str) -> None:
+async def test_a_freed_unit_wakes_one_worker_that_can_use_it(live_store: Store, act: str) -> None:
     held = await fill(live_store, "gpu")
     await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
     await idle(live_store, "other", task_types=["draw"])
@@ -44,7 +44,9 @@ async def test_a_unit_that_gets_free_wakes_one_of_those_who_can_use_it(live_stor
 
 
 @pytest.mark.parametrize("act", ENDS)
-async def test_it_wakes_also_for_a_task_that_nobody_has_looked_at_yet(live_store: Store, act: str) -> None:
+async def test_it_wakes_a_worker_also_for_a_task_that_no_claim_has_looked_at(
+    live_store: Store, act: str
+) -> None:
     held = await fill(live_store, "gpu")
     await idle(live_store, "w1", "w2")
     await live_store.submit(new(limits={"gpu": 1}), new(limits={"gpu": 1}))
@@ -52,7 +54,7 @@ async def test_it_wakes_also_for_a_task_that_nobody_has_looked_at_yet(live_store
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_a_task_given_back_wakes_one(live_store: Store) -> None:
+async def test_a_released_task_wakes_one_worker(live_store: Store) -> None:
     await live_store.workers.register("busy")
     await live_store.submit_one(new())
     held = await claim_one(live_store, "busy")
@@ -61,7 +63,7 @@ async def test_a_task_given_back_wakes_one(live_store: Store) -> None:
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_a_lease_without_a_task_that_is_given_back_wakes_one(live_store: Store) -> None:
+async def test_a_released_lease_without_a_task_wakes_one_worker(live_store: Store) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
     lease = await live_store.limits.acquire("gpu")
     await live_store.submit_one(new(limits={"gpu": 1}))
@@ -70,7 +72,7 @@ async def test_a_lease_without_a_task_that_is_given_back_wakes_one(live_store: S
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_units_that_got_free_wake_one_though_its_task_also_needs_some_that_were_free(
+async def test_freed_units_wake_one_worker_although_its_task_also_needs_some_that_were_free(
     live_store: Store,
 ) -> None:
     await live_store.limits.set("gpu", Slots(limit=3))
@@ -102,7 +104,7 @@ async def test_the_next_step_of_a_job_wakes_one(live_store: Store) -> None:
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["looked at", "not looked at"])
-async def test_a_limit_that_goes_on_wakes_one_per_task(live_store: Store, seen: bool) -> None:
+async def test_a_resumed_limit_wakes_one_worker_per_task(live_store: Store, seen: bool) -> None:
     await live_store.limits.set("gpu", Slots(limit=5))
     await live_store.limits.pause("gpu")
     if not seen:
@@ -122,7 +124,7 @@ async def test_a_raised_limit_wakes_one_per_task(live_store: Store) -> None:
     assert await calls(live_store, "w1", "w2", "w3", "w4") == 2
 
 
-async def test_a_type_that_goes_on_wakes_one_per_task(live_store: Store) -> None:
+async def test_a_resumed_type_wakes_one_worker_per_task(live_store: Store) -> None:
     await live_store.pause_type("echo")
     await live_store.submit_one(new())
     await idle(live_store, "w1", "w2", "w3")
@@ -130,7 +132,7 @@ async def test_a_type_that_goes_on_wakes_one_per_task(live_store: Store) -> None
     assert await calls(live_store, "w1", "w2", "w3") == 1
 
 
-async def test_a_call_for_what_is_paused_meanwhile_is_passed_on_to_one_who_can_start_something(
+async def test_a_call_for_a_task_paused_meanwhile_is_passed_on_to_a_worker_that_can_start_one(
     live_store: Store,
 ) -> None:
     """Both wait for the same limit; whichever lot the freed unit is promised to, `chat` starts."""
@@ -146,7 +148,7 @@ async def test_a_call_for_what_is_paused_meanwhile_is_passed_on_to_one_who_can_s
     assert await calls(live_store, "chats")
 
 
-async def test_a_hold_that_ends_wakes_one_who_was_held_back(store: Store, clock: Clock) -> None:
+async def test_a_hold_that_ends_wakes_a_worker_that_was_held_back(store: Store, clock: Clock) -> None:
     await store.limits.set("a", Slots(limit=1))
     await store.limits.set("b", Slots(limit=1))
     await store.workers.register("busy", capacity=9)
@@ -185,10 +187,10 @@ async def test_an_idle_worker_that_goes_is_not_woken(live_store: Store, way: str
         case "claim":
             await live_store.claim("w")
     assert [key for key in await key_names(live_store) if key.startswith("idle")] == []
-    told_to_go = int(way.startswith("drain"))  # its wait is over
-    assert await calls(live_store, "w") == told_to_go
+    drained = int(way.startswith("drain"))  # its wait is over
+    assert await calls(live_store, "w") == drained
     await live_store.submit_one(new())
-    assert await calls(live_store, "w") == told_to_go
+    assert await calls(live_store, "w") == drained
 
 
 async def test_an_idle_worker_whose_record_has_run_out_does_not_stop_a_submit(
@@ -211,20 +213,20 @@ async def test_a_dead_idle_worker_is_not_woken_in_place_of_a_live_one(store: Sto
     assert await calls(store, "live") == 1
 
 
-# Those who slept before the others came
+# Workers that slept before the others came
 
 
-async def two_came_and_one_started(store: Store, wishes: dict[str, Any]) -> str:
+async def two_came_and_one_started(store: Store, options: dict[str, Any]) -> str:
     """Two idle workers, two tasks, room for one: one worker is woken and starts it, the other sleeps on."""
     await idle(store, "w1", "w2")
-    await store.submit(new(**wishes), new(**wishes))
+    await store.submit(new(**options), new(**options))
     (busy,) = [worker for worker, count in (await woken(store, "w1", "w2")).items() if count]
     await claim_one(store, busy)
     await raw(store).delete(store.connection.keys.key("wake", busy))
     return busy
 
 
-async def test_a_unit_that_gets_free_wakes_the_one_who_slept_on(live_store: Store) -> None:
+async def test_a_freed_unit_wakes_the_worker_that_slept_on(live_store: Store) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
     busy = await two_came_and_one_started(live_store, {"limits": {"gpu": 1}})
     await live_store.workers.drain(busy)
@@ -233,7 +235,7 @@ async def test_a_unit_that_gets_free_wakes_the_one_who_slept_on(live_store: Stor
     assert await calls(live_store, "w1", "w2") == 1
 
 
-async def test_a_rate_that_refills_wakes_the_one_who_slept_on(store: Store, clock: Clock) -> None:
+async def test_a_rate_that_refills_wakes_the_worker_that_slept_on(store: Store, clock: Clock) -> None:
     await store.limits.set("api", Rate(count=1, period_seconds=10, burst=1))
     await two_came_and_one_started(store, {"limits": {"api": 1}})
     clock.pass_seconds(10)
@@ -241,7 +243,7 @@ async def test_a_rate_that_refills_wakes_the_one_who_slept_on(store: Store, cloc
     assert await calls(store, "w1", "w2") == 1
 
 
-async def test_a_delay_that_ends_wakes_the_one_who_slept_before(store: Store, clock: Clock) -> None:
+async def test_a_delay_that_ends_wakes_the_worker_that_slept_before(store: Store, clock: Clock) -> None:
     await store.submit_one(new(delay_seconds=10))
     await idle(store, "w1", "w2")
     clock.pass_seconds(10)
@@ -249,7 +251,7 @@ async def test_a_delay_that_ends_wakes_the_one_who_slept_before(store: Store, cl
     assert await words(store, "w1", "w2") == ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME
 
 
-async def test_a_lease_that_ends_wakes_the_one_who_slept_before(store: Store, clock: Clock) -> None:
+async def test_a_lease_that_ends_wakes_the_worker_that_slept_before(store: Store, clock: Clock) -> None:
     await fill(store, "gpu")
     await idle(store, "w1", "w2")
     await store.submit_one(new(limits={"gpu": 1}))
@@ -261,7 +263,7 @@ async def test_a_lease_that_ends_wakes_the_one_who_slept_before(store: Store, cl
     assert await words(store, "w1", "w2") == ONE_FOR_THE_TASK_AND_ONE_FOR_THE_TIME
 
 
-# Whoever is called and leaves something behind that can start calls the next one
+# A called worker that leaves behind a task that can start calls the next one
 
 
 async def test_a_called_worker_that_does_something_better_calls_the_next_one(store: Store) -> None:
@@ -303,7 +305,7 @@ async def test_a_called_worker_that_leaves_calls_the_next_one(live_store: Store)
     assert await calls(live_store, "w1", "w2") == 2
 
 
-async def test_a_called_worker_that_leaves_nothing_behind_calls_nobody(store: Store) -> None:
+async def test_a_called_worker_that_leaves_nothing_behind_calls_no_other(store: Store) -> None:
     await idle(store, "w1", "w2")
     await store.submit_one(new())
     await claim_one(store, "w1")

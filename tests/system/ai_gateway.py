@@ -1,4 +1,4 @@
-"""The example under a crowd of users on all plans: who was served when, and how busy the services were."""
+"""The example under many users on all plans: when each was served, and how busy the services were."""
 
 import asyncio
 import contextlib
@@ -68,7 +68,7 @@ def replay(events: list[dict[str, Any]]) -> dict[str, Queue]:
 def utilisation(queue: Queue, jobs: list[Job], events: list[dict[str, Any]], service: str) -> float:
     """Of the time in which steps waited for it, the share in which the service was busy, by its own watch.
 
-    A call lasted as long as the service says, and ended when its result was recorded.
+    A call lasted as long as the service reports, and ended when its result was recorded.
     """
     recorded = {event["task"]: event["at"] for event in events if event["act"] == "complete"}
     steps = [step for job in jobs for step in job.steps if step.name == service and step.result]
@@ -98,7 +98,7 @@ async def submit(gateway: str, dice: random.Random, count: int) -> dict[str, str
 
     chosen = [dice.choices(list(choice), list(choice.values()), k=count) for choice in (PLANS, FEATURES)]
     async with httpx.AsyncClient(base_url=gateway, timeout=30, trust_env=False) as http:
-        await asyncio.gather(*(one(http, *wish) for wish in zip(range(count), *chosen, strict=True)))
+        await asyncio.gather(*(one(http, *call) for call in zip(range(count), *chosen, strict=True)))
     return plans
 
 

@@ -80,7 +80,7 @@ class Poller(Reader):
 
 
 class Watcher(Client):
-    """Hears of one task, over a WebSocket or as Server-Sent Events, until it is cancelled."""
+    """Watches one task, over a WebSocket or as Server-Sent Events, until it is cancelled."""
 
     def __init__(self, task_id: str, over_socket: bool) -> None:
         path = f"/ws/{task_id}" if over_socket else f"/api/v1/tasks/{task_id}/events"
@@ -89,12 +89,12 @@ class Watcher(Client):
         self.queued: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def look(self) -> None:
-        if self._heard("QUEUED") and not self.queued.done():
+        if self._received("QUEUED") and not self.queued.done():
             self.queued.set_result(None)
-        if self._heard("CANCELLED"):
+        if self._received("CANCELLED"):
             self.end()
 
-    def _heard(self, kind: str) -> bool:
+    def _received(self, kind: str) -> bool:
         start = self.received.find(f'"type":"{kind}"'.encode())
         return start >= 0 and self.received.find(self.task_id.encode(), start) >= 0
 

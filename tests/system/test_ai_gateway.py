@@ -1,6 +1,7 @@
 """The example, with real programs: no service has too much, all jobs complete, better priorities go first."""
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 from fairlead.settings.loading import load_settings
 from fairlead.store.store import Store
 from tests.compose_stack import EXAMPLE, make_compose
+from tests.examples.test_readmes import copy_of
 from tests.servers import Server
+from tests.sessions import played
 from tests.system.ai_gateway import play, replay
+from tests.wheel import Wheel
 
 
 @pytest.mark.timeout(180)
@@ -26,6 +30,18 @@ async def test_a_crowd_of_all_plans_is_served_in_order(
     figures = await play(compose, store, seed, jobs=40, faster=1500)
     print(figures)
     assert figures["starts_ahead_of_worse_priorities"] > 0, "nobody competed: this test shows nothing"
+
+
+@pytest.mark.timeout(180)
+def test_the_commands_of_the_readme_can_be_pasted_at_once(wheel: Wheel, tmp_path: Path) -> None:
+    """`submit.py` starts together with the server, before anything listens."""
+    folder, env = copy_of("ai_gateway", tmp_path)
+    (commands,) = re.findall(r"^```sh\n(cd .*?)```", (folder / "README.md").read_text(), re.M | re.S)
+    _, *others = commands.replace(" &\n", " --faster 3000 &\n", 4).replace("&\n", "2>> log &\n").splitlines()
+    assert others[-1] == "python submit.py"
+    others[-1] += " --jobs 5; echo code $?"
+    *_, printed = played(others, tmp_path, wheel.path("uvicorn"), folder=folder, env=env)
+    assert printed.endswith("code 0\n"), printed + (folder / "log").read_text()
 
 
 def event(task: str, act: str, at: int, **detail: str | int) -> dict[str, Any]:

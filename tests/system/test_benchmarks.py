@@ -35,7 +35,7 @@ def test_an_unknown_scenario_is_refused() -> None:
         (("storm", "--server", "redis://127.0.0.1:1"), "needs a private server"),
     ],
 )
-def test_what_a_scenario_cannot_do_is_refused_with_the_reason(
+def test_an_unsupported_option_of_a_scenario_is_refused_with_the_reason(
     arguments: tuple[str, ...], reason: str
 ) -> None:
     command = [sys.executable, "-m", "benchmarks", *arguments]

@@ -36,7 +36,19 @@ def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) ->
     assert (doctor.returncode, doctor.stdout) == (0, "Namespace 'default': every invariant holds.\n")
 
 
-def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None:
+def test_the_demo_shares_nothing_with_applications(tmp_path: Path) -> None:
+    fairlead("limit", "set", "gpu", "--limit", "7", home=tmp_path)
+    up = fairlead("up", "--demo", "--once", "--port", "0", home=tmp_path)
+    assert "Demo, in the namespace default-demo: " in up.stdout
+    limits = fairlead("limit", "status", "--output", "json", home=tmp_path)
+    assert [(one["name"], one["limit"]) for one in json.loads(limits.stdout)["limits"]] == [("gpu", 7)]
+    tasks = fairlead("task", "list", "--output", "json", home=tmp_path)
+    assert json.loads(tasks.stdout)["tasks"] == []
+    of_demo = fairlead("task", "list", "--namespace", "default-demo", "--output", "json", home=tmp_path)
+    assert len(json.loads(of_demo.stdout)["tasks"]) == 8
+
+
+def test_up_stops_on_a_signal_and_leaves_no_server_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [FAIRLEAD, "up", "--data", str(tmp_path), "--port", "0"],
         stdout=subprocess.PIPE,
@@ -58,18 +70,18 @@ def test_up_stops_when_asked_and_leaves_no_server_behind(tmp_path: Path) -> None
 def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Server) -> None:
     import redis
 
-    url, namespace = server.url, "cli-doctor"
-    where = ("--engine", url, "--namespace", namespace)
-    up = fairlead("up", "--demo", "--once", "--port", "0", *where, home=tmp_path)
+    url, namespace = server.url, "cli-doctor-demo"
+    where = ("--engine", url, "--namespace")
+    up = fairlead("up", "--demo", "--once", "--port", "0", *where, "cli-doctor", home=tmp_path)
     assert up.returncode == 0, up.stderr
     with redis.Redis.from_url(url) as client:
-        client.hset(f"{{fl:{namespace}}}:limit:demo.gpu", "used", "1")
-        doctor = fairlead("doctor", *where, home=tmp_path)
+        client.hset(f"{{fl:{namespace}}}:limit:gpu", "used", "1")
+        doctor = fairlead("doctor", *where, namespace, home=tmp_path)
         assert doctor.returncode == 1
-        assert "demo.gpu" in doctor.stdout
-        as_json = json.loads(fairlead("doctor", *where, "--output", "json", home=tmp_path).stdout)
+        assert "limit gpu" in doctor.stdout
+        as_json = json.loads(fairlead("doctor", *where, namespace, "--output", "json", home=tmp_path).stdout)
         assert {breach["invariant"] for breach in as_json["breaches"]} >= {"I3"}
-        client.delete(*client.keys(f"{{fl:{namespace}}}:*"))
+        client.delete(*client.keys("{fl:cli-doctor*"))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +117,14 @@ async def test_a_number_that_means_nothing_is_refused_with_a_sentence(
         (("up", "--engine", "redis+sentinel://h:26379/primary", "--port", "0"), 2, "does not ask Sentinel"),
         (("worker", "x:y", "--engine", "rediss+cluster://h:6379"), 2, "does not follow a cluster"),
         (("stats", "--engine", "valkey://h:6379"), 2, "write redis:// or rediss://"),
-        (("stats", "--engine", "localhost:6379"), 2, "url must be redis://HOST:PORT"),
+        (("stats", "--engine", "localhost"), 2, "url must be redis://HOST:PORT"),
         (("stats", "--engine", "redis://h:99999"), 2, "Port out of range"),
         (("stats", "--engine", "redis://h:1?socket_timeout=x"), 2, "the URL of the server cannot be used"),
         (("stats", "--engine", "unix://"), 2, "names no path"),
         (("stats", "--engine", "redis://:secret@:6379"), 2, "names no host"),
     ],
 )
-async def test_what_cannot_work_ends_with_one_clear_line(
+async def test_a_command_that_cannot_work_ends_with_one_clear_line(
     arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
 ) -> None:
     ended = await Shell(tmp_path).run(*arguments)
@@ -126,12 +138,12 @@ async def test_what_cannot_work_ends_with_one_clear_line(
 @pytest.mark.parametrize(
     "command", [("submit", "draw"), ("stats",), ("doctor",), ("up", "--demo", "--once", "--port", "0")]
 )
-async def test_a_command_goes_on_when_the_owner_of_its_server_has_just_left(
+async def test_a_command_continues_when_the_owner_of_its_server_has_just_left(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
     async with Fairlead(data=data):
-        pass  # there is something to look at
+        pass  # there is data to read
     owner = await opened(await launch(data))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", AS_ORPHAN, *command, "--data", str(data)),

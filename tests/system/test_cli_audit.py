@@ -1,4 +1,4 @@
-"""Whatever is changed from the command line is left in the audit, and a command reads it."""
+"""Every change from the command line is recorded in the audit, and a command reads it."""
 
 import json
 
@@ -16,7 +16,7 @@ async def test_limits_that_are_set_or_freed(live_store: Store, shell: Shell) -> 
     await shell.run("limit", "set", "gpu", "--limit", "2")
     await shell.run("limit", "set", "gpu", "--limit", "3")
     await live_store.limits.acquire("gpu", lease_id="stuck")
-    await shell.run("limit", "release", "gpu", "stuck")  # without --force it only tells
+    await shell.run("limit", "release", "gpu", "stuck")  # without --force it only says what it would do
     await shell.run("limit", "release", "gpu", "stuck", "--force")
     assert await noted(live_store) == [
         ("set_limit", "gpu"),
@@ -45,7 +45,7 @@ async def test_dead_letters_that_are_replayed_or_purged(live_store: Store, shell
 
     await dies()
     await shell.run("dlq", "replay", task.task_id)
-    await shell.run("dlq", "purge", "--all")  # there is none
+    await shell.run("dlq", "purge", "--all")  # no task matches
     assert await noted(live_store) == [("replay", "1 task")]
     (entry,) = await live_store.audit.list()
     assert entry.after == {"replayed": [task.task_id], "count": 1}
@@ -66,8 +66,8 @@ async def test_the_entries_are_listed_the_latest_first(live_store: Store, shell:
     await live_store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}, "more work")
     entry = await live_store.audit.record("ann", "drain", "w", None, {"status": "draining"})
     _, first, second = (await shell.run("audit", "list")).out.splitlines()
-    number, _, *said = first.split()
-    assert (number, said) == ("2", ["ann", "drain", "w", "-", '{"status":"draining"}', "-"])
+    number, _, *words = first.split()
+    assert (number, words) == ("2", ["ann", "drain", "w", "-", '{"status":"draining"}', "-"])
     assert second.split()[3:] == ["set_limit", "gpu", '{"limit":1}', '{"limit":2}', "more", "work"]
     answer = json.loads((await shell.run("audit", "list", "--limit", "1", "--output", "json")).out)
     (shown,) = answer["entries"]

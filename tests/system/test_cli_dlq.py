@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.model.job import NewJob, NewStep
+from fairlead.model.job import JobStatus, NewJob, NewStep
 from fairlead.model.reports import Failed
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
@@ -14,9 +14,9 @@ from fairlead.store.store import Store
 from tests.commands import Shell
 
 
-async def dead(store: Store, task_type: str = "draw", message: str = "no ink", **wishes: Any) -> str:
+async def dead(store: Store, task_type: str = "draw", message: str = "no ink", **options: Any) -> str:
     await store.workers.register("w")
-    task_id = (await store.submit_one(NewTask(task_type=task_type, **wishes))).task_id
+    task_id = (await store.submit_one(NewTask(task_type=task_type, **options))).task_id
     (task,) = (await store.claim("w")).tasks
     await store.fail("w", Failed(task_id, task.fence, code="broken", message=message, retriable=False))
     return task_id
@@ -26,7 +26,9 @@ async def left(store: Store) -> list[str]:
     return [task.task_id for task in await store.dead_letters()]
 
 
-async def test_what_failed_is_listed_the_latest_first_with_its_error(live_store: Store, shell: Shell) -> None:
+async def test_failed_tasks_are_listed_newest_first_with_their_errors(
+    live_store: Store, shell: Shell
+) -> None:
     one, two = await dead(live_store, "draw", "two\nlines"), await dead(live_store, "sing")
     rows = [line.split(maxsplit=5) for line in (await shell.run("dlq", "list")).out.splitlines()[1:]]
     assert {(row[0], row[1], row[2], row[4], row[5]) for row in rows} == {
@@ -38,7 +40,7 @@ async def test_what_failed_is_listed_the_latest_first_with_its_error(live_store:
     assert len((await shell.run("dlq", "list", "--limit", "1")).out.splitlines()) == 2
 
 
-async def test_tasks_are_replayed_by_id_and_what_cannot_be_is_told(live_store: Store, shell: Shell) -> None:
+async def test_tasks_are_replayed_by_id_and_refusals_are_reported(live_store: Store, shell: Shell) -> None:
     one, two = await dead(live_store), await dead(live_store)
     answer = await shell.run("dlq", "replay", one, "nonsense")
     assert (answer.code, answer.out) == (1, "1 task replayed\n")
@@ -57,7 +59,7 @@ async def test_all_of_a_type_are_replayed(live_store: Store, shell: Shell) -> No
     assert await left(live_store) == [drawn]
 
 
-async def test_of_all_a_task_whose_limit_is_gone_is_named(live_store: Store, shell: Shell) -> None:
+async def test_replaying_all_names_a_task_whose_limit_is_gone(live_store: Store, shell: Shell) -> None:
     group = NewTask(task_type="other", concurrency_group="g", concurrency_limit=2, delay_seconds=600)
     await live_store.submit_one(group)
     one, two, three = await dead(live_store), await dead(live_store, limits={"g": 1}), await dead(live_store)
@@ -69,19 +71,36 @@ async def test_of_all_a_task_whose_limit_is_gone_is_named(live_store: Store, she
     assert {(await live_store.get(task_id)).status for task_id in (one, three)} == {State.QUEUED}
 
 
-@pytest.mark.parametrize(("command", "done"), [("replay", "1 task replayed\n"), ("purge", "1 task purged\n")])
-async def test_of_all_the_steps_of_jobs_are_passed_over(
-    command: str, done: str, live_store: Store, shell: Shell
+async def failed_job(store: Store) -> tuple[str, list[str]]:
+    """A job whose two steps failed, and their tasks."""
+    await store.workers.register("w", capacity=2)
+    steps = NewStep("chat", "chat"), NewStep("draw", "draw")
+    submitted = await store.jobs.submit(NewJob(feature_name="story", stages=[steps]))
+    tasks = (await store.claim("w", 2)).tasks
+    await store.fail("w", *(Failed(task.task_id, task.fence, retriable=False) for task in tasks))
+    return submitted.job_id, [task.task_id for task in tasks]
+
+
+@pytest.mark.parametrize("way", ["all", "each", "one"])
+async def test_replaying_a_step_resumes_its_job_with_all_steps_that_failed(
+    way: str, live_store: Store, shell: Shell
 ) -> None:
+    job_id, steps = await failed_job(live_store)
+    named = {"all": ["--all"], "each": steps, "one": steps[:1]}[way]
+    answer = await shell.run("dlq", "replay", *named)
+    assert (answer.code, answer.out, answer.err) == (0, "2 tasks replayed\n", "")
+    assert (await live_store.jobs.get(job_id)).status is JobStatus.RUNNING
+    assert await left(live_store) == []
+
+
+async def test_purging_all_skips_the_steps_of_jobs(live_store: Store, shell: Shell) -> None:
     await dead(live_store)
-    await live_store.jobs.submit(NewJob(feature_name="story", stages=[(NewStep("chat", "chat"),)]))
-    (step,) = (await live_store.claim("w")).tasks
-    await live_store.fail("w", Failed(step.task_id, step.fence, retriable=False))
-    answer = await shell.run("dlq", command, "--all")
-    assert (answer.code, answer.out) == (0, done)
-    assert await left(live_store) == [step.task_id]
-    answer = await shell.run("dlq", command, step.task_id)
-    assert answer.code == 1 and "step of a job" in answer.err
+    job_id, steps = await failed_job(live_store)
+    answer = await shell.run("dlq", "purge", "--all")
+    assert (answer.code, answer.out) == (0, "1 task purged\n")
+    assert sorted(await left(live_store)) == sorted(steps)
+    answer = await shell.run("dlq", "purge", steps[0])
+    assert answer.code == 1 and f"step of job {job_id}" in answer.err
 
 
 async def test_tasks_are_purged_by_id_or_all(live_store: Store, shell: Shell) -> None:
@@ -119,7 +138,7 @@ async def test_on_a_terminal_purging_asks_first(
     assert (answer.code, len(await left(live_store))) == (code, stay)
 
 
-async def test_on_a_terminal_purging_does_not_ask_when_told_so(live_store: Store, shell: Shell) -> None:
+async def test_on_a_terminal_purging_with_yes_does_not_ask(live_store: Store, shell: Shell) -> None:
     task_id = await dead(live_store)
     answer = await shell.on_terminal("dlq", "purge", task_id, "--yes")
     assert "[y/N]" not in answer.out

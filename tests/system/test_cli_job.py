@@ -1,4 +1,4 @@
-"""`fairlead job`: runs of pipelines, submitted, shown, watched, gone on with and ended."""
+"""`fairlead job`: runs of pipelines are submitted, shown, watched, resumed and cancelled."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ async def fail(store: Store, task: Task) -> None:
 
 
 async def stuck(store: Store, shell: Shell) -> str:
-    """A job that found no room in time."""
+    """A job that was not started in time."""
     job_id = await submitted(shell, "note", "--max-wait", "0.001")
 
     async def has_failed() -> bool:
@@ -72,7 +72,7 @@ async def stuck(store: Store, shell: Shell) -> str:
 # Submitting
 
 
-async def test_the_id_comes_back_and_the_job_is_as_asked_for(live_store: Store, shell: Shell) -> None:
+async def test_the_id_is_printed_and_the_job_is_as_requested(live_store: Store, shell: Shell) -> None:
     answer = await shell.run(
         *("job", "submit", "story", "--input", '{"topic": "a cat", "pages": 1}', "--param", "pages=2"),
         *("--param", "words=a robot", "--priority", "high", "--user-id", "ann"),
@@ -116,7 +116,7 @@ async def test_the_same_key_is_the_same_job(live_store: Store, shell: Shell) -> 
         ((), 2, "PIPELINE"),
     ],
 )
-async def test_what_cannot_be_is_refused(
+async def test_an_invalid_submit_is_refused(
     live_store: Store, shell: Shell, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     answer = await shell.run("job", "submit", *arguments)
@@ -144,8 +144,8 @@ async def test_waiting_for_a_job_that_fails(live_store: Store, shell: Shell) -> 
     assert answer.code == 1
     shown = json.loads(answer.out)
     assert (shown["status"], shown["error"]["code"]) == ("FAILED", "no_ink")
-    said = answer.err.splitlines()[-1]
-    assert said == f"fairlead: Job {shown['id']} failed at step 0 (no_ink): the pen\\nis dry"
+    line = answer.err.splitlines()[-1]
+    assert line == f"fairlead: Job {shown['id']} failed at step 0 (no_ink): the pen\\nis dry"
 
 
 async def test_ctrl_c_ends_the_waiting_and_not_the_job(live_store: Store, shell: Shell) -> None:
@@ -177,11 +177,12 @@ async def test_a_job_is_shown_with_its_steps(live_store: Store, shell: Shell) ->
     assert rows == [
         ["step", "name", "status", "attempts"],
         ["0", "outline", "completed", "1"],
-        ["1", "draw", "started", "1"],
-        ["2", "narrate", "waiting", "0"],
+        ["1", "draw", "executing", "1"],
+        ["2", "narrate", "queued", "0"],
     ]
     as_json = json.loads((await shell.run("job", "show", job_id, "--output", "json")).out)
     assert as_json["context"]["step_0_outline"]["data"] == {"chapters": 2}
+    assert [one["status"] for one in as_json["steps"]] == ["completed", "executing", "queued"]
 
 
 async def test_a_failed_job_is_shown_with_its_error(live_store: Store, shell: Shell) -> None:
@@ -205,8 +206,8 @@ async def test_watching_shows_the_state_then_each_change_then_the_context(
     task = await claim_one(live_store)
     assert await process.stdout.readline() == b"outline (1/1) running\n"
     await live_store.progress("w", Progress(task.task_id, task.fence, 0.5, "half", chunks=[{"page": 1}]))
-    told = [await process.stdout.readline() for _ in range(2)]
-    assert told == [b"outline (1/1) 50% half\n", b'outline (1/1) output {"page":1}\n']
+    lines = [await process.stdout.readline() for _ in range(2)]
+    assert lines == [b"outline (1/1) 50% half\n", b'outline (1/1) output {"page":1}\n']
     await complete(live_store, task, "done")
     answer = await ended(process)
     step, end, context = answer.out.split("\n", 2)
@@ -257,10 +258,10 @@ async def test_watching_ends_when_the_server_is_gone(tmp_path: Path) -> None:
     assert "did not answer" in answer.err
 
 
-# Going on and ending
+# Resuming and cancelling
 
 
-async def test_a_job_that_found_no_room_goes_on(live_store: Store, shell: Shell) -> None:
+async def test_a_job_that_was_not_started_in_time_can_be_resumed(live_store: Store, shell: Shell) -> None:
     job_id = await stuck(live_store, shell)
     watched = await shell.run("job", "watch", job_id)
     assert watched.code == 1
@@ -270,6 +271,19 @@ async def test_a_job_that_found_no_room_goes_on(live_store: Store, shell: Shell)
     again = await shell.run("job", "resume", job_id)
     assert (again.code, again.out) == (1, "")
     assert again.err == "fairlead: The job is PENDING: only a failed one can be resumed.\n"
+
+
+async def test_a_job_that_failed_for_good_is_resumed_by_force(live_store: Store, shell: Shell) -> None:
+    job_id = await submitted(shell, "note")
+    await fail(live_store, await claim_one(live_store))
+    refused = await shell.run("job", "resume", job_id)
+    assert (refused.code, refused.out) == (1, "")
+    assert f"`fairlead job resume --force {job_id}`" in refused.err
+    assert (await shell.run("job", "resume", "--force", job_id)).out == f"{job_id} resumed\n"
+    (entry,) = await live_store.audit.list()
+    assert (entry.act, entry.subject) == ("resume_job", job_id)
+    await complete(live_store, await claim_one(live_store))
+    assert (await live_store.jobs.get(job_id)).status is JobStatus.COMPLETED
 
 
 async def test_resuming_as_json(live_store: Store, shell: Shell) -> None:
@@ -287,7 +301,7 @@ async def test_a_job_is_cancelled_once(live_store: Store, shell: Shell) -> None:
     assert json.loads(as_json.out)["status"] == "CANCELLED"
 
 
-async def test_what_has_ended_is_not_cancelled(live_store: Store, shell: Shell) -> None:
+async def test_an_ended_job_is_not_cancelled(live_store: Store, shell: Shell) -> None:
     job_id = await submitted(shell, "note")
     await complete(live_store, await claim_one(live_store))
     answer = await shell.run("job", "cancel", job_id)
@@ -297,7 +311,63 @@ async def test_what_has_ended_is_not_cancelled(live_store: Store, shell: Shell) 
 
 @pytest.mark.parametrize("command", ["show", "watch", "resume", "cancel"])
 @pytest.mark.parametrize("job_id", ["nonsense", NOBODY])
-async def test_an_unknown_job_is_said_to_be_unknown(command: str, job_id: str, shell: Shell) -> None:
+async def test_an_unknown_job_is_reported_as_unknown(command: str, job_id: str, shell: Shell) -> None:
     answer = await shell.run("job", command, job_id)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("fairlead: There is no such job: check the id")
+
+
+# Listing
+
+
+async def test_jobs_are_listed_newest_first(live_store: Store, shell: Shell) -> None:
+    ids = [await submitted(shell, name, "--user-id", "ann") for name in ("story", "note", "story")]
+    await complete(live_store, await claimed(live_store))
+    await shell.run("job", "cancel", ids[1])
+    header, *rows = [line.split() for line in (await shell.run("job", "list")).out.splitlines()]
+    assert header == ["job", "pipeline", "status", "done", "priority", "user", "queued", "error"]
+    assert [row[:6] for row in rows] == [
+        [ids[2], "story", "PENDING", "0/3", "medium", "ann"],
+        [ids[1], "note", "CANCELLED", "0/1", "medium", "ann"],
+        [ids[0], "story", "RUNNING", "1/3", "medium", "ann"],
+    ]
+    answer = await shell.run("job", "list", "--feature-name", "story", "--limit", "1", "--output", "json")
+    page = json.loads(answer.out)
+    assert [one["id"] for one in page["jobs"]] == [ids[2]]
+    following = ("--cursor", page["next_cursor"], "--output", "json")
+    page = json.loads((await shell.run("job", "list", "--feature-name", "story", *following)).out)
+    assert ([one["id"] for one in page["jobs"]], page["next_cursor"]) == ([ids[0]], None)
+    assert len((await shell.run("job", "list", "--status", "CANCELLED")).out.splitlines()) == 2
+    assert len((await shell.run("job", "list", "--user-id", "bob")).out.splitlines()) == 1
+    assert (await shell.run("job", "list", "--status", "open")).code == 2
+
+
+# Explaining
+
+
+async def test_a_job_is_explained_by_the_steps_that_are_not_done(live_store: Store, shell: Shell) -> None:
+    job_id = await submitted(shell, "story")
+    await live_store.pause_type("outline")
+    assert (await shell.run("job", "explain", job_id)).out == "outline: Its task type is paused.\n"
+    await live_store.pause_type("outline", False)
+    await complete(live_store, await claimed(live_store))
+    await live_store.pause_type("narrate")
+    running = await claimed(live_store)
+    assert (await shell.run("job", "explain", job_id)).out == (
+        "draw: It is executing.\nnarrate: Its task type is paused.\n"
+    )
+    answer = json.loads((await shell.run("job", "explain", job_id, "--output", "json")).out)
+    assert (answer["job_id"], answer["status"]) == (job_id, "RUNNING")
+    assert answer["sentence"] == "draw: It is executing. narrate: Its task type is paused."
+    assert [(step["step"], step["name"]) for step in answer["steps"]] == [(1, "draw"), (2, "narrate")]
+    assert answer["steps"][0]["task_id"] == running.task_id
+
+
+async def test_the_explanation_of_a_job_that_ended_is_how(live_store: Store, shell: Shell) -> None:
+    failed_id, cancelled_id = await submitted(shell, "note"), await submitted(shell, "note")
+    await fail(live_store, await claimed(live_store))
+    await shell.run("job", "cancel", cancelled_id)
+    shown = (await shell.run("job", "explain", failed_id)).out
+    assert shown.startswith("It failed at step 0 (") and "the pen\\nis dry" in shown
+    assert (await shell.run("job", "explain", cancelled_id)).out == "It is CANCELLED.\n"
+    assert (await shell.run("job", "explain", NOBODY)).code == 1

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fairlead.store.store import Store
+from tests.api_keys import usable_key
 from tests.commands import Shell
 
 
@@ -15,7 +16,7 @@ async def test_a_key_is_printed_alone_and_listed_without_its_secret(live_store: 
     )
     assert (made.code, made.err) == (0, "Keep it: it is not shown again.\n")
     key_text = made.out.strip()
-    key = await live_store.api_keys.check(key_text)
+    key = await usable_key(live_store, key_text)
     assert key and (key.scopes, key.tenant) == (("submit", "read", "cancel"), "acme")
     assert key.expires_at == key.created_at + 90 * 86_400_000
     table = (await shell.run("key", "list")).out
@@ -30,12 +31,12 @@ async def test_a_key_is_rotated_and_revoked_by_its_id_or_its_text(live_store: St
     made = json.loads(answer.out)
     again = await shell.run("key", "rotate", made["id"], "--overlap", "0s")
     assert again.code == 0
-    assert await live_store.api_keys.check(made["key"]) is None
+    assert await usable_key(live_store, made["key"]) is None
     new_text = again.out.strip()
-    new = await live_store.api_keys.check(new_text)
+    new = await usable_key(live_store, new_text)
     assert new and (new.replaces, new.expires_at) == (made["id"], None)
     assert (await shell.run("key", "revoke", new_text)).out == f"{new.id} revoked\n"
-    assert await live_store.api_keys.check(new_text) is None
+    assert await usable_key(live_store, new_text) is None
     ended = await shell.run("key", "rotate", new.id)
     assert (ended.code, ended.out) == (1, "")
     assert "was revoked or has expired" in ended.err
@@ -53,7 +54,7 @@ async def test_a_key_is_rotated_and_revoked_by_its_id_or_its_text(live_store: St
         (("rotate", "nonsense", "--overlap", "1"), 2, "'1' is not a time such"),
     ],
 )
-async def test_what_cannot_be_done_is_told(
+async def test_a_command_that_fails_says_why(
     arguments: tuple[str, ...], code: int, says: str, shell: Shell
 ) -> None:
     answer = await shell.run("key", *arguments)

@@ -1,4 +1,4 @@
-"""`fairlead limit`: what is scarce, who holds it, and freeing what is stuck."""
+"""`fairlead limit`: limits, their holders, and freeing stuck leases."""
 
 import json
 
@@ -45,7 +45,7 @@ async def test_all_limits_are_shown_with_their_use(live_store: Store, shell: She
     ]
 
 
-async def test_one_limit_is_shown_with_everybody_who_holds_it(live_store: Store, shell: Shell) -> None:
+async def test_one_limit_is_shown_with_all_its_holders(live_store: Store, shell: Shell) -> None:
     await live_store.limits.set("gpu", Slots(limit=3))
     await live_store.workers.register("w")
     task_id = (await live_store.submit_one(NewTask(task_type="draw", limits={"gpu": 2}))).task_id
@@ -78,9 +78,9 @@ async def test_a_stuck_lease_is_freed_by_force_alone(live_store: Store, shell: S
 async def test_a_lease_is_found_among_more_than_are_shown(live_store: Store, shell: Shell) -> None:
     await live_store.limits.set("gpu", Slots(limit=200))
     leases = [await live_store.limits.acquire("gpu", holder="ann") for _ in range(101)]
-    table = (await shell.run("limit", "status", "gpu")).out
-    assert table.endswith("... and more: these are 100 of its holders\n")
-    (hidden,) = [lease.lease_id for lease in leases if lease.lease_id not in table]
+    shown = await shell.run("limit", "status", "gpu")
+    assert shown.err == "There are more: these are 100 of its holders.\n"
+    (hidden,) = [lease.lease_id for lease in leases if lease.lease_id not in shown.out]
     assert (
         "this would free 1 of gpu that ann holds" in (await shell.run("limit", "release", "gpu", hidden)).err
     )
@@ -111,7 +111,7 @@ async def test_the_units_of_a_task_are_not_freed_under_its_feet(live_store: Stor
         (("set", "g p u", "--limit", "1"), 2, "name: use 1 to 200 of"),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_one_line(
+async def test_a_command_that_fails_says_why_in_one_line(
     arguments: tuple[str, ...], code: int, says: str, shell: Shell
 ) -> None:
     answer = await shell.run("limit", *arguments)
@@ -137,3 +137,33 @@ async def test_a_paused_limit_gives_out_nothing_until_it_is_resumed(live_store: 
     )
     assert (last.act, last.after["paused"]) == ("resume_limit", False)
     assert (await shell.run("limit", "pause", "unknown")).code == 1
+
+
+async def test_a_limit_that_nothing_needs_is_deleted(live_store: Store, shell: Shell) -> None:
+    await live_store.limits.set("gpu", Slots(limit=1))
+    task_id = (await live_store.submit_one(NewTask(task_type="draw", limits={"gpu": 1}))).task_id
+    refused = await shell.run("limit", "delete", "gpu")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        "fairlead: Limit gpu is in use: tasks or acquires wait for it (1); "
+        "let them run or cancel them first.\n"
+    )
+    await live_store.cancel(task_id)
+    assert (await shell.run("limit", "delete", "gpu")).out == "gpu is deleted\n"
+    again = await shell.run("limit", "delete", "gpu")
+    assert (again.code, again.err) == (
+        1,
+        "fairlead: There is no limit gpu: `fairlead limit status` shows them.\n",
+    )
+    (entry,) = await live_store.audit.list()
+    assert (entry.act, entry.subject, entry.before["limit"], entry.after) == ("delete_limit", "gpu", 1, None)
+
+
+async def test_a_resumed_limit_says_so_and_what_else_it_lacks(live_store: Store, shell: Shell) -> None:
+    await live_store.limits.set("gpu", Slots(limit=1))
+    assert (await shell.run("limit", "pause", "gpu")).out == "gpu is paused\n"
+    assert (await shell.run("limit", "resume", "gpu")).out == "gpu is resumed\n"
+    await live_store.limits.set("gpu", Slots(limit=0))
+    assert (await shell.run("limit", "resume", "gpu")).out == (
+        "gpu is resumed; it has 0 units, so nothing starts until `limit set` gives it more\n"
+    )

@@ -33,7 +33,7 @@ async def lose(store: Store) -> None:
     await Monitor(store).check()
 
 
-async def test_it_has_to_be_said_what_is_accepted(shell: Shell) -> None:
+async def test_it_requires_an_option_that_says_what_is_accepted(shell: Shell) -> None:
     for words in ((), ("--new", "--restored")):
         refused = await shell.run("open", *words)
         assert (refused.code, "say --new" in refused.err) == (2, True), refused
@@ -92,7 +92,7 @@ async def test_the_doctor_names_a_meta_record_that_cannot_be_read(shell: Shell, 
     await wipe(live_store)
 
 
-async def test_the_doctor_names_a_beat_that_is_no_number_and_accepting_the_data_mends_it(
+async def test_the_doctor_names_a_beat_that_is_not_a_number_and_accepting_the_data_repairs_it(
     shell: Shell, live_store: Store
 ) -> None:
     await raw(live_store).hset(live_store.connection.keys.meta, "beat", "soon")
@@ -110,7 +110,7 @@ async def test_the_doctor_names_a_beat_that_is_no_number_and_accepting_the_data_
 async def test_commands_work_where_an_operator_elsewhere_has_accepted_the_loss(
     shell: Shell, live_store: Store, tmp_path: Path
 ) -> None:
-    """This machine remembers the data from before, and runs nothing that would have heard of it."""
+    """This machine remembers the earlier data, and runs no process that would know of the loss."""
     assert (await shell.run("key", "create", "--scope", "read", "--name", "a")).code == 0
     await lose(live_store)
     elsewhere = replace(shell, env={"XDG_STATE_HOME": str(tmp_path / "elsewhere")})

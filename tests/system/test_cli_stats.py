@@ -1,4 +1,4 @@
-"""`fairlead stats` and `fairlead workers`, and what every command says when there is nobody to ask."""
+"""`fairlead stats` and `fairlead workers`, and the error of every command without a server."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ ACTING += [("dlq", "replay", "--all"), ("dlq", "purge", "--all")]
 JOINING = [("submit", "draw"), ("limit", "set", "gpu", "--limit", "1")]
 
 
-async def test_stats_tell_what_waits_runs_and_ended(live_store: Store, shell: Shell) -> None:
+async def test_stats_count_what_waits_runs_and_ended(live_store: Store, shell: Shell) -> None:
     await live_store.workers.register("w", capacity=4)
     await live_store.submit(*[NewTask(task_type="draw", priority=p) for p in ("high", "high", "low")])
     await live_store.submit(NewTask(task_type="draw", delay_seconds=60))
@@ -77,7 +77,7 @@ async def test_all_live_workers_of_a_name_are_drained(live_store: Store, shell: 
     assert nobody.err.startswith("fairlead: No live worker has the name 'cellar'")
 
 
-async def test_an_unknown_worker_is_said_to_be_unknown(shell: Shell) -> None:
+async def test_an_unknown_worker_is_reported_as_unknown(shell: Shell) -> None:
     answer = await shell.run("workers", "drain", "nobody")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err == "fairlead: There is no worker nobody: `fairlead workers list` shows them.\n"
@@ -91,9 +91,7 @@ async def test_it_must_be_clear_which_worker_is_meant(arguments: tuple[str, ...]
 
 
 @pytest.mark.parametrize("arguments", [*LOOKING, *ACTING, *JOINING], ids=lambda call: " ".join(call[:2]))
-async def test_a_server_that_is_not_there_is_said_to_be_so(
-    arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+async def test_a_missing_server_is_reported(arguments: tuple[str, ...], tmp_path: Path) -> None:
     shell = Shell(tmp_path, ("--engine", "redis://127.0.0.1:1"))
     answer = await shell.run(*arguments)
     assert (answer.code, answer.out) == (3, "")

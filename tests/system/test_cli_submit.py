@@ -1,4 +1,4 @@
-"""`fairlead submit`: what is asked for is what the store gets, and with --wait the result comes back."""
+"""`fairlead submit`: the store gets the task as requested, and --wait prints the result."""
 
 import asyncio
 import json
@@ -31,14 +31,17 @@ async def claimed(store: Store, worker: str = "w") -> Task:
     return found[0]
 
 
-async def test_the_id_comes_back_and_the_task_is_as_asked_for(live_store: Store, shell: Shell) -> None:
+async def test_the_id_is_printed_and_the_task_is_as_requested(live_store: Store, shell: Shell) -> None:
     await live_store.limits.set("gpu", Slots(limit=4))
     answer = await shell.run(
         *("submit", "draw", "--parameters", '{"size": 1, "style": "dark"}', "--param", "size=2"),
         *("--param", "words=a robot", "--param", "deep=[1, null]", "--priority", "high", "--user-id", "ann"),
         *("--limit", "gpu=3", "--timeout", "2.5", "--max-retries", "1", "--require", "cuda"),
     )
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
+    assert answer.err == (
+        "fairlead: warning: no worker serves 'draw' with the capability 'cuda' yet; it waits until one does\n"
+    )
     task = await live_store.get(answer.out.split()[0])
     assert answer.out == f"{task.task_id} queued, position 1\n"
     assert task.parameters == {"size": 2, "style": "dark", "words": "a robot", "deep": [1, None]}
@@ -51,6 +54,7 @@ async def test_the_answer_as_json(live_store: Store, shell: Shell) -> None:
     await shell.run("submit", "draw")
     queued = json.loads((await shell.run("submit", "draw", "--output", "json")).out)
     assert (queued["status"], queued["queue_position"], queued["repeated"]) == ("queued", 2, False)
+    assert queued["warnings"] == ["no worker serves 'draw' yet; it waits until one does"]
     delayed = json.loads((await shell.run("submit", "draw", "--delay", "60", "--output", "json")).out)
     assert (delayed["status"], delayed["queue_position"]) == ("delayed", None)
     assert (await live_store.get(delayed["task_id"])).status is State.DELAYED
@@ -102,8 +106,8 @@ async def test_waiting_for_a_task_that_fails_ends_with_1_and_says_why(
     await live_store.fail("w", report)
     answer = await waiting
     assert answer.code == 1
-    said = json.loads(answer.out)
-    assert (said["status"], said["error"]["code"]) == ("failed", "no_ink")
+    printed = json.loads(answer.out)
+    assert (printed["status"], printed["error"]["code"]) == ("failed", "no_ink")
     assert f"fairlead: Task {task.task_id} failed (no_ink): all\\x1b[31m used up\n" in answer.err
 
 
@@ -120,6 +124,7 @@ async def test_waiting_for_a_task_that_is_cancelled_ends_with_1(live_store: Stor
 async def test_an_interruption_ends_the_waiting_and_not_the_task(live_store: Store, shell: Shell) -> None:
     process = await shell.start("submit", "draw", "--wait", err=PIPE)
     assert process.stderr
+    assert b"no worker serves 'draw' yet" in await process.stderr.readline()
     task_id = (await process.stderr.readline()).decode().split()[0]
     assert b"queued" in await process.stderr.readline()
     process.send_signal(signal.SIGINT)
@@ -146,7 +151,7 @@ async def test_an_interruption_ends_the_waiting_and_not_the_task(live_store: Sto
         ((), "TASK_TYPE"),
     ],
 )
-async def test_what_cannot_be_submitted_is_said_in_one_line(
+async def test_a_refused_submit_says_why_in_one_line(
     arguments: tuple[str, ...], says: str, shell: Shell
 ) -> None:
     answer = await shell.run("submit", *arguments)

@@ -1,4 +1,4 @@
-"""`fairlead task`: how tasks stand, why they wait, how they go on, and ending them."""
+"""`fairlead task`: the state of tasks, why they wait, their progress, and cancelling them."""
 
 import json
 from pathlib import Path
@@ -16,16 +16,16 @@ from tests.servers import running
 NOBODY = "01890000-0000-7000-8000-000000000000"
 
 
-async def started(store: Store, **wishes: object) -> Task:
+async def started(store: Store, **options: object) -> Task:
     """A task that runs on worker w."""
     await store.workers.register("w", capacity=9)
-    await store.submit_one(NewTask(task_type="draw", **wishes))  # type: ignore[arg-type]
+    await store.submit_one(NewTask(task_type="draw", **options))  # type: ignore[arg-type]
     (task,) = (await store.claim("w")).tasks
     return task
 
 
-async def waiting(store: Store, **wishes: object) -> str:
-    return (await store.submit_one(NewTask(task_type="draw", **wishes))).task_id  # type: ignore[arg-type]
+async def waiting(store: Store, **options: object) -> str:
+    return (await store.submit_one(NewTask(task_type="draw", **options))).task_id  # type: ignore[arg-type]
 
 
 async def test_tasks_are_listed_by_what_they_are_like(live_store: Store, shell: Shell) -> None:
@@ -33,8 +33,8 @@ async def test_tasks_are_listed_by_what_they_are_like(live_store: Store, shell: 
     low = await waiting(live_store, priority="low")
     other = (await live_store.submit_one(NewTask(task_type="sing"))).task_id
 
-    async def listed(*wishes: str) -> set[str]:
-        lines = (await shell.run("task", "list", *wishes)).out.splitlines()
+    async def listed(*options: str) -> set[str]:
+        lines = (await shell.run("task", "list", *options)).out.splitlines()
         assert lines[0].split() == ["task", "type", "status", "priority", "user", "created", "worker"]
         return {line.split()[0] for line in lines[1:]}
 
@@ -58,7 +58,7 @@ async def test_a_task_that_failed_is_shown_with_its_traceback(live_store: Store,
     assert as_json["error"]["traceback"] == traceback
 
 
-async def test_the_list_goes_on_where_it_ended(live_store: Store, shell: Shell) -> None:
+async def test_the_list_continues_where_it_ended(live_store: Store, shell: Shell) -> None:
     expected = {await waiting(live_store) for _ in range(3)}
     first = json.loads((await shell.run("task", "list", "--limit", "2", "--output", "json")).out)
     rest = json.loads(
@@ -71,7 +71,7 @@ async def test_the_list_goes_on_where_it_ended(live_store: Store, shell: Shell) 
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("options", "says"),
     [
         (("--status", "lost"), "--status"),
         (("--limit", "0"), "limit: is not a whole number from 1"),
@@ -79,8 +79,10 @@ async def test_the_list_goes_on_where_it_ended(live_store: Store, shell: Shell) 
         (("--task-type", "a b"), "task_type: use 1 to 200 of"),
     ],
 )
-async def test_a_list_that_cannot_be_is_refused(wish: tuple[str, ...], says: str, shell: Shell) -> None:
-    answer = await shell.run("task", "list", *wish)
+async def test_invalid_options_of_a_list_are_refused(
+    options: tuple[str, ...], says: str, shell: Shell
+) -> None:
+    answer = await shell.run("task", "list", *options)
     assert (answer.code, answer.out) == (2, "")
     assert says in answer.err
 
@@ -114,8 +116,8 @@ async def test_the_explanation_names_the_limit_that_is_full(live_store: Store, s
     await live_store.limits.set("gpu", Slots(limit=1))
     await started(live_store, limits={"gpu": 1})
     task_id = await waiting(live_store, limits={"gpu": 1})
-    said = (await shell.run("task", "explain", task_id)).out.splitlines()
-    assert said[0] == "It waits for limit gpu (needs 1, 1 of 1 used)."
+    lines = (await shell.run("task", "explain", task_id)).out.splitlines()
+    assert lines[0] == "It waits for limit gpu (needs 1, 1 of 1 used)."
     as_json = json.loads((await shell.run("task", "explain", task_id, "--output", "json")).out)
     assert as_json["blocked_by"][0]["limit"] == "gpu"
     assert as_json["queue_position"] == 1
@@ -210,7 +212,7 @@ async def test_watching_ends_when_the_server_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "explain", "cancel", "watch"])
 @pytest.mark.parametrize("task_id", ["nonsense", NOBODY])
-async def test_an_unknown_task_is_said_to_be_unknown(command: str, task_id: str, shell: Shell) -> None:
+async def test_an_unknown_task_is_reported_as_unknown(command: str, task_id: str, shell: Shell) -> None:
     answer = await shell.run("task", command, task_id)
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("fairlead: There is no such task: check the id")

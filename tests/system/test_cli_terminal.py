@@ -1,4 +1,4 @@
-"""On a terminal there are colours and a bar; in a pipe there is nothing but the answer."""
+"""On a terminal there are colours and a bar; a pipe gets only the answer."""
 
 import asyncio
 import json
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli import COMMANDS
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Slots
@@ -98,44 +97,3 @@ def test_help_imports_no_command() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
-
-
-COMPLETE = """
-source "$1"
-COMP_WORDS=(fairlead "${@:2}")
-COMP_CWORD=$(( $# - 1 ))
-COMP_LINE="${COMP_WORDS[*]}"
-COMP_POINT=${#COMP_LINE}
-$(complete -p fairlead | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-echo "${COMPREPLY[@]}"
-"""
-
-
-async def test_the_shell_completes_commands_options_and_values(tmp_path: Path) -> None:
-    script = tmp_path / "completion.bash"
-    installed = await Shell(tmp_path).run("--install-completion", "--shell", "bash", "--output", str(script))
-    assert (installed.code, installed.err) == (0, "")
-
-    def completed(*words: str) -> set[str]:
-        command = ["bash", "-c", COMPLETE, "bash", str(script), *words]
-        return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-
-    assert completed("") >= {name for name in COMMANDS if not name.startswith("-")}
-    assert completed("dlq", "") == {"list", "replay", "purge"}
-    assert completed("submit", "draw", "--idem") == {"--idempotency-key"}
-    assert completed("submit", "draw", "--priority", "") == {"high", "medium", "low"}
-
-
-async def test_completion_is_loaded_by_the_shell_that_is_used(tmp_path: Path) -> None:
-    installed = await Shell(tmp_path).run("--install-completion", "--shell", "bash")
-    assert installed.code == 0
-    script = tmp_path / ".local/share/bash-completion/completions/fairlead"
-    assert str(script) in installed.out
-    assert f'. "{script}"' in (tmp_path / ".bashrc").read_text()
-
-
-async def test_a_shell_that_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
-    answer = await Shell(tmp_path).run("--install-completion")
-    assert (answer.code, answer.out) == (2, "")
-    assert "say bash, zsh or fish" in answer.err
-    assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ async def test_a_paused_type_does_not_start_until_it_is_resumed(live_store: Stor
     assert (await shell.run("type", "pause", "draw")).out == "draw is paused\n"
     assert (await live_store.claim("w")).tasks == []
     assert (await live_store.explain(task.task_id)).type_paused
-    assert (await shell.run("type", "resume", "draw")).out == "draw is not paused\n"
+    assert (await shell.run("type", "resume", "draw")).out == "draw is resumed\n"
     assert [claimed.task_id for claimed in (await live_store.claim("w")).tasks] == [task.task_id]
     (resumed, paused) = await live_store.audit.list()
     assert (paused.act, paused.subject, paused.before, paused.after) == (

@@ -60,7 +60,7 @@ class Census:
             await asyncio.sleep(0.05)
 
 
-async def test_700_sockets_under_1024_files_all_hear_a_cancel(tmp_path: Path) -> None:
+async def test_700_sockets_under_1024_files_all_receive_a_cancel(tmp_path: Path) -> None:
     with crowded(tmp_path, files=1024) as (gateway, client):
         (task_id,) = await submitted(gateway, 1)
         watchers = [Watcher(task_id, over_socket=True) for _ in range(700)]
@@ -96,7 +96,7 @@ async def test_600_polls_wait_under_1024_files_and_each_gets_its_task(tmp_path: 
         hang_up(pollers)
 
 
-async def test_watchers_hear_what_happened_while_the_subscription_was_lost(tmp_path: Path) -> None:
+async def test_watchers_receive_what_happened_while_the_subscription_was_lost(tmp_path: Path) -> None:
     with crowded(tmp_path, files=1024) as (gateway, client):
         task_ids = await submitted(gateway, 300)
         watchers = [Watcher(task_id, over_socket=n % 2 == 0) for n, task_id in enumerate(task_ids)]
@@ -116,8 +116,8 @@ async def test_10000_reads_at_once_beside_2000_watchers(tmp_path: Path) -> None:
     with crowded(tmp_path, files=4096) as (gateway, client):
         task_ids = await submitted(gateway, 2_000)
         watchers = [Watcher(task_id, over_socket=n % 2 == 0) for n, task_id in enumerate(task_ids)]
-        asked = [task_ids[n : n + 10] for n in range(0, 2_000, 10)] * 5
-        readers = [Reader([f"/api/v1/tasks/{task_id}" for task_id in some]) for some in asked]
+        batches = [task_ids[n : n + 10] for n in range(0, 2_000, 10)] * 5
+        readers = [Reader([f"/api/v1/tasks/{task_id}" for task_id in some]) for some in batches]
         census = Census(client)
         counting = asyncio.create_task(census.run())
         async with asyncio.timeout(200):
@@ -127,25 +127,25 @@ async def test_10000_reads_at_once_beside_2000_watchers(tmp_path: Path) -> None:
             await asyncio.gather(cancelled(gateway, task_ids), *(reader.done for reader in readers))
             await asyncio.gather(*(watcher.done for watcher in watchers))
         counting.cancel()
-        for some, reader in zip(asked, readers, strict=True):
+        for some, reader in zip(batches, readers, strict=True):
             assert [(status, body["task_id"]) for status, body in reader.answers] == [(200, i) for i in some]
         assert 0 < census.most < FEW
         hang_up([*watchers, *readers])
 
 
-async def test_a_server_without_a_free_file_answers_503_and_logs_it_once_in_a_while(tmp_path: Path) -> None:
+async def test_a_server_without_a_free_file_answers_503_and_logs_it_once(tmp_path: Path) -> None:
     with crowded(tmp_path, files=1024) as (gateway, client):
         (task_id,) = await submitted(gateway, 1)
         path = f"/api/v1/tasks/{task_id}"
         async with httpx.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as api:
-            assert (await api.get(path)).status_code == 200  # on the connection that the rest is asked on
+            assert (await api.get(path)).status_code == 200  # on the connection that the other requests use
             pid = gateway.process.pid
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 1024))  # those it has it keeps; none is added
             client.client_kill_filter(_type="normal", skipme=True)
             answers = [await api.get(path) for _ in range(5)]
             assert [answer.status_code for answer in answers] == [503] * 5
             assert "Too many open files" in answers[-1].json()["detail"]
-            assert gateway.said().count("out_of_files") == 1
+            assert gateway.log_text().count("out_of_files") == 1
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (1024, 1024))
             await wait_until(lambda: is_good(api, path))
 

@@ -1,42 +1,9 @@
-"""Documents are true: what they show is run here."""
+"""Documents are consistent: what they point to is there, and figures are those that were measured."""
 
-import asyncio
 import re
-import shlex
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
-from tests.commands import Ended, ended
-from tests.workers import WorkerLauncher
-
 ROOT = Path(__file__).parents[2]
-
-
-async def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    """As a new user does it: the file, the worker, and the commands beside it."""
-    readme = (ROOT / "README.md").read_text()
-    examples = re.findall(r"```python\n(.*?)```", readme, re.S)
-    shells = re.findall(r"```sh\n(fairlead .*?)```", readme, re.S)
-    (tmp_path / "app.py").write_text("\n\n".join(examples))
-    worker, *others = [line.partition("#")[0].strip() for line in "".join(shells).splitlines()]
-    environment = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-
-    async def run(line: str) -> Ended:
-        process = await asyncio.create_subprocess_exec(
-            *shlex.split(line), env=environment, cwd=tmp_path, stdout=PIPE, stderr=PIPE
-        )
-        return await ended(process)
-
-    *command, app = shlex.split(worker)
-    assert command == ["fairlead", "worker"]
-    async with WorkerLauncher(tmp_path, lambda: ()).workers(app) as running:
-        said = [await run(line) for line in others]
-        assert await running.end() == 0
-    assert [one.code for one in said] == [0, 0, 0], [one.err for one in said]
-    assert said[0].out == "a picture of a robot\n"
-    assert '"a picture of a cat"' in said[1].out
-    assert '"a picture of a city at night"' in said[2].out
 
 
 def sections_of(page: Path) -> set[str]:
@@ -47,8 +14,16 @@ def sections_of(page: Path) -> set[str]:
 
 
 def test_the_files_and_sections_that_documents_point_to_are_there() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]:
         for file, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
             target = page.parent / file if file else page
             assert target.exists(), f"{page.name} points to {file}"
             assert not anchor or anchor in sections_of(target), f"{page.name} points to {file}#{anchor}"
+
+
+def test_the_figures_of_the_readme_are_those_of_the_page_about_performance() -> None:
+    measured = (ROOT / "README.md").read_text().partition("Measured (")[2].partition("\n\n")[0]
+    figures = re.findall(r"[\d.,]*\d times as fast", " ".join(measured.split()))
+    assert len(figures) == 2
+    performance = " ".join((ROOT / "docs/performance.md").read_text().split())
+    assert [figure for figure in figures if figure not in performance] == []

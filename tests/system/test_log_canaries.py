@@ -1,6 +1,5 @@
-"""Secrets travel through a server, services and workers that log at debug, and are in none of the logs."""
+"""Secrets pass through a server, services and workers that log at debug, and are in none of the logs."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ import redis
 
 from fairlead.model.key import SCOPES
 from fairlead.store.store import Store
-from tests.api.listening import hear_one, socket
+from tests.api.listening import receive_one, socket
 from tests.api.serving import Gateway, serving
-from tests.commands import FAIRLEAD
 from tests.pipeline.servers import raw_service, says
 from tests.servers import free_port, running
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 from tests.workers import ROOT
 
 PASSWORD = "canary-of-the-store"
@@ -48,7 +47,7 @@ one = ["painter"]
 
 @dataclass(frozen=True)
 class Place:
-    """A store that asks for a password, and the settings of all who use it."""
+    """A store that requires a password, and the settings of all its clients."""
 
     engine: str
     store_process: Any
@@ -74,21 +73,15 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def worker(place: Place, name: str, *options: str, **env: str) -> AsyncIterator[Path]:
     """Its log."""
     log = place.folder / f"{name}.log"
+    arguments = ("worker", TARGET, "--config", str(place.config), *options)
+    env = {"HOME": str(place.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **env}
     with log.open("wb") as out:
-        process = await asyncio.create_subprocess_exec(
-            *(FAIRLEAD, "worker", TARGET, "--config", str(place.config), *options),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            cwd=place.folder,
-            env={"HOME": str(place.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **env},
-        )
+        process = WarmProcess(arguments, env, place.folder, out, out)
     try:
         await wait_until(lambda: "worker_started" in log.read_text(), 40, log.read_text())
         yield log
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()  # without the store it would wait for its grace
+        process.kill()  # without the store it would wait for its grace
         await process.wait()
 
 
@@ -108,7 +101,7 @@ async def use_everything(gateway: Gateway, key: str) -> None:
         job = {"feature_name": "one", "input_data": {"prompt": PAYLOAD}, "user_id": "ann"}
         job_id = (await api.post("/api/v1/jobs", json=job)).json()["job_id"]
         async with socket(gateway, f"/ws/{ids[0]}", headers) as opened:
-            await hear_one(opened)
+            await receive_one(opened)
         await api.post("/api/v1/tasks", content=PAYLOAD.encode(), headers={"x-reason": PAYLOAD})
         for path in (*(f"/api/v1/tasks/{one}" for one in ids), f"/api/v1/jobs/{job_id}"):
 
@@ -137,8 +130,8 @@ async def test_no_secret_is_in_any_log(place: Place) -> None:
                 await wait_until(lambda log=log: "store_unavailable" in log.read_text(), 40, log.read_text())  # type: ignore[misc]
     secrets = (PASSWORD, PAYLOAD, QUERY, HEADER, ANSWER, key.split("_", 2)[2])
     for name, log in logs.items():
-        said = log.read_text()
-        assert [secret for secret in secrets if secret in said] == [], f"{name}: {said}"
+        text = log.read_text()
+        assert [secret for secret in secrets if secret in text] == [], f"{name}: {text}"
     assert "task_failed" in logs["server"].read_text()  # of the service
     both = logs["beside"].read_text() + logs["afar"].read_text()
     assert "a drop of blue" in both and both.count("task_failed") >= 8

@@ -1,8 +1,9 @@
 """Every signal that stops a process of Fairlead: once and twice, to one process and to its whole group,
 whatever is under way. It stops in time, loses nothing, charges nobody, and leaves no process behind.
 
-Every two of these (a signal to a group, a kind of work that is stopped twice) come together in some case.
-The cases of a test run side by side, each with processes and a namespace of its own.
+Every pair of a signal, its receivers and how often it is sent occurs in some case, and every signal, once
+and twice, with every command.
+The cases of a test run side by side, each with its own processes and namespace.
 """
 
 import asyncio
@@ -57,22 +58,23 @@ class Stop:
 
 
 def stops(work: str) -> list[Stop]:
-    """By each signal once; the others in turn, so that every pair comes up."""
+    """Once; some of the work also twice. Signals come in turn, to one process or to the group."""
     turn = list(WORK).index(work)
-    groups = [(False, True, True), (True, False, False), (False, True, False), (True, False, True)][turn % 4]
-    return [Stop(by, groups[i], (turn + i) % 2 == 1) for i, by in enumerate(SIGNALS)]
+    once = Stop(SIGNALS[turn % 3], group=turn % 2 == 0, twice=False)
+    twice = Stop(SIGNALS[(turn // 2 + 1) % 3], group=turn % 4 == 2, twice=True)
+    return [once, twice] if turn % 2 == 0 else [once]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command in a session of its own, with a task that never ends, and one that waits behind it."""
+    """A command in its own session, with a task that never ends, and one that waits behind it."""
 
     store: Store
     folder: Path
     process: asyncio.subprocess.Process
     tasks: tuple[str, str]
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return (self.folder / "log").read_text()
 
     def session(self) -> list[int]:
@@ -90,7 +92,10 @@ async def hang(_: Request, __: asyncio.StreamWriter) -> None:
     await asyncio.Event().wait()
 
 
-async def begin(store: Store, server: Server, folder: Path, work: str, grace: float, service: str) -> Case:
+async def begin(
+    store: Store, server: Server, folder: Path, work: str, grace: float, service: str, cases: list[Case]
+) -> Case:
+    """Its processes are ended with those of all `cases`, whatever happens."""
     command, task_type = WORK[work]
     settings = f'[services.slow]\nurl = "{service}"\nlimit = 1\ntimeout_seconds = 600\n'
     (folder / "fairlead.toml").write_text(settings + "[worker]\ncapacity = 1\nreserve = 0\n")
@@ -108,44 +113,55 @@ async def begin(store: Store, server: Server, folder: Path, work: str, grace: fl
     parameters = {} if task_type.startswith("service:") else {"path": str(folder / "began")}
     tasks = [NewTask(task_type=task_type, parameters=parameters, limits={"one": 1}) for _ in range(2)]
     case = Case(store, folder, process, (tasks[0].task_id, tasks[1].task_id))
-    await wait_until(lambda: is_up(case), 60, f"{work} has started: {case.said()}")
+    cases.append(case)
+    await wait_until(lambda: is_up(case), 60, f"{work} has started: {case.log_text()}")
     for task in tasks:
         await store.submit_one(task)
     return case
 
 
 async def is_up(case: Case) -> bool:
-    assert case.process.returncode is None, case.said()
+    assert case.process.returncode is None, case.log_text()
     return len((await case.store.stats()).workers) > 0
 
 
 async def stop(case: Case, how: Stop) -> float:
-    """In time, with nothing lost and nobody charged; the seconds that it took."""
+    """In time, with nothing lost and no task charged; returns the seconds that it took."""
     send: Callable[[int, int], None] = os.killpg if how.group else os.kill
     send(case.process.pid, how.by)
     if how.twice:
-        await asyncio.sleep(AT_ONCE_SECONDS + 0.2)  # sooner it would be the same signal, heard again
+        await asyncio.sleep(AT_ONCE_SECONDS + 0.2)  # sooner it would count as the same signal
         assert case.process.returncode is None, "it had all the time that it likes"
         send(case.process.pid, how.by)
     began = time.monotonic()
     async with asyncio.timeout(60):
-        code = await case.process.wait()
+        code = await keep_signalling(case, how, send) if how.twice else await case.process.wait()
     took, bound = time.monotonic() - began, STOP_SECONDS + (0 if how.twice else GRACE)
-    assert code == 0, case.said()
-    assert took < bound + BUSY_SECONDS, case.said()
+    assert code == 0, case.log_text()
+    assert took < bound + BUSY_SECONDS, case.log_text()
     await wait_until(lambda: not case.session(), because=f"no process is left: {case.session()}")
     for task_id in case.tasks:
         task = await case.store.get(task_id)
-        assert task.status is State.QUEUED, case.said()
+        assert task.status is State.QUEUED, case.log_text()
         assert (task.attempt, task.retry_count, task.crash_count, task.loss_count) == (1, 0, 0, 0)
     stats = await case.store.stats()
     assert (stats.workers, (await case.store.limits.get("one")).active) == ([], 0)
     return took
 
 
+async def keep_signalling(case: Case, how: Stop, send: Callable[[int, int], None]) -> int:
+    """On a busy machine the first signal may arrive late, and the second count as the same one."""
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AT_ONCE_SECONDS + 0.2):
+                return await case.process.wait()
+        with suppress(ProcessLookupError):  # it has just ended
+            send(case.process.pid, how.by)
+
+
 def test_every_two_ways_to_stop_come_together() -> None:
-    every = [(work, how.by, how.group, how.twice) for work in WORK for how in stops(work)]
-    values = (tuple(WORK), SIGNALS, (False, True), (False, True))
+    every = [(how.by, how.group, how.twice, WORK[work][0][0]) for work in WORK for how in stops(work)]
+    values = (SIGNALS, (False, True), (False, True), {command[0] for command, _ in WORK.values()})
     for one, other in combinations(range(4), 2):
         assert {(case[one], case[other]) for case in every} == set(product(values[one], values[other]))
 
@@ -163,14 +179,14 @@ async def test_it_stops_in_time_and_loses_nothing(
     cases: list[Case] = []
 
     async def play(store: Store, how: Stop) -> None:
-        folder = tmp_path / how.by.name
+        folder = tmp_path / f"{how.by.name}-{2 if how.twice else 1}"
         folder.mkdir()
         await store.open()
         await store.limits.set("one", Slots(limit=1))
         async with raw_service(hang) as service:
-            case = await begin(store, server, folder, work, LONG_GRACE if how.twice else GRACE, service.url)
-            cases.append(case)
-            await wait_until(lambda: service.asked or (folder / "began").exists(), 60, case.said())
+            grace = LONG_GRACE if how.twice else GRACE
+            case = await begin(store, server, folder, work, grace, service.url, cases)
+            await wait_until(lambda: service.requests or (folder / "began").exists(), 60, case.log_text())
             record_property(f"{folder.name}_seconds", round(await stop(case, how), 3))
 
     try:

@@ -1,4 +1,4 @@
-"""The tour goes on: limits. Every constraint is one: a GPU, a rate of calls, a licence, gigabytes."""
+"""The tour continues: limits. Every constraint is one: a GPU, a rate of calls, a licence, gigabytes."""
 
 import asyncio
 from itertools import pairwise
@@ -22,13 +22,13 @@ async def test_a_limit_of_one_holds_over_two_worker_processes(launcher: WorkerLa
 
 
 async def test_a_full_limit_is_why_a_task_waits() -> None:
-    async with private(fl), fl.acquire("gpu"):  # somebody else uses it, without a task
+    async with private(fl), fl.acquire("gpu"):  # another program uses it, without a task
         task = await draw.submit("a robot")
         async with fl.worker():
             assert (await task.explain()).sentence == "It waits for limit gpu (needs 1, 1 of 1 used)."
 
 
-async def test_an_operator_changes_a_limit_while_all_goes_on() -> None:
+async def test_an_operator_changes_a_limit_while_tasks_run() -> None:
     async with private(fl), fl.worker():
         await fl.store.limits.set("gpu", Slots(limit=0))  # `fairlead limit set gpu --limit 0`: a pause
         task = await draw.submit("a robot")
@@ -37,7 +37,7 @@ async def test_an_operator_changes_a_limit_while_all_goes_on() -> None:
         await task.result(timeout=30)
 
 
-async def test_a_rate_lets_so_many_start_in_a_time() -> None:
+async def test_a_rate_bounds_how_many_start_in_a_period() -> None:
     fl = Fairlead()
     fl.limit("api", rate="100/s", burst=1)
 
@@ -50,7 +50,7 @@ async def test_a_rate_lets_so_many_start_in_a_time() -> None:
         assert starts[-1] - starts[0] >= 40  # ms: five of them are four intervals apart
 
 
-async def test_a_limit_named_like_the_task_is_said_in_one_word() -> None:
+async def test_a_limit_named_like_the_task_is_declared_with_one_word() -> None:
     fl = Fairlead()
 
     @fl.task("call_external_api", max_concurrent=10)

@@ -1,4 +1,4 @@
-"""The tour goes on: workers come, go and die, and nothing is lost by it."""
+"""The tour continues: workers start, stop and die, and nothing is lost."""
 
 import os
 import signal
@@ -18,9 +18,9 @@ APP = "tests.apps.tour:fl"
 
 async def runs(task: TaskHandle[Any], after_fence: int = 0) -> int:
     """Until it runs (again); its fence."""
-    async for event in task.watch():
-        if event.act == "output" and event.fence > after_fence:
-            return event.fence
+    async for message in task.watch():
+        if message["type"] == "OUTPUT" and message["fence"] > after_fence:
+            return int(message["fence"])
     raise AssertionError("it ended before")
 
 
@@ -31,7 +31,7 @@ async def test_a_worker_process_runs_the_tasks_of_an_app(launcher: WorkerLaunche
         assert (await task.get()).assigned_worker_id == workers.ids()[0]
 
 
-async def test_a_worker_that_is_told_to_go_gives_back_what_it_cannot_finish(launcher: WorkerLauncher) -> None:
+async def test_a_worker_that_is_stopped_returns_what_it_cannot_finish(launcher: WorkerLauncher) -> None:
     async with private(fl):
         task = await wait_in_loop.submit()
         async with launcher.workers(APP, "--grace", "0.1") as workers:
@@ -47,7 +47,7 @@ async def test_a_task_whose_worker_is_killed_runs_elsewhere(launcher: WorkerLaun
         fence = await runs(task)
         async with launcher.workers(APP):
             os.killpg(first.process.pid, signal.SIGKILL)
-            assert await runs(task, after_fence=fence) > fence  # whoever had it before can change it no more
+            assert await runs(task, after_fence=fence) > fence  # its earlier worker can no longer change it
             again = await task.get()
             assert (again.attempt, again.retry_count) == (2, 0)  # a lost worker is not a failure
             await task.cancel()

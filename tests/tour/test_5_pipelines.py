@@ -1,4 +1,4 @@
-"""The tour goes on: pipelines. A job is one run of it; its steps are tasks, in a row or side by side.
+"""The tour continues: pipelines. A job is one run of a pipeline; its steps are tasks, in a row or parallel.
 
 The steps are functions here, in `tests/apps/story.py`. A step can as well be a service: an HTTP endpoint.
 """
@@ -48,9 +48,12 @@ async def test_a_job_fails_with_its_step_and_says_which() -> None:
         job = await fl.get_job(caught.value.job_id)
         with pytest.raises(NotResumable, match="failed for good"):
             await job.resume()
+        await job.resume(force=True)  # for when its cause is fixed
+        with pytest.raises(JobFailed, match="there is nothing to tell"):
+            await job.result(timeout=30)
 
 
-async def test_a_job_that_found_no_room_in_time_goes_on_where_it_was() -> None:
+async def test_a_job_that_was_not_started_in_time_resumes_where_it_was() -> None:
     clock = FakeClock()
     async with private(fl, clock), fl.worker():
         await fl.store.limits.set("printer", Slots(limit=0))
@@ -67,10 +70,10 @@ async def test_a_job_that_found_no_room_in_time_goes_on_where_it_was() -> None:
         await fl.store.limits.set("printer", Slots(limit=1))
         await job.resume()
         context = await job.result(timeout=30)
-        assert context["step_0_outline__attempts"] == 1  # what was done is not done again
+        assert context["step_0_outline__attempts"] == 1  # a completed step is not run again
 
 
-async def test_a_job_is_cancelled_with_all_that_waits_of_it() -> None:
+async def test_a_job_is_cancelled_with_all_its_waiting_steps() -> None:
     async with private(fl):
         job = await fl.submit_job("story", {"topic": "Zoë"})
         await job.cancel()
@@ -79,7 +82,7 @@ async def test_a_job_is_cancelled_with_all_that_waits_of_it() -> None:
             await job.result()
 
 
-async def test_a_pipeline_that_is_not_there_is_refused_with_those_there_are() -> None:
+async def test_an_unknown_pipeline_is_refused_with_the_known_ones() -> None:
     async with private(fl):
         with pytest.raises(UnknownPipeline, match="there are story"):
             await fl.run("storry")

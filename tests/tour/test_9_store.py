@@ -1,4 +1,4 @@
-"""The tour ends below all that: the store, act by act. Time is `clock`, which stands until it is moved."""
+"""The tour ends one layer below: the store, act by act. Time is `clock`, which only moves on request."""
 
 import pytest
 
@@ -42,7 +42,7 @@ async def test_part_of_a_worker_can_be_kept_for_high(store: Store) -> None:
     assert task.priority.word == "high"
 
 
-async def test_who_waits_long_enough_moves_up_a_priority(store: Store, clock: Clock) -> None:
+async def test_a_task_that_waits_long_enough_moves_up_a_priority(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     old = await store.submit_one(NewTask(task_type="greet", priority="low"))
     clock.pass_seconds(600)
@@ -86,7 +86,7 @@ async def test_a_task_takes_all_its_limits_or_none(store: Store) -> None:
     assert (await store.limits.get("gpu_memory_gb")).active == 24
 
 
-async def test_a_rate_limit_says_when_it_is_worth_coming_back(store: Store, clock: Clock) -> None:
+async def test_a_rate_limit_says_when_to_claim_again(store: Store, clock: Clock) -> None:
     await store.limits.set("api", Rate(count=6, period_seconds=60, burst=1))
     await store.workers.register("w", capacity=9)
     await store.submit(*[NewTask(task_type="call", limits={"api": 1}) for _ in range(2)])
@@ -125,11 +125,11 @@ async def test_a_failure_is_retried_after_a_while_until_retries_run_out(store: S
     assert (await store.get(submitted.task_id)).retry_count == 0
 
 
-async def test_a_worker_that_comes_back_from_the_dead_is_refused(store: Store, clock: Clock) -> None:
+async def test_a_worker_that_returns_from_the_dead_is_refused(store: Store, clock: Clock) -> None:
     await store.workers.register("w")
     await store.submit_one(NewTask(task_type="greet"))
     (task,) = (await store.claim("w")).tasks
-    clock.pass_seconds(32)  # lease and grace are over: its worker is given up
+    clock.pass_seconds(32)  # lease and grace have ended: its worker is declared dead
     await store.workers.register("other")
     (again,) = (await store.claim("other")).tasks
     assert (again.task_id, again.attempt) == (task.task_id, 2)
@@ -150,12 +150,12 @@ async def test_a_task_that_kills_its_workers_is_put_into_quarantine(store: Store
     assert (task.status, task.crash_count, task.retry_count) == (State.DEAD_LETTER, 3, 0)
 
 
-async def test_an_outage_of_all_workers_is_no_crash_of_their_tasks(store: Store, clock: Clock) -> None:
+async def test_an_outage_of_all_workers_is_not_a_crash_of_their_tasks(store: Store, clock: Clock) -> None:
     submitted = await store.submit_one(NewTask(task_type="innocent"))
     for _ in range(3):
         await store.workers.register("w")
         assert (await store.claim("w")).tasks
-        clock.pass_seconds(32)  # nobody was heard of
+        clock.pass_seconds(32)  # no worker reported
         await store.expire()
     task = await store.get(submitted.task_id)
     assert (task.status, task.crash_count, task.loss_count) == (State.QUEUED, 0, 3)

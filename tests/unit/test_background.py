@@ -19,7 +19,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Story:
-    """Work that fails this number of times and then runs; and what is reported of it."""
+    """Work that fails this number of times and then runs; and its reports."""
 
     def __init__(self, failures: int) -> None:
         self.starts = 0
@@ -32,13 +32,13 @@ class Story:
             raise KeyError("lost")
         await asyncio.Event().wait()
 
-    def tell(self, name: str, failing: bool) -> None:
+    def report(self, name: str, failing: bool) -> None:
         self.reported.append((name, failing))
 
 
 @asynccontextmanager
 async def kept(work: Work, story: Story | None = None) -> AsyncIterator[None]:
-    running = asyncio.create_task(keep_running("upkeep", work, story.tell if story else None))
+    running = asyncio.create_task(keep_running("upkeep", work, story.report if story else None))
     try:
         yield
     finally:
@@ -47,7 +47,7 @@ async def kept(work: Work, story: Story | None = None) -> AsyncIterator[None]:
             await running
 
 
-async def test_what_fails_is_logged_with_its_traceback_and_started_again(
+async def test_work_that_fails_is_logged_with_its_traceback_and_started_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     story = Story(1)
@@ -60,7 +60,7 @@ async def test_what_fails_is_logged_with_its_traceback_and_started_again(
     assert (("upkeep", True)) not in story.reported, "a single failure is not reported"
 
 
-async def test_what_fails_in_a_row_is_told_until_it_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repeated_failures_are_reported_until_it_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SHORT_LIFE", 0.5)
     story = Story(3)
     async with kept(story.run, story):
@@ -69,7 +69,7 @@ async def test_what_fails_in_a_row_is_told_until_it_runs_again(monkeypatch: pyte
         assert story.starts == 4
 
 
-async def test_what_ends_by_itself_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_work_that_ends_by_itself_has_failed(caplog: pytest.LogCaptureFixture) -> None:
     ends = asyncio.Queue[None]()
 
     async def work() -> None:
@@ -80,7 +80,7 @@ async def test_what_ends_by_itself_has_failed(caplog: pytest.LogCaptureFixture) 
     assert "it ended by itself" in caplog.text
 
 
-async def test_a_cancellation_that_nobody_meant_is_a_failure() -> None:
+async def test_an_unintended_cancellation_is_a_failure() -> None:
     story = Story(0)
 
     async def work() -> None:
@@ -91,7 +91,7 @@ async def test_a_cancellation_that_nobody_meant_is_a_failure() -> None:
         await wait_until(lambda: story.starts > 2)
 
 
-async def test_what_is_cancelled_while_it_fails_is_told_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancellation_between_failures_is_reported_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(10**9)
     async with kept(story.run, story):
         await wait_until(lambda: ("upkeep", True) in story.reported)

@@ -1,4 +1,4 @@
-"""The register of what a worker has begun: a task is never begun and given back."""
+"""The register of what a worker has begun: a task is never both begun and returned."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import pytest
 from fairlead.worker.begun import MOST, Begun, Gate, shared_file
 
 
-def test_what_was_begun_is_read_until_it_is_reported() -> None:
+def test_a_begun_task_is_listed_until_it_is_reported() -> None:
     begun = Begun()
     assert begun.add(7)
     assert begun.add(9)
@@ -29,7 +29,7 @@ def test_two_processes_see_the_same() -> None:
     assert not worker.add(5)
 
 
-def test_an_old_number_does_not_open_what_was_closed_again() -> None:
+def test_an_old_number_does_not_reopen_a_closed_register() -> None:
     begun = Begun()
     first = begun.close()
     second = begun.close()
@@ -39,14 +39,14 @@ def test_an_old_number_does_not_open_what_was_closed_again() -> None:
     assert begun.add(7)
 
 
-def test_when_there_is_no_room_nobody_knows_what_was_begun() -> None:
+def test_without_room_it_is_unknown_what_was_begun() -> None:
     begun = Begun()
     for fence in range(1, MOST):
         begun.add(fence)
     assert begun.read() is None
 
 
-async def test_a_task_that_was_given_back_is_not_begun() -> None:
+async def test_a_returned_task_is_not_begun() -> None:
     gate = Gate(Begun())
     closing = gate.begun.close()
     waiting = [asyncio.create_task(gate.passes(fence)) for fence in (7, 9)]
@@ -57,7 +57,7 @@ async def test_a_task_that_was_given_back_is_not_begun() -> None:
     assert not await gate.passes(7), "however late it comes"
 
 
-async def test_what_waits_goes_on_waiting_while_the_register_is_closed_again() -> None:
+async def test_a_waiting_task_keeps_waiting_while_the_register_is_closed_again() -> None:
     gate = Gate(Begun())
     first = gate.begun.close()
     waiting = asyncio.create_task(gate.passes(7))

@@ -20,7 +20,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def test_the_console_script_tells_its_version() -> None:
+def test_the_console_script_prints_its_version() -> None:
     script = Path(sys.executable).with_name("fairlead")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == __version__
@@ -35,7 +35,7 @@ def test_neither_version_nor_help_imports_what_it_does_not_need() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_config_check_shows_what_is_in_effect_and_what_set_it(
+def test_config_check_shows_the_effective_values_and_their_sources(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("fairlead.toml").write_text("[worker]\ncapacity = 8\n[limits]\ngpu = 4")
@@ -72,7 +72,7 @@ def test_config_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_config_check_never_shows_passwords(
     output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("REDIS_URL", "rediss://user:se@cr/et@host:1/0")
+    monkeypatch.setenv("REDIS_URL", "rediss://user:se@cret@host:1/0")
     monkeypatch.setenv("DATABASE_URL", "postgresql://host/db?user=u&password=secret&x=1")
     assert run(["config", "check", "--output", output]) == 0
     shown = capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_exit_codes(subtests: pytest.Subtests) -> None:
             assert exit_code(error) == code
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
+def test_a_reader_that_closes_the_pipe_is_not_a_failure() -> None:
     script = Path(sys.executable).with_name("fairlead")
     with subprocess.Popen(
         [script, "config", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -128,9 +128,35 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     assert process.returncode == 0
 
 
-def test_an_interruption_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(type(app), "__call__", interrupt)
     assert run([]) == 130
+
+
+def test_config_init_writes_a_file_that_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "init"]) == 0
+    assert capsys.readouterr().out.startswith("fairlead.toml: every setting with its default")
+    assert run(["config", "check"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert {row[-1] for row in rows[1:]} == {"default"}
+
+
+def test_config_init_overwrites_nothing_unless_it_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("own.toml").write_text("[worker]\ncapacity = 8\n")
+    assert run(["config", "init", "own.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "fairlead: own.toml: exists already: choose another name, or overwrite it by --force\n"
+    )
+    assert Path("own.toml").read_text() == "[worker]\ncapacity = 8\n"
+    assert run(["config", "init", "own.toml", "--force"]) == 0
+    assert "#capacity = 5" in Path("own.toml").read_text()
+
+
+def test_config_init_says_why_a_file_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "init", "missing/own.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "fairlead: missing/own.toml: cannot be written: No such file or directory\n"
+    )

@@ -1,4 +1,4 @@
-"""When crons tick: expressions, time zones, and what is made up for after downtime."""
+"""When crons tick: expressions, time zones, and ticks that are made up after downtime."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -33,7 +33,7 @@ def ms(text: str, zone: str = "UTC") -> int:
 
 
 def ticks(made: Cron, after: int, count: int) -> list[str]:
-    """The next so many, in UTC, to the minute."""
+    """This number of next ticks, in UTC, to the minute."""
     found = []
     for _ in range(count):
         after = next_tick(made, after)
@@ -59,7 +59,7 @@ def test_an_expression_ticks(subtests: pytest.Subtests) -> None:
             assert ticks(cron(expression), ms(after), len(expected)) == expected
 
 
-def test_a_tick_is_after_the_instant_it_is_asked_for_to_the_millisecond() -> None:
+def test_a_tick_is_after_the_given_instant_to_the_millisecond() -> None:
     noon = ms("2026-01-01 12:00")
     assert next_tick(cron("0 12 * * *"), noon - 1) == noon
     assert next_tick(cron("0 12 * * *"), noon) == noon + 86_400_000
@@ -103,14 +103,14 @@ def test_a_cron_that_begins_in_the_second_pass_does_not_tick_in_it() -> None:
     assert due(made, ms("2026-10-25 01:15"), ms("2026-10-25 01:45")) == []
 
 
-def test_what_is_missed_in_the_first_pass_is_made_up_for_in_the_second() -> None:
+def test_ticks_missed_in_the_first_pass_are_made_up_in_the_second() -> None:
     last, now = ms("2026-10-24 00:30"), ms("2026-10-25 01:15")
     assert due(cron("30 2 * * *", BERLIN), last, now) == [ms("2026-10-25 00:30")]
 
 
 @pytest.mark.parametrize("day", ["2026-03-29", "2026-10-25"])
 @pytest.mark.parametrize(("expression", "every"), [("*/15 * * * *", 15), ("0 * * * *", 60)])
-def test_every_so_many_minutes_goes_by_the_time_that_passes(day: str, expression: str, every: int) -> None:
+def test_intervals_of_minutes_follow_the_elapsed_time(day: str, expression: str, every: int) -> None:
     start, hours = ms(day, BERLIN), 6
     found = due(cron(expression, BERLIN, "all"), start, start + hours * 60 * MINUTE)
     assert found == [start + n * every * MINUTE for n in range(1, hours * 60 // every + 1)]
@@ -145,7 +145,7 @@ def test_a_tick_is_due_from_its_very_millisecond(missed: Missed) -> None:
     assert due(made, DAYS[1], DAYS[1]) == []
 
 
-def test_skip_forgets_what_was_not_submitted_in_its_minute() -> None:
+def test_skip_drops_ticks_that_were_not_submitted_in_their_minute() -> None:
     made = cron(DAILY, missed="skip")
     assert due(made, LAST, DAYS[1] + MINUTE) == []
     assert due(made, LAST, DAYS[5] + 5 * MINUTE) == []
@@ -230,7 +230,7 @@ def test_the_ticks_are_those_that_a_walk_through_all_minutes_finds(start: int, m
 # The task of a tick
 
 
-def test_each_tick_makes_a_task_of_its_own() -> None:
+def test_each_tick_makes_its_own_task() -> None:
     made = cron(wishes={"priority": "low", "parameters": {"a": 1}, "max_wait_seconds": 60})
     one, other = made.new_task(LAST), made.new_task(LAST)
     assert (one.task_type, one.priority, one.parameters, one.max_wait_seconds) == (
@@ -242,7 +242,7 @@ def test_each_tick_makes_a_task_of_its_own() -> None:
     assert one.task_id != other.task_id
 
 
-def test_a_task_can_be_told_its_tick() -> None:
+def test_a_task_can_receive_its_tick() -> None:
     made = cron(wishes={"parameters": {"a": 1}}, tick_parameter="at")
     assert made.new_task(LAST).parameters == {"a": 1, "at": "2026-05-01T03:00:00.000Z"}
     assert made.wishes == {"parameters": {"a": 1}}
@@ -275,8 +275,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "another policy": ({"missed": "none"}, "missed"),
     "a task id for all": ({"wishes": {"task_id": "1"}}, "wishes.task_id"),
     "an idempotency key for all": ({"wishes": {"idempotency_key": "k"}}, "wishes.idempotency_key"),
-    "a wish nobody knows": ({"wishes": {"colour": "red"}}, "wishes.colour"),
-    "wishes that are no table": ({"wishes": ["priority"]}, "wishes"),
+    "an unknown option": ({"wishes": {"colour": "red"}}, "wishes.colour"),
+    "options that are not a table": ({"wishes": ["priority"]}, "wishes"),
     "an unknown priority": ({"wishes": {"priority": "urgent"}}, "priority"),
     "parameters that are no object": ({"wishes": {"parameters": [1]}, "tick_parameter": "at"}, "parameters"),
     "parameters that are no JSON": ({"wishes": {"parameters": {"a": {1}}}}, "parameters.a"),
@@ -293,7 +293,7 @@ def test_a_cron_that_could_never_work_is_refused_by_field(subtests: pytest.Subte
             assert refused.value.field == field
 
 
-def test_a_refused_expression_is_told_what_is_wrong_and_what_to_do() -> None:
+def test_the_refusal_of_an_expression_says_what_is_wrong_and_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"'61 \* \* \* \*' has a bad minute: give minute, hour"):
         cron("61 * * * *")
     with pytest.raises(InvalidInput, match=r"never comes"):

@@ -1,4 +1,4 @@
-"""Who fails too often is put off, each address for itself, in a table that does not grow."""
+"""Clients that fail too often are refused for a while, per address, in a table of bounded size."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Now:
 
 
 def allowed(failures: FailedKeys, address: str, tries: int) -> int:
-    """How many of so many tries are not put off."""
+    """How many of these tries are not refused."""
     count = 0
     for _ in range(tries):
         try:
@@ -28,7 +28,7 @@ def allowed(failures: FailedKeys, address: str, tries: int) -> int:
 
 
 @pytest.mark.parametrize("per_minute", [1, 7, 30, 1000])
-def test_so_many_at_once_then_one_by_one(now: Now, per_minute: int) -> None:
+def test_a_number_at_once_and_then_one_at_a_time(now: Now, per_minute: int) -> None:
     failures = FailedKeys(per_minute)
     assert allowed(failures, "10.0.0.1", per_minute * 2) == per_minute
     now.seconds += 60 / per_minute
@@ -37,7 +37,7 @@ def test_so_many_at_once_then_one_by_one(now: Now, per_minute: int) -> None:
     assert allowed(failures, "10.0.0.1", per_minute * 2) == per_minute
 
 
-def test_the_refusal_says_when_to_come_back(now: Now) -> None:
+def test_the_refusal_says_when_to_retry(now: Now) -> None:
     failures = FailedKeys(2)
     assert allowed(failures, "10.0.0.1", 2) == 2
     now.seconds += 4.5
@@ -54,11 +54,13 @@ def test_addresses_are_put_off_each_for_itself(now: Now) -> None:
     assert allowed(failures, "10.0.0.1", 9) == allowed(failures, "10.0.0.2", 9) == 3
 
 
-def test_0_puts_nobody_off(now: Now) -> None:
+def test_0_refuses_no_address(now: Now) -> None:
     assert allowed(FailedKeys(0), "10.0.0.1", 100) == 100
 
 
-def test_the_table_forgets_those_who_failed_longest_ago(now: Now, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_drops_the_addresses_that_failed_longest_ago(
+    now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(failed_keys, "MOST_ADDRESSES", 10)
     failures = FailedKeys(1)
     assert allowed(failures, "10.0.0.1", 2) == 1
@@ -74,7 +76,7 @@ def test_the_table_forgets_those_who_failed_longest_ago(now: Now, monkeypatch: p
     assert allowed(failures, "10.0.0.1", 1) == 1
 
 
-def test_who_has_many_addresses_of_one_network_is_one() -> None:
+def test_many_addresses_of_one_network_count_as_one() -> None:
     assert neighbourhood("2001:db8:1:2::1") == neighbourhood("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
     assert neighbourhood("2001:db8:1:3::1") != neighbourhood("2001:db8:1:2::1")
     assert [neighbourhood(one) for one in ("10.0.0.1", "::ffff:10.0.0.1", "", "a socket")] == [

@@ -82,12 +82,12 @@ def decorated() -> None: ...
 
 
 def test_a_call_becomes_json_and_the_call_again() -> None:
-    assert over_the_wire(named, 1) == {"first": 1}, "what is not said stays the function's own default"
+    assert over_the_wire(named, 1) == {"first": 1}, "an omitted argument keeps the function's default"
     assert over_the_wire(named, 1, "x") == {"first": 1, "second": "x"}
     assert over_the_wire(named, second="x", first=1) == {"first": 1, "second": "x"}
 
 
-def test_the_context_is_no_parameter() -> None:
+def test_the_context_is_not_a_parameter() -> None:
     assert over_the_wire(with_context, "p", steps=4) == {"prompt": "p", "steps": 4}
     assert Parameters(with_context).context == "ctx"
     assert Parameters(with_maybe_context).context == "ctx"
@@ -99,7 +99,7 @@ def test_other_names_go_to_a_function_that_takes_any() -> None:
     assert over_the_wire(with_rest, 1, second=2, third=[3]) == {"first": 1, "second": 2, "third": [3]}
 
 
-def test_a_value_arrives_as_what_the_type_hint_says(subtests: pytest.Subtests) -> None:
+def test_a_value_arrives_with_the_type_of_its_hint(subtests: pytest.Subtests) -> None:
     for kind, value in [
         (Size, Size(3)),
         (list[Size], [Size(1, 2), Size(3, 4)]),
@@ -156,7 +156,7 @@ def validated(count: Annotated[int, msgspec.Meta(ge=1)], size: Size, who: Model 
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_does_not_fit_is_refused_by_name(given: dict[str, Any], complaint: str) -> None:
+def test_an_argument_that_does_not_fit_is_refused_by_name(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         Parameters(validated).checked(given)
     assert (refusal.value.field, refusal.value.code) == ("parameters", "invalid_input")
@@ -171,7 +171,7 @@ def test_a_call_that_python_itself_would_refuse_is_a_type_error() -> None:
         Parameters(named).bound((1,), {"third": 3})
 
 
-def test_what_has_no_form_in_json_is_refused() -> None:
+def test_a_value_that_has_no_form_in_json_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"named\(\): object has no form in JSON"):
         Parameters(named).bound((object(),), {})
 
@@ -213,7 +213,9 @@ async def generates_async() -> AsyncIterator[int]:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_cannot_be_a_task_is_refused_when_it_is_decorated(function: Any, complaint: str) -> None:
+def test_a_function_that_cannot_be_a_task_is_refused_when_it_is_decorated(
+    function: Any, complaint: str
+) -> None:
     with pytest.raises(InvalidInput) as refusal:
         Fairlead().task(function)
     assert complaint in str(refusal.value)
@@ -247,7 +249,7 @@ def test_a_decorated_function_is_still_that_function() -> None:
 # Places
 
 
-def test_async_runs_in_the_loop_and_plain_in_a_thread_unless_said() -> None:
+def test_async_runs_in_the_loop_and_plain_in_a_thread_by_default() -> None:
     assert place_for(coroutine, None) == "loop"
     assert place_for(named, None) == "thread"
     assert place_for(named, "loop") == "loop"

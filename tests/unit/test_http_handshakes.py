@@ -84,7 +84,7 @@ async def test_plain_requests_pass_the_handshakes_that_wait() -> None:
         await close(plain, *sockets)
 
 
-async def test_who_leaves_before_its_turn_is_not_served() -> None:
+async def test_a_client_that_leaves_before_its_turn_is_not_served() -> None:
     app = Application()
     async with served(app) as address:
         first = [await ask(address, HANDSHAKE) for _ in range(MOST_UNDER_WAY)]

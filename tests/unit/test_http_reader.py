@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.api.http.problems import HeadTooLarge, MalformedRequest
 from fairlead.api.http.reader import MOST_HEAD, MOST_HEADERS, RequestReader
+from fairlead.api.problems import HeadTooLarge, MalformedRequest
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n"
 SIZED = b"POST /sized HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nGET / \r\n\r\n!"
@@ -85,7 +85,7 @@ def endless(start: bytes, piece: bytes) -> int:
     return taken
 
 
-def test_whatever_does_not_end_is_refused(subtests: pytest.Subtests) -> None:
+def test_input_that_never_ends_is_refused(subtests: pytest.Subtests) -> None:
     for start, piece in [
         (b"", b"\r\n" * 500),
         (b"GET /", b"a" * 1000),
@@ -113,7 +113,7 @@ def test_chunks_may_have_framing_for_each_piece() -> None:
     assert client.requests[0].body == b"x" * 10_000
 
 
-def test_what_could_be_read_in_two_ways_is_refused(subtests: pytest.Subtests) -> None:
+def test_an_ambiguous_request_is_refused(subtests: pytest.Subtests) -> None:
     for head in [
         b"GET / HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fairlead.errors import InvalidInput
-from fairlead.store.keys import ALL, FIXED, LIVE, PASSING, Keys
+from fairlead.store.keys import ALL, CHANNEL, FIXED, LIVE, PASSING, Keys
 
 TYPES = {"hash", "zset", "list", "stream", "string"}
 
@@ -32,7 +32,7 @@ def test_only_what_passes_has_an_end() -> None:
 
 def test_all_keys_of_a_namespace_share_the_hash_tag_in_braces() -> None:
     keys = Keys("a.b-c_1")
-    found = {keys.meta, keys.channel, keys.key("task", "t1"), keys.key("limits")}
+    found = {keys.meta, keys.key(CHANNEL), keys.key("task", "t1"), keys.key("limits")}
     assert found == {
         "{fl:a.b-c_1}:meta",
         "{fl:a.b-c_1}:live",

@@ -1,4 +1,4 @@
-"""An event, or a state, as the message a client hears: every act and every state has one."""
+"""An event or a state as the message that a client receives: every act and every state has one."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def event(act: str, after: State, detail: dict[str, Any], before: State | None =
     return Event("t", act, before, after, 1_000, 7, detail, 3)
 
 
-def said(message: dict[str, Any]) -> dict[str, Any]:
+def content(message: dict[str, Any]) -> dict[str, Any]:
     """Without what every message has, which is checked."""
     assert (message.pop("seq"), message.pop("task_id")) == (3, "t")
     assert message.pop("at") == "1970-01-01T00:00:01.000Z"
@@ -36,7 +36,7 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_event_as_a_message(subtests: pytest.Subtests) -> None:
-    for told, message in [
+    for source, message in [
         (
             event("submit", State.DELAYED, {}, None),
             {"type": "QUEUED", "status": "delayed"},
@@ -75,8 +75,8 @@ def test_an_event_as_a_message(subtests: pytest.Subtests) -> None:
         ),
         (event("replay", State.QUEUED, {}, State.FAILED), {"type": "QUEUED", "status": "queued"}),
     ]:
-        with subtests.test(told=told, message=message):
-            assert said(event_message(told)) == message
+        with subtests.test(source=source, message=message):
+            assert content(event_message(source)) == message
 
 
 def test_every_transition_has_a_message() -> None:
@@ -87,7 +87,7 @@ def test_every_transition_has_a_message() -> None:
                 assert event_message(event(act, after, detail, before))["type"]
 
 
-def test_a_chunk_that_was_kept_is_told_as_it_was() -> None:
+def test_a_stored_chunk_is_sent_unchanged() -> None:
     kept = output_message("t", Output(1, 7, [1], 3, 1_000))
     assert kept == event_message(event("output", State.EXECUTING, {"seq": 1, "chunk": [1]}))
 
@@ -110,14 +110,14 @@ def task(status: State, **facts: Any) -> Task:
 def test_every_state_has_a_message() -> None:
     assert set(FROM_STATE) == set(State)
     for state in State:
-        assert said(state_messages(task(state))[0])["type"] == FROM_STATE[state]
+        assert content(state_messages(task(state))[0])["type"] == FROM_STATE[state]
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.DEAD_LETTER])
 def test_a_failure_says_why(state: State) -> None:
     error = TaskError(code="busy", message="come back", retriable=True)
     (message,) = state_messages(task(state, error=error))
-    assert said(message) == {
+    assert content(message) == {
         "type": "JOB_FAILED",
         "code": "busy",
         "message": "come back",
@@ -125,32 +125,34 @@ def test_a_failure_says_why(state: State) -> None:
     }
 
 
-def test_what_was_cancelled_after_a_failure_is_cancelled() -> None:
+def test_a_task_cancelled_after_a_failure_is_cancelled() -> None:
     error = TaskError(code="busy", message="come back", retriable=True)
-    assert said(state_messages(task(State.CANCELLED, error=error))[0]) == {"type": "CANCELLED"}
+    assert content(state_messages(task(State.CANCELLED, error=error))[0]) == {"type": "CANCELLED"}
 
 
 def test_a_state_may_be_more_than_one_message() -> None:
     progress = TaskProgress(fraction=0.5, message="half")
-    started, told = state_messages(task(State.EXECUTING, assigned_worker_id="w", fence=7, progress=progress))
-    assert said(started) == {"type": "STEP_START", "worker_id": "w", "fence": 7}
-    assert said(told) == {"type": "PROGRESS", "fraction": 0.5, "message": "half"}
+    started, source = state_messages(
+        task(State.EXECUTING, assigned_worker_id="w", fence=7, progress=progress)
+    )
+    assert content(started) == {"type": "STEP_START", "worker_id": "w", "fence": 7}
+    assert content(source) == {"type": "PROGRESS", "fraction": 0.5, "message": "half"}
     blocker = Blocker("gpu", 1, 2, 2, paused=False)
     explanation = Explanation("t", State.QUEUED, Priority.HIGH, position=4, blocked_by=(blocker,))
     queued, waiting = state_messages(task(State.QUEUED), explanation)
-    assert said(queued) == {
+    assert content(queued) == {
         "type": "QUEUED",
         "status": "queued",
         "run_at": None,
         "queue_position": 4,
         "effective_priority": "high",
     }
-    assert said(waiting)["limits"][0]["limit"] == "gpu"
+    assert content(waiting)["limits"][0]["limit"] == "gpu"
 
 
-def test_what_is_elsewhere_by_now_has_no_place_in_the_queue() -> None:
+def test_a_task_that_has_moved_on_has_no_place_in_the_queue() -> None:
     gone = Explanation("t", State.EXECUTING)
-    assert said(event_message(event("release", State.QUEUED, {}), gone)) == {
+    assert content(event_message(event("release", State.QUEUED, {}), gone)) == {
         "type": "QUEUED",
         "status": "queued",
     }

@@ -6,25 +6,26 @@ import re
 import threading
 import traceback
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 
 import pytest
 
 from fairlead.clock import monotonic
-from fairlead.log import limited
-from fairlead.log.events import EventLog
-from fairlead.log.formats import JsonFormat, TextFormat
-from fairlead.log.limited import LimitedLog
+from fairlead.log import events
+from fairlead.log.events import EventLog, LimitedLog
 from fairlead.log.secrets import redacted
+from fairlead.log.setup import JsonFormat, TextFormat
 from fairlead.log.tracebacks import traceback_of
 from fairlead.worker.threads import Threads
+from tests.pages import Page, all_blocks
 from tests.unit.now import Now
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> Now:
     now = Now()
-    monkeypatch.setattr(limited, "monotonic", now)
+    monkeypatch.setattr(events, "monotonic", now)
     return now
 
 
@@ -95,7 +96,9 @@ def test_kinds_of_one_event_are_counted_apart(
     assert lines(caplog) == ["no_files when=accept", "no_files when=store"]
 
 
-def test_what_nobody_reads_is_not_counted(log: EventLog, caplog: pytest.LogCaptureFixture, now: Now) -> None:
+def test_records_below_the_level_are_not_counted(
+    log: EventLog, caplog: pytest.LogCaptureFixture, now: Now
+) -> None:
     seldom = LimitedLog("fairlead.test")
     caplog.set_level(logging.ERROR, "fairlead.test")
     seldom.info("seen")
@@ -107,7 +110,7 @@ def test_what_nobody_reads_is_not_counted(log: EventLog, caplog: pytest.LogCaptu
 def test_only_the_latest_kinds_are_remembered(
     log: EventLog, caplog: pytest.LogCaptureFixture, now: Now, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limited, "MOST_KINDS", 2)
+    monkeypatch.setattr(events, "MOST_KINDS", 2)
     seldom = LimitedLog("fairlead.test")
     for kind in ("a", "b", "c", "c", "a"):
         seldom.info("seen", kind=kind, of=kind)
@@ -229,7 +232,7 @@ def test_credentials_are_not_logged(log: EventLog, caplog: pytest.LogCaptureFixt
             assert secret not in format.format(record)
 
 
-def test_what_is_no_secret_stays(subtests: pytest.Subtests) -> None:
+def test_text_that_is_not_secret_is_kept(subtests: pytest.Subtests) -> None:
     for text in [
         "lease_lost worker=a-1 task=0190 fence=7",
         "http://127.0.0.1:8000/api/v1/tasks",
@@ -242,6 +245,7 @@ def test_what_is_no_secret_stays(subtests: pytest.Subtests) -> None:
             assert redacted(text) == text
 
 
+@pytest.mark.long
 def test_credentials_are_looked_for_in_a_time_that_grows_with_the_text_alone(
     subtests: pytest.Subtests,
 ) -> None:
@@ -286,7 +290,7 @@ async def test_a_traceback_begins_outside_of_fairlead_and_shows_no_values() -> N
 
 
 def of_thread(frames: TracebackType | None) -> TracebackType | None:
-    """From the frame on that ran in the thread: those before it are of this test."""
+    """From the frame that ran in the thread: earlier frames belong to this test."""
     while frames and not frames.tb_frame.f_code.co_filename.endswith("fairlead/worker/threads.py"):
         frames = frames.tb_next
     return frames
@@ -313,3 +317,26 @@ class Unprintable(Exception):
 def test_an_error_that_cannot_be_printed_has_a_traceback_all_the_same() -> None:
     assert "Unprintable" in traceback_of(raised(Unprintable()))
     assert "ValueError" in traceback_of(ValueError("not raised"))
+
+
+def test_the_lines_on_the_page_about_operating_are_such_lines(
+    log: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is written again, from the facts of the line in JSON or from those of the traceback."""
+    plain, as_json, failed = [
+        block.text.rstrip()
+        for block in all_blocks(Page("docs/operating.md").text)
+        if block.kind in ("text", "json")
+    ]
+    known = json.loads(as_json)
+    time = datetime.fromisoformat(known["time"]).timestamp()
+    facts = {name: fact for name, fact in known.items() if name not in ("time", "level", "logger", "event")}
+    log.warning(known["event"], **facts)
+    first, *traceback = failed.splitlines()
+    others = dict(word.split("=") for word in first.split()[3:])
+    log.warning("task_failed", **others, traceback="\n".join(line[4:] for line in traceback))
+    lost, ended = caplog.records
+    lost.created = ended.created = time
+    lost.name = known["logger"]
+    assert (TextFormat().format(lost), JsonFormat().format(lost)) == (plain, as_json)
+    assert TextFormat().format(ended) == failed

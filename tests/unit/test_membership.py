@@ -13,8 +13,8 @@ def found(epoch: str = MINE, opening: str = "first", beat: int = 1_100, **more: 
 
 
 CASES: list[tuple[str, Found, Standing]] = [
-    ("as it was", found(), "open"),
-    ("others have gone on", found(beat=9_999), "open"),
+    ("unchanged", found(), "open"),
+    ("others have continued", found(beat=9_999), "open"),
     ("acknowledged changes are missing", found(beat=1_099), "rolled_back"),
     ("nothing is there", Found(now=5_000), "gone"),
     ("somebody has opened an empty one", found(LATER, beat=2_001), "other"),
@@ -28,13 +28,13 @@ CASES: list[tuple[str, Found, Standing]] = [
 ]
 
 
-def test_what_was_found_is_compared_with_what_is_known(subtests: pytest.Subtests) -> None:
+def test_the_data_found_is_compared_with_what_is_known(subtests: pytest.Subtests) -> None:
     for seen, standing in [case[1:] for case in CASES]:
         with subtests.test(seen=seen, standing=standing):
             assert judge(MINE, 1_100, seen) == standing
 
 
-def test_who_knows_nothing_joins_whatever_is_not_closed(subtests: pytest.Subtests) -> None:
+def test_a_new_client_joins_any_namespace_that_is_not_closed(subtests: pytest.Subtests) -> None:
     for seen, standing in [
         (Found(), "open"),
         (found(), "open"),
@@ -46,11 +46,11 @@ def test_who_knows_nothing_joins_whatever_is_not_closed(subtests: pytest.Subtest
             assert judge("", 0, seen) == standing
 
 
-def test_an_epoch_says_with_which_beat_it_began() -> None:
+def test_an_epoch_contains_the_beat_with_which_it_began() -> None:
     assert (began(MINE), began(""), began("x-1")) == (1_000, 0, 0)
 
 
-def test_replies_are_learned_from_and_relieved_of_what_is_not_their_own() -> None:
+def test_replies_update_the_membership_and_its_fields_are_removed() -> None:
     membership = Membership("default")
     answer = {"answer": "ok", "epoch": MINE, "beat": 1_100}
     membership.hear(answer)

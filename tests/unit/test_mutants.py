@@ -35,7 +35,7 @@ def test_in_python_too_and_no_decorator_or_sign(tmp_path: Path) -> None:
     }
 
 
-def test_a_fault_is_planted_in_its_own_line_wherever_that_is_by_now() -> None:
+def test_a_fault_is_planted_in_its_line_even_if_that_has_moved() -> None:
     mutant = Mutant("flip", "act.lua", "if a < b then", 1, 5, "<", "<=")
     assert mutant.planted("if a < b then\n\n\nif a < b then\n") == "if a < b then\n\n\nif a <= b then\n"
     assert mutant.planted("if a < b then\n") is None

@@ -1,4 +1,4 @@
-"""What is reported of a run, by how it ended."""
+"""The report of a run, by how it ended."""
 
 import dataclasses
 import email.message
@@ -82,7 +82,7 @@ def of_urllib(status: int, headers: dict[str, str] | None = None) -> urllib.erro
 HTTP_CLIENTS = [ResponseCarried, StatusCarried, of_urllib]
 
 
-async def test_what_is_returned_is_the_result() -> None:
+async def test_the_returned_value_is_the_result() -> None:
     async def draw() -> dict[str, int]:
         return {"a": 1}
 
@@ -90,7 +90,7 @@ async def test_what_is_returned_is_the_result() -> None:
     assert report == Completed(TASK.task_id, 7, {"a": 1})
 
 
-def test_what_is_raised_says_whether_it_is_tried_again(subtests: pytest.Subtests) -> None:
+def test_the_exception_decides_whether_it_is_retried(subtests: pytest.Subtests) -> None:
     for problem, code, message, retriable in [
         (ValueError("no such colour"), "ValueError", "no such colour", True),
         (ValueError(), "ValueError", "ValueError", True),
@@ -148,7 +148,7 @@ def test_retry_after_is_honoured(subtests: pytest.Subtests) -> None:
     ("retry_after", "ms"),
     [(None, 0), (2.5, 2500), (-1, 0), (float("inf"), MOST_SECONDS * 1000), (float("nan"), 0), ("soon", 0)],
 )
-def test_an_error_of_ours_says_itself_when_to_try_again(retry_after: Any, ms: int) -> None:
+def test_our_own_errors_say_when_to_retry(retry_after: Any, ms: int) -> None:
     assert failed(TASK, RetriableError("later", retry_after=retry_after)).retry_after_ms == ms
 
 
@@ -158,7 +158,7 @@ def test_an_error_that_has_no_answer_is_tried_again() -> None:
     assert failed(TASK, problem).retriable
 
 
-def test_whatever_is_raised_can_be_reported() -> None:
+def test_every_exception_can_be_reported() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")
@@ -177,7 +177,7 @@ def test_a_dead_process_is_a_crash_and_not_a_failure() -> None:
     assert (report.code, report.crashed) == ("handler_died", True)
 
 
-def test_what_another_process_reports_is_passed_on() -> None:
+def test_the_report_of_another_process_is_passed_on() -> None:
     report = Failed(TASK.task_id, 7, "no_ink", "m", retriable=False, jitter=5)
     assert failed(TASK, FailedElsewhere(dataclasses.asdict(report))) == report
 

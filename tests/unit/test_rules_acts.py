@@ -29,9 +29,9 @@ def twin() -> Twin:
     return twin
 
 
-def run(twin: Twin, now: int = 0, **wishes: object) -> int:
+def run(twin: Twin, now: int = 0, **options: object) -> int:
     """Submit task `a` and start it; its fence."""
-    twin.submit(NewTask(**{"id": "a", "type": "k", "limits": {"l": 1}, **wishes}), now)  # type: ignore[arg-type]
+    twin.submit(NewTask(**{"id": "a", "type": "k", "limits": {"l": 1}, **options}), now)  # type: ignore[arg-type]
     assert twin.claim("w", 1, LEASE, now) == ["a"]
     return twin.tasks["a"].fence
 
@@ -86,7 +86,7 @@ def test_a_worker_gets_what_it_can_serve_and_has_slots_for(twin: Twin) -> None:
     assert twin.claim("v", 5, LEASE, 0) == ["h"]
 
 
-def test_the_reserve_stays_closed_to_those_who_grew_into_high(twin: Twin) -> None:
+def test_the_reserve_stays_closed_to_tasks_promoted_to_high(twin: Twin) -> None:
     twin.register(Worker("v", capacity=1, reserve=1), 1_200_000)
     twin.submit(NewTask("a", "k", Priority.MEDIUM), 0)
     assert twin.claim("v", 1, LEASE, 1_200_000) == []
@@ -184,13 +184,13 @@ def test_a_lease_is_renewed_up_to_the_deadline_and_no_further(twin: Twin) -> Non
     assert twin.renew("a", fence, LEASE, 280) == 350
 
 
-def test_a_released_task_stands_where_it_stood(twin: Twin) -> None:
+def test_a_released_task_keeps_its_position(twin: Twin) -> None:
     fence = run(twin, max_wait=50)
     twin.submit(NewTask("b", "k", limits={"l": 1}), 1)
     place = twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival
     twin.release("a", fence, 20)
     assert (twin.tasks["a"].tag, twin.tasks["a"].seq, twin.tasks["a"].arrival) == place
-    assert twin.claim("w", 1, LEASE, 60) == ["a"], "it was started once: its wait is over"
+    assert twin.claim("w", 1, LEASE, 60) == ["a"], "it was started once: its wait has ended"
 
 
 # Failures
@@ -257,6 +257,24 @@ def test_a_timeout_gets_half_as_much_time_again(twin: Twin) -> None:
     assert (task.timeout, task.retries, task.error_code) == (LEASE + 10, 0, None)
 
 
+def test_a_timeout_grows_to_three_times_what_it_was(twin: Twin) -> None:
+    run(twin, timeout=1_000, max_retries=4)
+    task, timeouts = twin.tasks["a"], []
+    for _ in range(4):
+        twin.fail("a", task.fence, "timeout", True, 0, 0, task.started)
+        timeouts.append(task.timeout)
+        assert task.run_at is not None
+        twin.claim("w", 1, LEASE, task.run_at)
+    assert timeouts == [1_500, 2_250, 3_000, 3_000]
+
+
+def test_a_longer_lease_of_the_task_counts(twin: Twin) -> None:
+    fence = run(twin, timeout=1_000, lease=2 * LEASE)
+    assert twin.tasks["a"].lease_until == 2 * LEASE
+    assert twin.renew("a", fence, LEASE, 10) == 10 + 2 * LEASE
+    assert twin.renew("a", fence, 3 * LEASE, 20) == 20 + 3 * LEASE
+
+
 def test_three_lost_workers_are_too_many_and_a_replay_starts_from_the_beginning(twin: Twin) -> None:
     run(twin, max_wait=5)
     for now in (110, 220, 330):
@@ -310,10 +328,10 @@ TTL = 30_000  # as long as a worker may be silent, and a lease
         ("its own worker lives", {"w": (0, TTL), "v": (0, TTL)}, 0),
     ],
 )
-def test_who_ran_alone_is_charged_if_another_worker_outlived_its_own(
+def test_a_task_that_ran_alone_is_charged_if_another_worker_outlived_its_own(
     twin: Twin, what: str, others: dict[str, tuple[int, int]], crashes: int
 ) -> None:
-    """`others`: when each worker registered, and when it was last heard of."""
+    """`others`: when each worker registered, and when it last reported."""
     twin.submit(NewTask("a", "k"), 0)
     twin.claim("w", 1, TTL, 0)
     for worker, (registered, seen) in others.items():
@@ -345,14 +363,14 @@ def test_a_delayed_task_enters_when_its_time_has_come(twin: Twin) -> None:
     assert (task.state, task.arrival) == (State.QUEUED, 50)
 
 
-def test_what_is_due_is_queued_in_the_order_of_its_instants_then_of_submits(twin: Twin) -> None:
+def test_due_tasks_are_queued_in_the_order_of_their_instants_then_of_submits(twin: Twin) -> None:
     for name, run_at in (("c", 20), ("b", 20), ("a", 10)):
         twin.submit(NewTask(name, "k", run_at=run_at), 0)
     assert twin.claim("w", 3, LEASE, 50) == ["a", "c", "b"]
 
 
-def test_of_what_is_due_the_best_priority_is_queued_first() -> None:
-    twin = Twin(Policy(batch=2))
+def test_the_best_priority_of_the_due_tasks_is_queued_first() -> None:
+    twin = Twin(Policy(timed_work=4))
     for name, base in (("a", 2), ("b", 2), ("c", 0), ("d", 1)):
         twin.submit(NewTask(name, "k", base, run_at=10), 0)
     twin.promote(10)
@@ -360,7 +378,7 @@ def test_of_what_is_due_the_best_priority_is_queued_first() -> None:
 
 
 def test_nothing_worse_starts_while_something_better_is_due_and_not_queued() -> None:
-    twin = Twin(Policy(batch=1))
+    twin = Twin(Policy(timed_work=2))
     twin.register(Worker("w", capacity=9), 0)
     twin.submit(NewTask("low", "k", 2), 0)
     for name in ("a", "b", "c"):

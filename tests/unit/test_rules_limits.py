@@ -1,4 +1,4 @@
-"""Limits and holds: never too much, all or none, and nobody who needs two limits is overtaken for ever."""
+"""Limits and holds: never too much, all or none, and no task that needs two limits is overtaken forever."""
 
 import pytest
 from hypothesis import given, settings
@@ -68,7 +68,7 @@ def test_a_rate_gives_nothing_back_and_refills_by_time_alone() -> None:
     assert claim(twin, 500) == ["c"]
 
 
-def test_a_rate_that_is_set_again_remembers_what_was_taken() -> None:
+def test_a_rate_that_is_set_again_remembers_the_taken_units() -> None:
     twin = twin_with({})
     twin.set_limit("r", count=1, period_ms=1000, burst=1, now=0)
     twin.acquire("r", "l", 1, 100, 0)
@@ -101,7 +101,7 @@ def test_a_rate_whose_clock_is_set_back_owes_its_burst_at_most() -> None:
 # Slots
 
 
-def test_what_could_never_start_is_refused_and_changes_nothing() -> None:
+def test_a_task_that_could_never_start_is_refused_and_changes_nothing() -> None:
     twin = twin_with({"two": 2, "closed": 0})
     twin.set_limit("r", count=5, period_ms=1000, burst=3, now=0)
     for limits in ({"none": 1}, {"two": 3}, {"r": 4}):
@@ -127,7 +127,7 @@ def test_a_limit_lowered_below_its_use_gives_nothing_until_it_is_below_again() -
     assert claim(twin, 0) == ["d"]
 
 
-def test_a_paused_limit_and_a_paused_type_let_nobody_start() -> None:
+def test_a_paused_limit_and_a_paused_type_let_no_task_start() -> None:
     twin = twin_with({"l": 1})
     twin.submit(NewTask("a", "k", limits={"l": 1}), 0)
     twin.pause_limit("l", True, 0)
@@ -285,7 +285,7 @@ def test_a_promoted_task_has_been_patient_enough() -> None:
     assert [hold.sub_queue for hold in twin.ledger.holds.values()] == ["0p:k;|1=1,2=1"]
 
 
-def test_who_can_start_needs_no_hold_even_if_this_worker_cannot_serve_it() -> None:
+def test_a_task_that_can_start_needs_no_hold_even_if_this_worker_cannot_serve_it() -> None:
     twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0))
     twin.register(Worker("able", frozenset({"gpu"})), 0)
     twin.submit(NewTask("both", "k", capabilities=frozenset({"gpu"}), limits={"1": 1, "2": 1}), 0)
@@ -296,7 +296,7 @@ def test_who_can_start_needs_no_hold_even_if_this_worker_cannot_serve_it() -> No
     assert claim(twin, 1000) == [] and len(twin.ledger.holds) == 1
 
 
-def test_who_is_served_by_nobody_holds_nothing() -> None:
+def test_a_task_that_no_worker_serves_holds_nothing() -> None:
     twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0, worker_ttl=10_000))
     for limit in "12":
         twin.submit(NewTask(limit, "k", limits={limit: 1}), 0)
@@ -306,12 +306,12 @@ def test_who_is_served_by_nobody_holds_nothing() -> None:
     twin.register(Worker("able", frozenset({"gpu"})), 1000)
     assert claim(twin, 1000) == [] and len(twin.ledger.holds) == 1
     twin.heartbeat("w", 9000)
-    assert claim(twin, 11_001) == [] and len(twin.ledger.holds) == 1, "nobody has noticed yet that it is gone"
+    assert claim(twin, 11_001) == [] and len(twin.ledger.holds) == 1, "its loss has not been noticed yet"
     twin.bury(11_001)
     assert claim(twin, 11_001) == [] and not twin.ledger.holds
 
 
-def test_who_lacks_what_it_would_not_hold_holds_nothing() -> None:
+def test_a_task_that_lacks_units_it_would_not_hold_holds_nothing() -> None:
     twin = twin_with({"1": 1, "2": 1}, Policy(hold_after=0))
     twin.set_limit("rate", count=1, period_ms=5000, burst=1, now=0)
     for limit in ("1", "2", "rate"):
@@ -333,7 +333,7 @@ def test_a_hold_that_brings_no_start_ends_and_comes_again_after_as_long() -> Non
 
 
 @pytest.mark.parametrize("looks", [1, 2])
-def test_so_many_sub_queues_with_two_slots_limits_are_looked_at(looks: int) -> None:
+def test_the_number_of_sub_queues_looked_at_is_bounded(looks: int) -> None:
     twin = twin_with({name: 1 for name in "1234"}, Policy(hold_after=0, hold_looks=looks))
     for name in "1234":
         twin.submit(NewTask(name, "k", limits={name: 1}), 0)

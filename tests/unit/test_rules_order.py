@@ -1,5 +1,8 @@
-"""Who goes next: shares, ageing and the promotion budget, on schedules long enough to show their bounds."""
+"""Which task is next: shares, ageing and the promotion budget, on schedules that show their bounds."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +108,7 @@ def test_without_budget_and_with_one_fair_key_the_best_of_three_heads_goes_next(
     twin = twin_with_one_worker(policy)
     lines: dict[Priority, list[int]] = {priority: [] for priority in Priority}
 
-    def standing(base: Priority, arrival: int, now: int) -> tuple[int, int]:
+    def position(base: Priority, arrival: int, now: int) -> tuple[int, int]:
         """Its effective priority, and since when it has it."""
         steps = {
             Priority.HIGH: [],
@@ -128,7 +131,7 @@ def test_without_budget_and_with_one_fair_key_the_best_of_three_heads_goes_next(
             twin.submit(NewTask(str(now), "k", base), now)
             lines[base].append(now)
             continue
-        heads = [(standing(base, line[0], now), line[0], base) for base, line in lines.items() if line]
+        heads = [(position(base, line[0], now), line[0], base) for base, line in lines.items() if line]
         if heads:
             _, arrival, base = min(heads)
             assert start(twin, now) == str(arrival)
@@ -147,7 +150,7 @@ def test_a_new_tenant_is_served_at_once_and_has_no_credit_for_idling() -> None:
 
 
 def serve(twin: Twin, account: str, ms: int) -> None:
-    """A run of its own, before anybody else comes."""
+    """A separate run, before any other task is submitted."""
     twin.submit(NewTask(f"{account}-{ms}", "k", fair=account), 0)
     (task_id,) = twin.claim("w", 1, FOREVER, 0)
     twin.complete(task_id, twin.tasks[task_id].fence, ms)
@@ -173,7 +176,7 @@ def test_an_account_whose_starts_cost_more_is_given_fewer_of_them() -> None:
     assert stride(twin, "quick", 1_000_000.0) == 1
 
 
-def test_what_was_learnt_changes_the_spacing_of_later_submits_only() -> None:
+def test_learnt_durations_change_the_spacing_of_later_submits_only() -> None:
     twin = twin_with_one_worker(Policy(worker_ttl=FOREVER))
     for number in range(3):
         twin.submit(NewTask(f"a{number}", "k", fair="a"), 0)
@@ -216,7 +219,7 @@ def test_a_promoted_job_is_charged_for_all_steps_that_follow_when_its_first_is_p
         twin.submit(NewTask(f"b{number}", "k", fair="b"), 0)
     twin.promote(10)
     for _ in range(50):
-        twin.shares.learn("a", 1)  # what is learnt later changes nothing for a job
+        twin.shares.learn("a", 1)  # a duration that is learnt later changes nothing for a job
         twin.shares.learn("b", 9_000)
     order = []
     for step in (2, 3):
@@ -270,14 +273,30 @@ def test_a_task_may_move_up_twice_at_once_and_keeps_its_arrival() -> None:
     assert twin.next_instant(2_000_000) is None
 
 
-def test_time_makes_at_most_a_batch_of_moves_of_each_kind() -> None:
-    twin = Twin(Policy(batch=2))
+def test_time_moves_half_of_what_an_act_may_do_of_each_kind() -> None:
+    twin = Twin(Policy(timed_work=4))
     for number in range(3):
-        twin.submit(NewTask(f"{number}", "k", Priority.LOW), 0)
-    twin.promote(600_000)
-    assert [task.place for task in twin.tasks.values()] == ["1p", "1p", "2n"]
+        twin.submit(NewTask(f"low{number}", "k", Priority.LOW), 0)
+        twin.submit(NewTask(f"medium{number}", "k", Priority.MEDIUM), 0)
+    twin.promote(1_200_000)
+    places = Counter(task.place for task in twin.tasks.values())
+    assert places == {Place.LOW: 1, Place.MEDIUM: 2, Place.MEDIUM_BY_AGE: 2, Place.HIGH_BY_AGE: 1}
 
 
+def test_the_limits_of_a_task_count_like_tasks() -> None:
+    twin = Twin(Policy(timed_work=8))
+    for name in "abc":
+        twin.set_limit(name, slots=9, now=0)
+    for number in range(3):
+        twin.submit(NewTask(f"{number}", "k", run_at=10, limits={"a": 1, "b": 1, "c": 1}), 0)
+    moved = []
+    for _ in range(3):
+        twin.promote(10)
+        moved.append(len(twin.queued))
+    assert moved == [1, 2, 3]
+
+
+@pytest.mark.long
 def test_an_hour_of_rolling_load_is_shared_by_seconds_of_service() -> None:
     """One user's tasks take a second, the other's a tenth: each keeps five waiting for one slot."""
     twin = twin_with_one_worker(Policy(worker_ttl=FOREVER, medium_to_high=0))

@@ -1,4 +1,4 @@
-"""Random schedules, straight on the twin: what must hold after every act, whatever happened before."""
+"""Random schedules, directly on the twin: conditions that must hold after every act."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -43,7 +43,7 @@ new_tasks = st.builds(
 
 
 def best(twin: Twin, worker: Worker, now: int) -> str | None:
-    """The rule again, in other words: walk down the line, take the first who can start."""
+    """The rule in other words: walk down the queue and take the first task that can start."""
 
     def place_in_line(task: Task) -> tuple[int, int, int, int]:
         priority, kind = int(task.place[0]), task.place[1]
@@ -137,15 +137,15 @@ class Schedule(RuleBasedStateMachine):
     def report(self, number: int, how: str) -> None:
         task = self.some_task(number, State.EXECUTING)
         if task:
-            self.tell(task.id, task.fence, how)
+            self.report_outcome(task.id, task.fence, how)
 
     @rule(number=index, fence=index, how=st.sampled_from(["complete", "fail", "release", "renew"]))
     def report_late(self, number: int, fence: int, how: str) -> None:
         task = self.some_task(number, *State)
         if task and task.fence:
-            self.tell(task.id, fence % task.fence, how)
+            self.report_outcome(task.id, fence % task.fence, how)
 
-    def tell(self, task_id: str, fence: int, how: str) -> None:
+    def report_outcome(self, task_id: str, fence: int, how: str) -> None:
         twin, now = self.twin, self.now
         if how == "complete":
             self.does(Act.COMPLETE, lambda: twin.complete(task_id, fence, now))
@@ -224,7 +224,7 @@ class Schedule(RuleBasedStateMachine):
             assert (task.id in twin.running) == leased == (task.worker is not None)
 
     @invariant()
-    def a_limit_has_at_most_one_hold_and_each_hold_somebody_who_waits(self) -> None:
+    def a_limit_has_at_most_one_hold_and_each_hold_a_waiting_task(self) -> None:
         holds = self.twin.ledger.holds.values()
         assert all(count == 1 for count in Counter(name for hold in holds for name in hold.units).values())
         for hold in holds:

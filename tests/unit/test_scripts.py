@@ -1,4 +1,4 @@
-"""The Lua acts and their headers: what a header says is what the act takes and answers."""
+"""The Lua acts and their headers: an act takes and returns what its header declares."""
 
 import re
 from functools import cache
@@ -35,7 +35,7 @@ def shared() -> list[tuple[str, str]]:
 
 
 def replies(name: str) -> list[str]:
-    """The maps that a file answers with, as they are written there."""
+    """The maps that a file returns, as they are written there."""
     text, found = body(name), []
     for match in re.finditer(r"\{\s*answer = ", text):
         depth, end = 1, match.end()
@@ -56,7 +56,7 @@ def words_answered(name: str) -> set[str]:
 
 
 def names_answered(name: str) -> set[str]:
-    """The keys of the maps it answers with, but for `answer`, which all of them have."""
+    """The keys of the maps it returns, except `answer`, which all of them have."""
     return {key for reply in replies(name) for key in re.findall(r"(?<![\w.])(\w+) = ", reply)} - {"answer"}
 
 
@@ -124,7 +124,7 @@ def test_the_key_table_is_given_to_the_acts_as_functions() -> None:
 # Every act
 
 
-def test_a_header_says_what_it_does_takes_and_answers() -> None:
+def test_a_header_says_what_the_act_does_takes_and_returns() -> None:
     for name in names():
         assert re.match(PURPOSE, source(name)), name
         assert {"ARGV", "RETURNS"} <= header(name).keys(), name
@@ -167,7 +167,7 @@ def test_the_header_of_an_act_that_submits_lists_every_name_that_submitting_answ
 
 
 def test_no_answer_is_a_list_of_words() -> None:
-    """Whoever reads it would have to know their order."""
+    """Readers would have to know their order."""
     for file in FILES:
         assert re.findall(r'return \{"\w+"', body(file)) == [], file
 
@@ -218,7 +218,7 @@ def test_a_library_says_what_it_is_for() -> None:
         assert re.match(PURPOSE, source(f"lib/{name}")), name
 
 
-def test_what_the_prelude_lists_is_defined_where_it_says_and_is_used_elsewhere() -> None:
+def test_the_names_in_the_prelude_are_defined_where_it_says_and_used_elsewhere() -> None:
     defined = [(file, name) for file in FILES for name in re.findall(r"^function (\w+)\(", body(file), re.M)]
     assert sorted(shared()) == sorted(defined)
     for file, name in shared():
@@ -234,7 +234,7 @@ def test_nothing_is_left_global_and_a_library_keeps_nothing_between_calls() -> N
             assert kept or re.fullmatch(r"(\w+\.\w+, )*\w+\.\w+", value), (name, variables)
 
 
-def test_what_is_known_of_a_hash_is_set_by_the_views_alone() -> None:
+def test_only_the_views_write_cached_fields_of_a_hash() -> None:
     """An empty one is the same table for all of them, and for the next call too."""
     for name in set(FILES) - {"lib/hashes"}:
         assert not re.findall(r"known(?:\[[^]]*\]|\.\w+) = ", body(name)), name

@@ -74,7 +74,7 @@ def test_a_node_that_does_not_hold_the_namespace_names_the_one_that_does(parse: 
     problem = problem_of(error)
     assert (problem.status, problem.body["code"]) == (503, "wrong_node")
     assert "127.0.0.1" not in problem.body["detail"]
-    assert is_temporary(parse("MOVED 3999 127.0.0.1:6381")), "slots on the move come back"
+    assert is_temporary(parse("MOVED 3999 127.0.0.1:6381")), "slots that move become available again"
 
 
 def test_a_server_that_refuses_for_now_is_unavailable(parse: Any, subtests: pytest.Subtests) -> None:
@@ -82,7 +82,7 @@ def test_a_server_that_refuses_for_now_is_unavailable(parse: Any, subtests: pyte
         with subtests.test(words=words):
             error = seen(parse(words))
             assert type(error) is StoreUnavailable
-            assert words.partition(" ")[2] in error.message, "the operator must see what the server said"
+            assert words.partition(" ")[2] in error.message, "the operator must see the message of the server"
             problem = problem_of(error)
             assert (problem.status, problem.body["code"]) == (503, "store_unavailable")
             assert int(problem.headers["retry-after"]) >= 1

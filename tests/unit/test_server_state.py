@@ -1,11 +1,19 @@
-"""What a server says of itself, as reasons for which it should get no work."""
+"""The state of a server, as reasons why it should get no work."""
 
 import pytest
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from fairlead.errors import StoreUnavailable
-from fairlead.store.engine.health import disk_failure, was_truncated
-from fairlead.store.engine.state import DISK, EVICTS, REPLICA, parse_info, problem_behind, problems_of
+from fairlead.store.engine.state import (
+    DISK,
+    EVICTS,
+    REPLICA,
+    disk_failure,
+    parse_info,
+    problem_behind,
+    problems_of,
+    was_truncated,
+)
 
 WELL = {
     "maxmemory_policy": "noeviction",
@@ -33,7 +41,7 @@ def test_each_state_that_endangers_work_is_a_reason(changes: dict[str, str], rea
     assert list(problems_of(WELL | changes)) == [reason]
 
 
-def test_what_is_well_or_not_known_is_none(subtests: pytest.Subtests) -> None:
+def test_a_healthy_or_unknown_state_is_no_reason(subtests: pytest.Subtests) -> None:
     for info in [
         WELL,
         {},
@@ -53,13 +61,13 @@ def test_what_is_well_or_not_known_is_none(subtests: pytest.Subtests) -> None:
         (ReadOnlyError("You can't write against a read only replica.", status_code="READONLY"), REPLICA),
     ],
 )
-def test_a_refused_act_tells_too(cause: Exception, reason: str) -> None:
+def test_a_refused_act_is_a_reason_too(cause: Exception, reason: str) -> None:
     refusal = StoreUnavailable()
     refusal.__cause__ = cause
     assert list(problem_behind(refusal)) == [reason]
 
 
-def test_a_store_that_did_not_answer_tells_nothing() -> None:
+def test_a_store_that_did_not_answer_is_no_reason() -> None:
     assert problem_behind(StoreUnavailable()) == {}
 
 

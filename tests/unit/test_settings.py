@@ -1,4 +1,4 @@
-"""The configuration: defaults, where values come from, and what is said about wrong ones."""
+"""The configuration: defaults, sources of values, and the errors for wrong ones."""
 
 from pathlib import Path
 
@@ -76,9 +76,9 @@ def refusal(text: str = "", **env: str) -> str:
 def test_the_defaults_are_those_of_the_contract() -> None:
     settings = load_settings(None, {})
     assert settings == Settings()
-    assert settings.priorities.high == PriorityDefaults(max_retries=5, timeout_seconds=300)
-    assert settings.priorities.medium == PriorityDefaults(max_retries=3, timeout_seconds=600)
-    assert settings.priorities.low == PriorityDefaults(max_retries=2, timeout_seconds=900)
+    assert settings.priorities.high == PriorityDefaults(max_retries=8, timeout_seconds=300)
+    assert settings.priorities.medium == PriorityDefaults(max_retries=8, timeout_seconds=600)
+    assert settings.priorities.low == PriorityDefaults(max_retries=8, timeout_seconds=900)
     assert settings.promotion.low_to_high == 1800
     assert (settings.lease_ms, settings.worker_ttl_ms, settings.lease.grace_seconds) == (30_000, 30_000, 1)
     assert settings.engine.durability == "always"
@@ -95,7 +95,7 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest() -> None:
         "gpu_memory_gb": Slots(limit=80),
         "paused": Slots(limit=0),
         "openai": Rate(count=60, period_seconds=60, burst=10),
-        "search": Rate(count=10, period_seconds=1, burst=10),
+        "search": Rate(count=10, period_seconds=1, burst=1),
     }
     assert settings.tasks["generate_image"].limits == {"image_gen": 1, "gpu_memory_gb": 24}
     assert settings.tasks["generate_image"].required_capabilities == ["gpu"]
@@ -147,6 +147,31 @@ def test_the_environment_sets(name: str, text: str, value: object) -> None:
     assert value(load("", **{name: text}))
 
 
+@pytest.mark.parametrize(
+    ("env", "low_to_high"),
+    [
+        ({}, 1800),
+        ({"FAIRLEAD_PROMOTION__MEDIUM_TO_HIGH_SECONDS": "3600"}, 4200),
+        ({"PROMOTE_MEDIUM_TO_HIGH_AFTER": "3600"}, 3600),
+        ({"PROMOTE_LOW_TO_MEDIUM_AFTER": "1800", "PROMOTE_MEDIUM_TO_HIGH_AFTER": "3600"}, 3600),
+        ({"PROMOTE_LOW_TO_MEDIUM_AFTER": "1800", "PROMOTE_MEDIUM_TO_HIGH_AFTER": "60"}, 1800),
+        ({"PROMOTE_MEDIUM_TO_HIGH_AFTER": "0"}, 0),
+        ({"PROMOTE_MEDIUM_TO_HIGH_AFTER": "3600", "FAIRLEAD_PROMOTION__LOW_TO_HIGH_SECONDS": "900"}, 900),
+        (
+            {"PROMOTE_MEDIUM_TO_HIGH_AFTER": "3600", "FAIRLEAD_PROMOTION__MEDIUM_TO_HIGH_SECONDS": "60"},
+            660,
+        ),
+    ],
+)
+def test_the_familiar_promotion_counts_from_the_submit(env: dict[str, str], low_to_high: float) -> None:
+    assert load("", **env).promotion.low_to_high == low_to_high
+
+
+def test_what_is_never_promoted_to_high_is_not_promoted_by_two_steps_either() -> None:
+    assert load("[promotion]\nmedium_to_high_seconds = 0").promotion.low_to_high == 0
+    assert load("[promotion]\nlow_to_high_seconds = 0").promotion.low_to_high == 0
+
+
 def test_fairleads_own_name_wins_over_the_familiar_one() -> None:
     settings = load("", REDIS_URL="redis://other", FAIRLEAD_ENGINE__URL="redis://mine")
     assert settings.engine.url == "redis://mine"
@@ -186,6 +211,11 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(subtests: pytest.S
             "limits.x.brust: unknown key; did you mean limits.x.burst? (from some.toml, line 2)",
         ),
         (
+            '[services.x]\nurl = "http://h/"\nheartbeat_seconds = 9',
+            "services.x.heartbeat_seconds: unknown key; did you mean worker.heartbeat_seconds? "
+            "(from some.toml, line 3)",
+        ),
+        (
             "[tasks.t]\nlimit = { a = 1 }",
             "tasks.t.limit: unknown key; did you mean tasks.t.limits? (from some.toml, line 2)",
         ),
@@ -217,7 +247,7 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(subtests: py
             "a number of at least 0, not -5",
         ),
         ("[retention]\ndead_seconds = inf", "retention.dead_seconds", "a finite number, not inf"),
-        ("[tiers]\nfast = { seconds = nan }", "tiers.fast", "a finite number, not {'seconds': nan}"),
+        ("[tiers]\nfast = { seconds = nan }", "tiers.fast.seconds", "a finite number, not nan"),
         ('[fairness]\nby = "plan"', "fairness.by", 'one of "user_id", "tenant", not "plan"'),
         ("[fairness.plans]\npro = 0", "fairness.plans.pro", "a number from 0.01 to 1000.0, not 0"),
         ("[fairness.weights]\ngold = 0", "fairness.weights.gold", "a number greater than 0, not 0"),
@@ -251,7 +281,7 @@ def test_bad_names_and_values_that_contradict_each_other_are_refused(subtests: p
     for text, message in [
         ('[limits]\n"a b" = 1', "limits.a b: use 1 to 200 of A-Z"),
         ('[tasks."a/b"]\nlimits = {}', "tasks.a/b: use 1 to 200 of A-Z"),
-        ("[worker]\ncapacity = 2\nreserve = 2", "worker: reserve (2) must be less than capacity (2)"),
+        ("[worker]\ncapacity = 2\nreserve = 3", "worker: reserve (3) must not be more than capacity (2)"),
         ('[priority_service]\nurl = "ftp://h"', "priority_service: url must begin with http:// or https://"),
         (
             "[retry]\nbase_seconds = 10\nmax_seconds = 5",
@@ -260,6 +290,14 @@ def test_bad_names_and_values_that_contradict_each_other_are_refused(subtests: p
         ("[promotion]\nlow_to_high_seconds = 5", "promotion: low_to_high_seconds must not be less than"),
         ("[lease]\nlease_seconds = 10", "settings: a lease"),
         ("[worker]\nmissed_heartbeats = 1", "settings: a lease"),
+        (
+            "[tasks.t]\nlease_seconds = 29",
+            "settings: tasks.t.lease_seconds must not be less than 30 s, which is the lease of all tasks",
+        ),
+        (
+            '[lease]\nlease_seconds = 60\n[services.x]\nurl = "http://h/"\nlease_seconds = 59',
+            "settings: services.x.lease_seconds must not be less than 60 s",
+        ),
         (
             "[limits]\ngpu = 8\n[tasks.t.limits]\ngpu = 24",
             "settings: tasks.t.limits.gpu: 24 units are more than",
@@ -301,7 +339,7 @@ def test_rates(text: str, rate: tuple[int, float]) -> None:
     assert parse_rate(text) == rate
 
 
-def test_what_is_not_a_rate(subtests: pytest.Subtests) -> None:
+def test_an_invalid_rate_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "60", "60/", "/min", "-1/s", "0/s", "1.5/s", "1/week", "1/s/s", "\u0661/s"]:
         with subtests.test(text=text), pytest.raises(ValueError, match="expected a rate such as"):
             parse_rate(text)

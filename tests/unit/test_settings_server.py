@@ -1,4 +1,4 @@
-"""What may be set of the server: rates of keys, with what is wrong named."""
+"""Settings of the server: rates of keys, with errors that name the problem."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_file_may_say_it_too(tmp_path: Path) -> None:
     assert load_settings(file, {}).server.submit_rate == Rate(count=5, period_seconds=1, burst=9)
 
 
-def test_what_is_no_rate_is_named(subtests: pytest.Subtests) -> None:
+def test_an_invalid_rate_is_named(subtests: pytest.Subtests) -> None:
     for text, says in [
         ("fast", "server.submit_rate: expected a rate such as"),
         ("100", "server.submit_rate: expected a rate such as"),

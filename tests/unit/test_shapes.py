@@ -17,7 +17,7 @@ from fairlead.model.task import Task, TaskError
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
 from fairlead.settings.rates import PERIODS, parse_rate, rate_text
-from fairlead.shapes import base, declaration, event, job, key, limit, live, problem, stats, task, worker
+from fairlead.shapes import base, declaration, job, key, limit, live, problem, stats, task, worker
 from fairlead.shapes.base import Shape
 from fairlead.times import read_time, time_text
 
@@ -49,7 +49,7 @@ CONTRACT = {
 }
 BLOCKER = Blocker("gpu", 1, 2, 2, False, NOON)
 STUDIO = WorkerStats("a", "active", 4, 3, NOON, 1, ("draw",), ("cuda",), "studio", "1.0")
-MODULES = (base, declaration, event, job, key, limit, live, problem, stats, task, worker)
+MODULES = (base, declaration, job, key, limit, live, problem, stats, task, worker)
 SHAPES = sorted(
     {
         one
@@ -83,7 +83,7 @@ def test_a_time_is_read_with_its_offset(text: str) -> None:
     assert read_time("run_at", text) == NOON
 
 
-def test_what_is_no_time_is_refused_with_an_example(subtests: pytest.Subtests) -> None:
+def test_an_invalid_time_is_refused_with_an_example(subtests: pytest.Subtests) -> None:
     for text in ["", "now", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z", "1769860800"]:
         with subtests.test(text=text):
             with pytest.raises(
@@ -95,7 +95,7 @@ def test_what_is_no_time_is_refused_with_an_example(subtests: pytest.Subtests) -
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_field_of_a_shape_has_its_attribute(shape: type[Shape[Any]]) -> None:
-    with pytest.raises(AttributeError):  # and not a TypeError, which would say what is missing
+    with pytest.raises(AttributeError):  # and not a TypeError, which would name what is missing
         shape.from_value(None)
 
 
@@ -173,7 +173,7 @@ def test_a_rate_of_no_common_unit_is_shown_by_its_interval() -> None:
     assert rate_text(7_000_001) == "1 per 7 s"
 
 
-def test_slots_say_who_holds_them() -> None:
+def test_slots_list_their_holders() -> None:
     slots = (Slot("t1", 2, True, "w", NOON), Slot("l1", 1, False, tenant="acme"))
     view = json_of(limit.LimitAndSlots, Limit("gpu", "slots", 3, 3, 0, 0, False, None, None, slots))
     assert view["group"] == "gpu"
@@ -218,7 +218,7 @@ def test_a_worker_is_shown_with_its_load() -> None:
     assert json_of(worker.WorkerAnswer, WorkerStats("a", "active", 4, 3, NOON))["task_types"] is None, "any"
 
 
-def test_an_explanation_says_it_in_facts_and_in_a_sentence() -> None:
+def test_an_explanation_has_facts_and_a_sentence() -> None:
     view = json_of(
         task.ExplainAnswer,
         Explanation(

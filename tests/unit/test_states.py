@@ -48,5 +48,5 @@ def test_every_task_that_has_not_ended_can_be_cancelled(state: State) -> None:
     assert allowed(state, Act.CANCEL) == {State.CANCELLED}
 
 
-def test_what_is_not_in_the_table_changes_nothing() -> None:
+def test_an_act_that_is_not_in_the_table_changes_nothing() -> None:
     assert allowed(State.COMPLETED, Act.FAIL) == frozenset()

@@ -69,7 +69,7 @@ def test_a_priority_is_known_by_its_word(priority: Priority) -> None:
     assert priority_named(priority.word) is priority
 
 
-def test_another_word_is_no_priority(subtests: pytest.Subtests) -> None:
+def test_another_word_is_not_a_priority(subtests: pytest.Subtests) -> None:
     for name in ["HIGH", "", "urgent", 0, None, ["high"]]:
         with subtests.test(name=name):
             assert field_refused(priority_named, name) == "priority"
@@ -113,7 +113,7 @@ def test_the_size_is_that_of_the_json() -> None:
     assert field_refused(to_json, "result", "é" * (MOST_BYTES // 2)) == "result"
 
 
-def test_what_is_not_json_is_refused_where_it_stands(subtests: pytest.Subtests) -> None:
+def test_a_value_that_is_not_json_is_refused_with_its_path(subtests: pytest.Subtests) -> None:
     for value, field in [
         (math.nan, "result"),
         ({"a": [0, math.inf]}, "result.a[1]"),
@@ -137,7 +137,7 @@ def test_a_name_is_made_of_few_signs(value: str) -> None:
     check_name("name", value)
 
 
-def test_other_signs_are_no_name(subtests: pytest.Subtests) -> None:
+def test_other_characters_are_not_allowed_in_a_name(subtests: pytest.Subtests) -> None:
     for value in ["", "x" * 201, "a b", "a,b", "a;b", "a|b", "a=b", "a@b", "ä", "a\n", None, 5, b"a"]:
         with subtests.test(value=value):
             assert field_refused(check_name, "name", value) == "name"
@@ -187,14 +187,14 @@ def test_capabilities_are_a_list_of_up_to_sixteen_names(subtests: pytest.Subtest
             assert field_refused(check_capabilities, value) == "required_capabilities"
 
 
-# A task as it is asked for
+# A task as it is submitted
 
 
 def test_a_task_needs_no_more_than_a_type() -> None:
     check(NewTask(task_type="echo"))
 
 
-def test_every_new_task_has_an_id_of_its_own_in_the_order_they_were_made() -> None:
+def test_every_new_task_has_its_own_id_in_the_order_of_creation() -> None:
     ids = [NewTask(task_type="echo").task_id for _ in range(100)]
     assert sorted(set(ids)) == ids
 
@@ -292,7 +292,7 @@ def test_a_full_record_is_read_field_by_field() -> None:
     assert task.error == TaskError(code="worker_lost", message="gone", retriable=True)
 
 
-def test_the_lease_of_a_task_that_has_ended_is_not_told() -> None:
+def test_the_lease_of_an_ended_task_is_not_shown() -> None:
     ended = RECORD | {"state": "cancelled", "lease_until": "8"}
     assert Task.from_record("t", ended).lease_until is None
     assert Task.from_record("t", ended | {"stopping": "7"}).lease_until == 8  # its worker has not confirmed

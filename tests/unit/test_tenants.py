@@ -1,4 +1,4 @@
-"""What tenants name is kept apart by names that do not depend on what there is."""
+"""Ids and names of tenants are kept apart by a rule that does not depend on stored data."""
 
 import uuid
 
@@ -28,7 +28,7 @@ def test_a_tenants_name_cannot_be_moved_into_the_id() -> None:
     assert id_of("a", "b:" + CHOSEN) != id_of("a:b", CHOSEN)
 
 
-def test_a_tenants_names_are_read_back_and_nobody_can_write_them(subtests: pytest.Subtests) -> None:
+def test_a_tenants_names_are_read_back_and_no_client_can_write_them(subtests: pytest.Subtests) -> None:
     for tenant in ["acme", "a/b", "a=1,b", "~draw", "!@|", "%2F", "Käse & Co", "0", "a" * 200]:
         with subtests.test(tenant=tenant):
             stored = scope_of(tenant) + "gpu"
@@ -37,7 +37,7 @@ def test_a_tenants_names_are_read_back_and_nobody_can_write_them(subtests: pytes
             assert not set("=,!@|~;") & set(stored), "these have a meaning in the texts of the store"
 
 
-def test_an_operators_names_are_as_they_are() -> None:
+def test_an_operators_names_are_unchanged() -> None:
     assert scope_of(None) == ""
     assert cut_name("service:x.y-z_1") == (None, "service:x.y-z_1")
 

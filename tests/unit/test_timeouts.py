@@ -1,4 +1,4 @@
-"""A time-out that does not count what it could not hear."""
+"""A timeout that does not count the time in which the process could not read."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ SECONDS = 0.1
 
 
 @LOOPS
-def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
+def test_an_answer_that_was_unread_while_the_process_hung_is_not_lost(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     async def ask() -> bytes:
@@ -28,11 +28,11 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
             reader, writer = await asyncio.open_connection(sock=ours)
             loop = asyncio.get_running_loop()
 
-            def stand_still() -> None:
+            def hang() -> None:
                 theirs.send(b"answer")
                 time.sleep(3 * SECONDS)
 
-            loop.call_soon(stand_still)
+            loop.call_soon(hang)
             try:
                 with LenientTimeout(SECONDS):
                     return await reader.readexactly(6)
@@ -45,7 +45,7 @@ def test_an_answer_that_lay_unread_while_the_process_stood_still_is_not_lost(
 
 
 @LOOPS
-def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_without_an_answer_it_times_out(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def wait() -> None:
         with LenientTimeout(SECONDS):
             await asyncio.Event().wait()
@@ -54,18 +54,18 @@ def test_without_an_answer_the_time_is_over(new_loop: Callable[[], asyncio.Abstr
         runner.run(wait())
 
 
-async def test_what_is_in_time_is_not_touched_later() -> None:
+async def test_a_block_that_ends_in_time_is_not_affected_later() -> None:
     with LenientTimeout(SECONDS):
         pass
     await asyncio.sleep(2 * SECONDS)
 
 
-async def test_a_problem_inside_is_told_as_it_is() -> None:
+async def test_an_exception_inside_is_raised_unchanged() -> None:
     with pytest.raises(LookupError), LenientTimeout(SECONDS):
         raise LookupError
 
 
-async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
+async def test_a_cancellation_by_another_caller_is_kept() -> None:
     async def wait() -> None:
         with LenientTimeout(SECONDS):
             await asyncio.Event().wait()
@@ -77,7 +77,7 @@ async def test_who_is_cancelled_by_somebody_else_is_cancelled() -> None:
         await waiting
 
 
-async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
+async def test_a_timeout_leaves_no_cancellation_behind() -> None:
     with pytest.raises(TimeoutError), LenientTimeout(SECONDS):
         await asyncio.Event().wait()
     task = asyncio.current_task()
@@ -85,16 +85,16 @@ async def test_time_that_is_over_leaves_no_cancellation_behind() -> None:
     await asyncio.sleep(0)
 
 
-async def test_the_time_begins_again_whenever_the_other_side_is_heard() -> None:
+async def test_the_time_starts_again_whenever_the_other_side_sends() -> None:
     looks: list[float] = []
     began = monotonic()
 
-    def heard_at() -> float:
+    def received_at() -> float:
         """Three times just now, and then never again."""
         looks.append(monotonic())
         return looks[-1] if len(looks) <= 3 else began
 
-    with pytest.raises(TimeoutError), LenientTimeout(SECONDS, heard_at):
+    with pytest.raises(TimeoutError), LenientTimeout(SECONDS, received_at):
         await asyncio.Event().wait()
     assert len(looks) == 4
     assert all(later - earlier >= SECONDS for earlier, later in pairwise(looks))

@@ -1,4 +1,4 @@
-"""One caretaker of many is elected; when it goes, another takes over; the duties are done in time."""
+"""One caretaker of many is elected; when it stops, another takes over; the duties are done in time."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from tests.servers import Server, running
 from tests.waiting import wait_until
 
 QUICK = 0.02
-FOR_EVER = 1000.0  # as a time to be elected for, which no pause of the machine outlasts
+FOREVER = 1000.0  # seconds of an election, which no pause of the machine outlasts
 
 
 @contextlib.asynccontextmanager
@@ -40,7 +40,7 @@ async def elected(store: Store) -> str:
     return "" if found is None else found.decode()
 
 
-async def test_every_duty_is_done_and_tells_when(live_store: Store) -> None:
+async def test_every_duty_is_done_and_records_when(live_store: Store) -> None:
     one = Caretaker(live_store, every_seconds=QUICK)
     async with at_work(one):
         await wait_until(lambda: one.last_ran.keys() == DUTIES.keys())
@@ -48,21 +48,21 @@ async def test_every_duty_is_done_and_tells_when(live_store: Store) -> None:
         await wait_until(lambda: all(one.last_ran[duty] > first[duty] for duty in DUTIES))
 
 
-async def test_a_delayed_task_is_queued_and_told_of_though_nobody_claims(live_store: Store) -> None:
+async def test_a_delayed_task_is_queued_and_published_although_nobody_claims(live_store: Store) -> None:
     later = NewTask(task_type="echo", delay_seconds=0.3)
     async with asyncio.timeout(20), live_store.live.watch(later.task_id) as watch:
         assert await anext(watch) is None
         async with at_work(Caretaker(live_store)):
             await live_store.submit_one(later)
-            heard = [await anext(watch), await anext(watch)]
-    assert [event and (event.act, event.after) for event in heard] == [
+            received = [await anext(watch), await anext(watch)]
+    assert [event and (event.act, event.after) for event in received] == [
         ("submit", State.DELAYED),
         ("promote", State.QUEUED),
     ]
 
 
-async def test_of_two_one_is_elected_and_the_other_does_nothing(live_store: Store) -> None:
-    one, two = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(2)]
+async def test_one_of_two_is_elected_and_the_other_does_nothing(live_store: Store) -> None:
+    one, two = [Caretaker(live_store, elected_seconds=FOREVER) for _ in range(2)]
     assert (await one.run_once()).keys() == DUTIES.keys()
     assert await two.run_once() == {}
     assert (await one.run_once()).keys() == DUTIES.keys()
@@ -70,22 +70,22 @@ async def test_of_two_one_is_elected_and_the_other_does_nothing(live_store: Stor
     assert await elected(live_store) == one.name
 
 
-async def test_of_many_who_start_at_once_one_is_elected(live_store: Store) -> None:
-    many = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(16)]
+async def test_one_of_many_caretakers_that_start_at_once_is_elected(live_store: Store) -> None:
+    many = [Caretaker(live_store, elected_seconds=FOREVER) for _ in range(16)]
     reports = await asyncio.gather(*(one.run_once() for one in many))
     assert sum(bool(report) for report in reports) == sum(one.is_elected for one in many) == 1
 
 
-async def test_when_one_is_not_heard_of_any_more_the_other_takes_over(live_store: Store) -> None:
-    one, two = Caretaker(live_store, elected_seconds=0.3), Caretaker(live_store, elected_seconds=FOR_EVER)
+async def test_when_one_falls_silent_the_other_takes_over(live_store: Store) -> None:
+    one, two = Caretaker(live_store, elected_seconds=0.3), Caretaker(live_store, elected_seconds=FOREVER)
     await one.run_once()
     await wait_until(two.run_once)
-    assert await one.run_once() == {}  # it was away, and comes back
+    assert await one.run_once() == {}  # it was silent and returns
     assert (one.is_elected, two.is_elected) == (False, True)
 
 
 async def test_one_that_stops_lets_another_take_over_at_once(live_store: Store) -> None:
-    one, two = [Caretaker(live_store, every_seconds=QUICK, elected_seconds=FOR_EVER) for _ in range(2)]
+    one, two = [Caretaker(live_store, every_seconds=QUICK, elected_seconds=FOREVER) for _ in range(2)]
     async with at_work(one) as working:
         await wait_until(lambda: one.is_elected)
         async with at_work(two):
@@ -94,8 +94,8 @@ async def test_one_that_stops_lets_another_take_over_at_once(live_store: Store) 
         assert await elected(live_store) == ""
 
 
-async def test_who_is_not_elected_ends_nobodys_time_by_stopping(live_store: Store) -> None:
-    one, two = [Caretaker(live_store, elected_seconds=FOR_EVER) for _ in range(2)]
+async def test_a_caretaker_that_is_not_elected_ends_no_election_by_stopping(live_store: Store) -> None:
+    one, two = [Caretaker(live_store, elected_seconds=FOREVER) for _ in range(2)]
     await one.run_once()
     async with at_work(two):
         await asyncio.sleep(0)  # it has begun: one that never did would not resign
@@ -129,7 +129,7 @@ async def test_a_full_batch_is_followed_by_the_next_without_a_pause(
 
 
 @pytest.mark.timeout(60)
-async def test_it_survives_that_the_store_is_away(caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_survives_an_outage_of_the_store(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     with running("valkey") as server:
         store = Store.connect(server.url)
@@ -143,7 +143,7 @@ async def test_it_survives_that_the_store_is_away(caplog: pytest.LogCaptureFixtu
             server.process.send_signal(signal.SIGCONT)
             await wait_until(lambda: one.is_elected)
             await wait_until(lambda: one.last_ran["due"] > before["due"])
-            await wait_until(lambda: "upkeep_goes_on" in caplog.text)  # said after the last of its duties
+            await wait_until(lambda: "upkeep_goes_on" in caplog.text)  # logged after the last of its duties
         await store.close()
     assert caplog.text.count("upkeep_waits code=store_unavailable") == 1
 

@@ -1,4 +1,4 @@
-"""Each duty of the caretaker on its own: what a round of it does, and that the next changes nothing."""
+"""Each duty of the caretaker alone: what one round does, and that the next changes nothing."""
 
 import pytest
 
@@ -19,22 +19,22 @@ FAILS_ONCE_SOME_ARE_NAMED = (
 )
 
 
-def new(**wishes: object) -> NewTask:
-    return NewTask(task_type="echo", **wishes)  # type: ignore[arg-type]
+def new(**options: object) -> NewTask:
+    return NewTask(task_type="echo", **options)  # type: ignore[arg-type]
 
 
 async def test_leases_that_ran_out_are_ended_in_one_round_of_several_acts(store: Store, clock: Clock) -> None:
     await store.workers.register("w", capacity=1000)
-    await store.submit(*(new() for _ in range(BATCH + 2)))
-    tasks = (await store.claim("w", BATCH + 2)).tasks
+    await store.submit(*(new() for _ in range(100)))
+    tasks = (await store.claim("w", 100)).tasks
     assert await DUTIES["expired_leases"](store) == 0
     clock.pass_ms(store.settings.lease_ms + 1_001)
-    assert await DUTIES["expired_leases"](store) == BATCH + 2
+    assert await DUTIES["expired_leases"](store) == 100
     assert await DUTIES["expired_leases"](store) == 0
     assert (await store.get(tasks[0].task_id)).status is State.QUEUED
 
 
-async def test_what_is_due_is_queued(store: Store, clock: Clock) -> None:
+async def test_due_tasks_are_queued(store: Store, clock: Clock) -> None:
     later = new(delay_seconds=5)
     await store.submit_one(later)
     clock.pass_ms(4_999)
@@ -68,7 +68,24 @@ async def test_a_worker_that_falls_silent_is_named_once_and_keeps_what_it_holds(
     assert {(await store.get(task.task_id)).status for task in held} == {State.EXECUTING}
 
 
-async def test_a_worker_that_comes_back_and_falls_silent_again_is_named_again(
+async def test_the_tasks_of_a_lost_worker_are_counted_although_their_leases_ended_first(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.workers.register("w", capacity=3)
+    await store.submit(new(), new())
+    await store.claim("w", 2)
+    clock.pass_ms(store.settings.lease_ms + 1_001)
+    assert await DUTIES["expired_leases"](store) == 2
+    assert await DUTIES["dead_workers"](store) == 1
+    await store.workers.register("w", capacity=3)
+    clock.pass_ms(store.settings.worker_ttl_ms + 1)
+    assert await DUTIES["dead_workers"](store) == 1
+    held, idle = lost_workers(caplog)
+    assert held.endswith("running=2")
+    assert idle.endswith("running=0"), "it returned, and then held nothing"
+
+
+async def test_a_worker_that_returns_and_falls_silent_again_is_named_again(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     silence = store.settings.worker_ttl_ms + 1
@@ -76,7 +93,7 @@ async def test_a_worker_that_comes_back_and_falls_silent_again_is_named_again(
         await store.workers.register("w")
         clock.pass_ms(silence)
         assert await DUTIES["dead_workers"](store) == 1
-    # two at the same instant, and one at the very edge of what was looked at
+    # two at the same instant, and one at the edge of the time looked at
     await store.workers.register("a")
     await store.workers.register("b")
     clock.pass_ms(1)
@@ -120,7 +137,7 @@ async def test_a_handful_of_lost_workers_is_named_without_a_count(
     assert counted == (["workers_lost count=6 named=5 running=0"] if count == 6 else [])
 
 
-async def test_workers_named_before_the_store_went_away_are_logged(
+async def test_workers_named_before_an_outage_of_the_store_are_logged(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for n in range(2 * BATCH):
@@ -156,21 +173,21 @@ async def test_dead_letters_are_forgotten_after_their_retention(store: Store, cl
     assert await DUTIES["dead_letters"](store) == 0
 
 
-async def test_one_heartbeat_of_all_workers_is_asked_to_name_the_dead_when_no_caretaker_does(
+async def test_one_heartbeat_of_all_workers_must_name_the_dead_when_no_caretaker_does(
     store: Store, clock: Clock
 ) -> None:
     for n in range(3):
         await store.workers.register(f"w{n}")
 
-    async def asked() -> list[bool]:
+    async def requests() -> list[bool]:
         return [(await store.workers.heartbeat(f"w{n}")).should_bury for n in range(3)]
 
-    assert await asked() == [True, False, False]
+    assert await requests() == [True, False, False]
     clock.pass_seconds(9)
-    assert await asked() == [False, False, False]
+    assert await requests() == [False, False, False]
     clock.pass_seconds(1)
-    assert await asked() == [True, False, False]
+    assert await requests() == [True, False, False]
     clock.pass_seconds(9)
     await DUTIES["dead_workers"](store)
     clock.pass_seconds(9)
-    assert await asked() == [False, False, False], "a caretaker was there"
+    assert await requests() == [False, False, False], "a caretaker was there"

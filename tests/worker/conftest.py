@@ -40,7 +40,7 @@ def settings(config: Path) -> Settings:
 
 @pytest.fixture
 def new_app(live_store: Store, server: Server, config: Path) -> Callable[[], Fairlead]:
-    """Makes apps beside `live_store`, as so many processes would have them."""
+    """Makes apps beside `live_store`, one per simulated process."""
     return lambda: Fairlead(server.url, namespace=live_store.connection.keys.namespace, config=config)
 
 

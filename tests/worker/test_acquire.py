@@ -43,7 +43,7 @@ async def test_an_error_of_the_block_passes_and_frees_the_units(fl: Fairlead, li
         assert await used(live_store) == 0
 
 
-async def test_a_full_limit_is_said_at_once_or_after_the_wait(fl: Fairlead) -> None:
+async def test_a_full_limit_is_reported_at_once_or_after_the_wait(fl: Fairlead) -> None:
     async with fl, fl.acquire("gpu", units=2):
         with pytest.raises(errors.LimitFull):
             async with fl.acquire("gpu"):
@@ -53,24 +53,24 @@ async def test_a_full_limit_is_said_at_once_or_after_the_wait(fl: Fairlead) -> N
                 pass
 
 
-async def test_who_waits_gets_the_units_when_they_are_free(fl: Fairlead) -> None:
+async def test_a_waiting_acquire_gets_the_units_when_they_are_free(fl: Fairlead) -> None:
     order: list[str] = []
 
-    async def hold(name: str, held: asyncio.Event, let_go: asyncio.Event) -> None:
+    async def hold(name: str, held: asyncio.Event, released: asyncio.Event) -> None:
         async with fl.acquire("gpu", units=2, wait=30):
             order.append(name)
             held.set()
-            await let_go.wait()
+            await released.wait()
         order.append(f"{name} done")
 
-    first, second, let_go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    first, second, released = asyncio.Event(), asyncio.Event(), asyncio.Event()
     async with fl, asyncio.TaskGroup() as group:
-        group.create_task(hold("ann", first, let_go))
+        group.create_task(hold("ann", first, released))
         await first.wait()
-        group.create_task(hold("bob", second, let_go))
+        group.create_task(hold("bob", second, released))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(second.wait(), 0.1)
-        let_go.set()
+        released.set()
     assert order == ["ann", "ann done", "bob", "bob done"]
 
 
@@ -84,19 +84,19 @@ async def test_a_lease_is_renewed_for_as_long_as_the_block_runs(fl: Fairlead, li
         await wait_until(outlived)
 
 
-async def test_a_block_whose_lease_was_forced_away_is_stopped(fl: Fairlead, live_store: Store) -> None:
+async def test_a_block_whose_lease_was_released_by_force_is_stopped(fl: Fairlead, live_store: Store) -> None:
     async with fl:
         with pytest.raises(errors.LeaseLost):
             async with fl.acquire("gpu", lease_seconds=3) as lease:
                 await live_store.limits.force_release("gpu", lease.lease_id)
                 await asyncio.Event().wait()
         this = asyncio.current_task()
-        assert this and this.cancelling() == 0, "whoever held it goes on"
+        assert this and this.cancelling() == 0, "the holder continues"
         async with fl.acquire("gpu", units=2):
             assert await used(live_store) == 2
 
 
-async def test_a_block_that_swallows_its_end_hears_of_it_afterwards(fl: Fairlead, live_store: Store) -> None:
+async def test_a_block_that_swallows_its_end_raises_it_afterwards(fl: Fairlead, live_store: Store) -> None:
     async with fl:
         with pytest.raises(errors.LeaseLost):
             async with fl.acquire("gpu", lease_seconds=3) as lease:
@@ -121,7 +121,7 @@ async def test_a_cancelled_block_frees_the_units(fl: Fairlead, live_store: Store
         assert await used(live_store) == 0
 
 
-async def test_units_that_were_asked_for_are_freed_when_it_is_cancelled_before_the_answer(
+async def test_requested_units_are_freed_when_the_acquire_is_cancelled_before_the_answer(
     fl: Fairlead, live_store: Store
 ) -> None:
     async def hold() -> None:
@@ -131,7 +131,7 @@ async def test_units_that_were_asked_for_are_freed_when_it_is_cancelled_before_t
     async with fl:
         async with fl.acquire("gpu"):
             pass  # it is connected
-        for steps in range(12):  # of the loop: before it has asked, while it asks, when it has the answer
+        for steps in range(12):  # of the loop: before the request, during it, and after the answer
             holding = asyncio.create_task(hold())
             for _ in range(steps):
                 await asyncio.sleep(0)
@@ -142,7 +142,7 @@ async def test_units_that_were_asked_for_are_freed_when_it_is_cancelled_before_t
 
 
 @pytest.mark.parametrize("seconds", [6, 6.3])  # with the latter an attempt fails just before it is too late
-async def test_a_block_is_stopped_before_others_may_have_its_units_though_the_store_is_silent(
+async def test_a_block_is_stopped_before_others_may_have_its_units_although_the_store_is_silent(
     live_store: Store, server: Server, tmp_path: Path, seconds: float
 ) -> None:
     await live_store.limits.set("gpu", Slots(limit=1))
@@ -170,7 +170,7 @@ async def test_a_block_is_stopped_before_others_may_have_its_units_though_the_st
         ({"lease_seconds": float("inf")}, errors.InvalidInput),
     ],
 )
-async def test_what_can_never_be_held_is_refused(
+async def test_units_that_can_never_be_held_are_refused(
     fl: Fairlead, options: dict[str, object], error: type[errors.FairleadError]
 ) -> None:
     async with fl:

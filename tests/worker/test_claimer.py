@@ -1,4 +1,4 @@
-"""How a worker claims: only what it has room for, in batches, and without asking while there is nothing."""
+"""How a worker claims: only what it has room for, in batches, and without polling while nothing waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 
 
 class Gate:
-    """Tasks that run until they are let go, and say who runs."""
+    """Tasks that run until they are released, and record which of them run."""
 
     def __init__(self, fl: Fairlead) -> None:
         self.running: list[str] = []
@@ -55,9 +55,7 @@ def trips(fl: Fairlead, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
 
 async def submit(fl: Fairlead, task_type: str, count: int, **options: Any) -> list[TaskHandle[Any]]:
     tasks = [NewTask(task_type=task_type, **options) for _ in range(count)]
-    handles = await fl.submit_many(tasks)
-    assert all(isinstance(one, TaskHandle) for one in handles), handles
-    return [one for one in handles if isinstance(one, TaskHandle)]
+    return await fl.submit_many(tasks)
 
 
 # Room
@@ -76,7 +74,7 @@ async def test_a_worker_holds_no_more_than_it_has_room_for(fl: Fairlead, live_st
     assert gate.most == 3
 
 
-async def test_a_claim_asks_for_no_more_than_there_is_room_for(
+async def test_a_claim_requests_no_more_than_there_is_room_for(
     fl: Fairlead, trips: list[dict[str, Any]]
 ) -> None:
     gate = Gate(fl)
@@ -86,8 +84,8 @@ async def test_a_claim_asks_for_no_more_than_there_is_room_for(
         gate.open.set()
         for task in tasks:
             await task.result(timeout=30)
-    asked = [trip["claim"][1] for trip in trips if "claim" in trip]
-    assert asked and max(asked) <= 4
+    requested = [trip["claim"][1] for trip in trips if "claim" in trip]
+    assert requested and max(requested) <= 4
     assert gate.most == 4
 
 
@@ -113,7 +111,7 @@ async def test_the_reserve_of_a_worker_is_kept_for_high(fl: Fairlead) -> None:
     assert gate.most == 3
 
 
-async def test_two_workers_share_what_there_is(fl: Fairlead) -> None:
+async def test_two_workers_share_the_tasks(fl: Fairlead) -> None:
     gate = Gate(fl)
     async with fl, fl.worker(capacity=2), fl.worker(capacity=2):
         tasks = await submit(fl, "gated", 4)
@@ -147,7 +145,7 @@ async def test_results_and_the_next_claim_go_in_one_trip_and_in_batches(
 @pytest.fixture
 def idle_config(tmp_path: Path) -> Path:
     path = tmp_path / "idle.toml"
-    path.write_text("")  # all as it is by default: a heartbeat every 10 s
+    path.write_text("")  # all defaults: a heartbeat every 10 s
     return path
 
 
@@ -180,7 +178,7 @@ class TestIdle:
             assert await commands(live_store) - before <= 3, "at most one a second, ours included"
 
     @pytest.mark.parametrize("delay", [None, 0.4])
-    async def test_an_idle_worker_wakes_when_there_is_something_to_do(
+    async def test_an_idle_worker_wakes_when_there_is_a_task(
         self, fl: Fairlead, live_store: Store, delay: float | None
     ) -> None:
         Gate(fl).open.set()
@@ -200,7 +198,7 @@ class TestIdle:
                 await task.result(timeout=10)
 
     @pytest.mark.parametrize("obstacle", ["a full limit", "a paused limit", "a paused type", "a held lease"])
-    async def test_an_idle_worker_wakes_when_what_was_in_the_way_is_gone(
+    async def test_an_idle_worker_wakes_when_a_task_is_no_longer_blocked(
         self, fl: Fairlead, live_store: Store, obstacle: str
     ) -> None:
         Gate(fl).open.set()

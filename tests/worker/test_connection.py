@@ -1,4 +1,4 @@
-"""A worker whose server goes away and comes back, with what it had."""
+"""A worker whose server stops and returns with its data."""
 
 import asyncio
 import subprocess
@@ -55,7 +55,7 @@ async def answers(fl: Fairlead) -> bool:
     return True
 
 
-async def test_an_idle_worker_goes_on_when_its_server_is_back(fl: Fairlead, durable: Restartable) -> None:
+async def test_an_idle_worker_resumes_when_its_server_is_back(fl: Fairlead, durable: Restartable) -> None:
     @fl.task
     async def echo(text: str) -> str:
         return text
@@ -72,46 +72,46 @@ async def test_an_idle_worker_goes_on_when_its_server_is_back(fl: Fairlead, dura
         assert (await task.get()).assigned_worker_id == worker.id
 
 
-async def test_what_ran_meanwhile_is_reported_and_who_waits_for_it_hears_it(
+async def test_a_run_during_the_outage_is_reported_and_its_watcher_is_notified(
     fl: Fairlead, durable: Restartable, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running_now, go_on = asyncio.Event(), asyncio.Event()
+    running_now, resume = asyncio.Event(), asyncio.Event()
 
     @fl.task
     async def long(ctx: Context) -> int:
         ctx.emit("began")
         running_now.set()
-        await go_on.wait()
+        await resume.wait()
         ctx.emit("ended")
         return ctx.fence
 
     async with fl, fl.worker():
         task = await long.submit()
         await running_now.wait()
-        heard: list[str] = []
+        chunks: list[str] = []
         waiting = asyncio.create_task(task.result(timeout=30))
-        watching = asyncio.create_task(hear(task, heard))
-        await wait_until(lambda: heard == ["began"])
+        watching = asyncio.create_task(collect_chunks(task, chunks))
+        await wait_until(lambda: chunks == ["began"])
         durable.kill()
-        go_on.set()
-        await wait_until(lambda: "store_unavailable" in caplog.text, because="its report met nobody")
+        resume.set()
+        await wait_until(lambda: "store_unavailable" in caplog.text, because="its report was not answered")
         durable.start()
         fence = await waiting
         ended = await task.get()
         assert (ended.status, ended.fence, ended.crash_count) == (State.COMPLETED, fence, 0), "it ran once"
         await watching
-        assert heard == ["began", "ended"]
+        assert chunks == ["began", "ended"]
 
 
-async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
+async def test_a_wait_for_a_job_continues_when_its_server_is_back(
     fl: Fairlead, durable: Restartable, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running_now, go_on = asyncio.Event(), asyncio.Event()
+    running_now, resume = asyncio.Event(), asyncio.Event()
 
     @fl.task
     async def long() -> str:
         running_now.set()
-        await go_on.wait()
+        await resume.wait()
         return "long"
 
     @fl.task
@@ -123,12 +123,12 @@ async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
         job = await fl.submit_job("both")
         kinds: list[str] = []
         waiting = asyncio.create_task(job.result(timeout=40))
-        watching = asyncio.create_task(hear_of(job, kinds))
+        watching = asyncio.create_task(collect_kinds(job, kinds))
         await running_now.wait()
-        await wait_until(lambda: bool(kinds), because="who comes when the server is away is told so")
+        await wait_until(lambda: bool(kinds), because="a watcher that starts during the outage is notified")
         durable.kill()
-        go_on.set()
-        await wait_until(lambda: "store_unavailable" in caplog.text, because="its report met nobody")
+        resume.set()
+        await wait_until(lambda: "store_unavailable" in caplog.text, because="its report was not answered")
         durable.start()
         context = await waiting
         assert (context["step_0_long"]["data"], context["step_1_short"]["data"]) == ("long", "short")
@@ -137,18 +137,18 @@ async def test_who_waits_for_a_job_goes_on_when_its_server_is_back(
         assert (kinds.count("STEP_COMPLETE"), kinds[-1]) == (2, "JOB_COMPLETE")
 
 
-async def hear_of(job: JobHandle, kinds: list[str]) -> None:
+async def collect_kinds(job: JobHandle, kinds: list[str]) -> None:
     async for message in job.watch():
         kinds.append(message["type"])
 
 
-async def hear(task: TaskHandle[Any], heard: list[str]) -> None:
-    async for event in task.watch():
-        if event.act == "output":
-            heard.append(event.detail["chunk"])
+async def collect_chunks(task: TaskHandle[Any], chunks: list[str]) -> None:
+    async for message in task.watch():
+        if message["type"] == "OUTPUT":
+            chunks.append(message["chunk"])
 
 
-async def test_a_program_that_finds_no_server_says_so(durable: Restartable, config: Path) -> None:
+async def test_a_program_without_a_server_reports_it(durable: Restartable, config: Path) -> None:
     durable.kill()
     with pytest.raises(errors.StoreUnavailable):
         await Fairlead(durable.url, config=config).__aenter__()

@@ -1,4 +1,4 @@
-"""What a handler may know and say while it runs, wherever it runs."""
+"""What a handler can read and report while it runs, wherever it runs."""
 
 import asyncio
 import logging
@@ -51,10 +51,10 @@ async def test_parameters_arrive_as_the_type_hints_say(app: Fairlead) -> None:
 async def test_a_handler_knows_its_task(app: Fairlead) -> None:
     async with app, app.worker():
         task = await app.submit("says_who_it_is", user_id="ann", trace_id="t1", timeout_seconds=50)
-        told = await task.result(timeout=30)
+        result = await task.result(timeout=30)
         kept = await task.get()
     assert kept.deadline
-    assert told == {
+    assert result == {
         "task_id": task.task_id,
         "task_type": "says_who_it_is",
         "attempt": 1,
@@ -73,10 +73,12 @@ async def test_progress_and_output_are_kept_in_order(app: Fairlead, live_store: 
         ended = await task.wait(timeout=30)
     assert (ended.status, ended.error) == (State.COMPLETED, None)
     assert ended.progress and (ended.progress.fraction, ended.progress.message) == (0.5, "half of it")
-    assert await outputs(live_store, task) == [{"line": 1}, "two", [3]], "each as it was when it was emitted"
+    assert await outputs(live_store, task) == [{"line": 1}, "two", [3]], (
+        "each with its value at the time of the emit"
+    )
 
 
-async def test_much_output_stays_in_order_and_only_the_last_of_it_is_kept(
+async def test_much_output_stays_in_order_and_only_the_last_part_is_kept(
     app: Fairlead, live_store: Store
 ) -> None:
     async with app, app.worker():
@@ -94,7 +96,7 @@ async def test_several_threads_of_a_handler_may_emit_at_once(app: Fairlead, live
         await task.result(timeout=30)
     kept = await outputs(live_store, task)
     for name in "abc":
-        assert [n for who, n, _ in kept if who == name] == list(range(200))
+        assert [n for writer, n, _ in kept if writer == name] == list(range(200))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ async def test_several_threads_of_a_handler_may_emit_at_once(app: Fairlead, live
         ("claims_more_than_all", "fraction: 1.5 is not a number from 0 to 1"),
     ],
 )
-async def test_what_cannot_be_said_is_an_error_of_the_handler(
+async def test_an_invalid_report_is_an_error_of_the_handler(
     app: Fairlead, task_type: str, complaint: str
 ) -> None:
     async with app, app.worker():
@@ -118,10 +120,10 @@ async def test_what_cannot_be_said_is_an_error_of_the_handler(
 async def test_more_time_moves_the_deadline_for_all(app: Fairlead) -> None:
     async with app, app.worker():
         task = await app.submit("extends", {"seconds": 1000}, timeout_seconds=30)
-        told = await task.result(timeout=30)
+        result = await task.result(timeout=30)
         kept = await task.get()
     assert kept.deadline and kept.started_at
-    assert told == kept.deadline / 1000
+    assert result == kept.deadline / 1000
     assert kept.deadline >= kept.started_at + 1_000_000
 
 
@@ -135,13 +137,13 @@ async def test_a_coroutine_learns_its_new_deadline(fl: Fairlead) -> None:
 
     async with fl, fl.worker():
         task = await extends.submit()
-        told = await task.result(timeout=30)
+        result = await task.result(timeout=30)
         kept = await task.get()
-    assert kept.deadline and told == kept.deadline / 1000
+    assert kept.deadline and result == kept.deadline / 1000
 
 
 @pytest.mark.parametrize("place", ["thread", "process"], indirect=True)
-async def test_a_handler_that_asks_for_more_time_in_time_is_not_stopped(app: Fairlead) -> None:
+async def test_a_handler_that_requests_more_time_in_time_is_not_stopped(app: Fairlead) -> None:
     async with app, app.worker():
         await (await app.submit("says_who_it_is")).result(timeout=30)  # a process takes its time to start
         task = await app.submit("works_overtime", timeout_seconds=4, max_retries=0)
@@ -149,7 +151,7 @@ async def test_a_handler_that_asks_for_more_time_in_time_is_not_stopped(app: Fai
 
 
 @pytest.mark.parametrize("place", ["thread", "process"], indirect=True)
-async def test_asking_for_less_time_than_there_is_changes_nothing(app: Fairlead) -> None:
+async def test_requesting_less_time_than_is_left_changes_nothing(app: Fairlead) -> None:
     async with app, app.worker():
         task = await app.submit("asks_for_less", timeout_seconds=30, max_retries=0)
         assert await task.result(timeout=30) == "done"
@@ -165,8 +167,8 @@ async def test_a_cancelled_handler_can_clean_up_and_knows(
     notes = tmp_path / "notes"
     async with app, app.worker():
         task = await app.submit("notices", {"path": str(notes)})
-        async for event in task.watch():
-            if event.act == "output":
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
                 await task.cancel()
         await wait_until(notes.exists)
         await wait_until(notes.read_text)
@@ -186,14 +188,14 @@ async def test_a_coroutine_is_cancelled_where_it_waits_and_knows(fl: Fairlead) -
 
     async with fl, fl.worker():
         task = await waits.submit()
-        async for event in task.watch():
-            if event.act == "output":
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
                 await task.cancel()
         await wait_until(lambda: seen)
     assert seen == [True]
 
 
-async def test_a_log_line_says_which_task_it_is_about(
+async def test_a_log_line_names_its_task(
     app: Fairlead, place: RunIn, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.INFO, "fairlead.model.task")

@@ -1,4 +1,4 @@
-"""Workers that are told to go: what runs may finish, the rest goes back as if it had never been claimed."""
+"""Workers that are stopped: running tasks may finish, the rest is returned as if never claimed."""
 
 import asyncio
 import contextlib
@@ -47,8 +47,8 @@ async def fl(new_app: Any) -> AsyncIterator[Fairlead]:
 
 
 async def began(task: TaskHandle[Any]) -> None:
-    async for event in task.watch():
-        if event.act == "output":
+    async for message in task.watch():
+        if message["type"] == "OUTPUT":
             return
     raise AssertionError(f"it ended without a word: {await task.get()}")
 
@@ -61,7 +61,7 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
 @pytest.mark.parametrize("by", SIGNALS)
-async def test_what_runs_may_finish_and_nothing_new_is_begun(
+async def test_running_tasks_may_finish_and_no_new_one_is_begun(
     fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
     go = tmp_path / "go"
@@ -79,10 +79,10 @@ async def test_what_runs_may_finish_and_nothing_new_is_begun(
 
 
 @pytest.mark.parametrize("by", SIGNALS)
-async def test_a_signal_to_the_whole_group_stops_none_that_runs(
+async def test_a_signal_to_the_whole_group_stops_no_running_task(
     fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path, by: signal.Signals
 ) -> None:
-    """Ctrl-C in a terminal, systemd and `tini -g`: each process hears it, and the supervisor decides."""
+    """Ctrl-C in a terminal, systemd and `tini -g`: each process gets it, and the supervisor decides."""
     go = tmp_path / "go"
     async with launcher.workers(TARGET, "--processes", "2", ready=2) as workers:
         tasks = [await draining.until_in_process.submit(str(go)), await draining.until.submit(str(go))]
@@ -94,14 +94,14 @@ async def test_a_signal_to_the_whole_group_stops_none_that_runs(
         assert await workers.exit_code() == 0
     for task in tasks:
         ended = await task.get()
-        assert (ended.result, ended.attempt) == ("done", 1), workers.said()
+        assert (ended.result, ended.attempt) == ("done", 1), workers.log_text()
 
 
 async def drains(store: Store) -> bool:
     return await states(store) == {"draining"}
 
 
-async def test_after_the_grace_the_rest_goes_back_to_its_place_as_if_never_claimed(
+async def test_after_the_grace_the_rest_returns_to_its_place_as_if_never_claimed(
     fl: Fairlead, launcher: WorkerLauncher, live_store: Store
 ) -> None:
     async with launcher.workers(TARGET, "--capacity", "2", "--grace", "0.2") as workers:
@@ -127,11 +127,11 @@ async def test_the_second_signal_cuts_the_grace_short(
         await began(task)
         workers.process.send_signal(signal.SIGTERM)
         await wait_until(lambda: drains(live_store))
-        assert await keep_telling(workers) == 0
+        assert await keep_signalling(workers) == 0
     assert (await task.get()).status is State.QUEUED
 
 
-async def keep_telling(workers: Workers) -> int:
+async def keep_signalling(workers: Workers) -> int:
     """Until it has ended: signals within a second count as one. Its exit code."""
     while workers.process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
@@ -156,7 +156,7 @@ async def test_signals_within_a_second_count_as_one(
         go.touch()
         assert await workers.exit_code() == 0
     ended = await task.get()
-    assert (ended.result, ended.attempt) == ("done", 1), workers.said()
+    assert (ended.result, ended.attempt) == ("done", 1), workers.log_text()
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["blocked", "deaf"])
@@ -169,7 +169,7 @@ async def test_a_worker_whose_loop_is_blocked_is_killed_after_the_grace_and_noth
         task = await draining.blocks.submit(str(tmp_path / "blocked"), deaf)
         await wait_until((tmp_path / "blocked").exists)
         assert await workers.end() == 0
-        assert "worker_did_not_stop" in workers.said()
+        assert "worker_did_not_stop" in workers.log_text()
     for one in (task, other):
         given_back = await one.get()
         assert (given_back.status, given_back.crash_count, given_back.loss_count) == (State.QUEUED, 0, 0)
@@ -182,7 +182,7 @@ async def test_the_second_signal_kills_a_worker_whose_loop_is_blocked(
     async with launcher.workers(TARGET, "--grace", "600") as workers:
         task = await draining.blocks.submit(str(tmp_path / "blocked"))
         await wait_until((tmp_path / "blocked").exists)
-        assert await keep_telling(workers) == 0
+        assert await keep_signalling(workers) == 0
     assert (await task.get()).status is State.QUEUED
 
 
@@ -199,14 +199,14 @@ async def test_a_worker_drained_by_an_operator_ends(
         task = await draining.until.submit(str(go))
         await began(task)
         await live_store.workers.drain(workers.ids()[0])
-        await wait_until(lambda: "worker_draining" in workers.said())
+        await wait_until(lambda: "worker_draining" in workers.log_text())
         go.touch()
         assert await workers.exit_code() == 0
     assert (await task.get()).result == "done"
 
 
 @pytest.mark.parametrize("handler", [draining.stubborn, draining.sleeps], ids=["loop", "thread"])
-async def test_what_does_not_stop_ends_with_its_process_and_is_given_back(
+async def test_a_handler_that_does_not_stop_ends_with_its_process_and_its_task_is_returned(
     fl: Fairlead, launcher: WorkerLauncher, handler: Any
 ) -> None:
     async with launcher.workers(TARGET, "--grace", "0") as workers:
@@ -217,7 +217,7 @@ async def test_what_does_not_stop_ends_with_its_process_and_is_given_back(
     assert (given_back.status, given_back.retry_count, given_back.crash_count) == (State.QUEUED, 0, 0)
 
 
-async def test_a_worker_in_this_process_gives_back_what_it_has_in_hand(fl: Fairlead) -> None:
+async def test_a_worker_in_this_process_returns_its_tasks(fl: Fairlead) -> None:
     async with fl.worker(grace=0):
         task = await draining.never.submit()
         await began(task)
@@ -226,7 +226,7 @@ async def test_a_worker_in_this_process_gives_back_what_it_has_in_hand(fl: Fairl
     assert (await fl.store.stats()).workers == []
 
 
-async def test_a_claim_under_way_when_draining_begins_is_given_back(fl: Fairlead) -> None:
+async def test_the_tasks_of_a_claim_under_way_when_draining_begins_are_returned(fl: Fairlead) -> None:
     tasks = [await draining.never.submit() for _ in range(5)]
     async with fl.worker(grace=0, capacity=5) as worker:
         worker.drain(0)
@@ -234,6 +234,6 @@ async def test_a_claim_under_way_when_draining_begins_is_given_back(fl: Fairlead
         assert (await task.get()).status is State.QUEUED
 
 
-def test_the_place_of_an_app_is_told_to_its_workers() -> None:
-    told = Target("redis://there", None, "n", None).or_else(Target("redis://here", "folder", "m", "file"))
-    assert told == Target("redis://there", "folder", "n", "file")
+def test_the_target_of_an_app_is_passed_to_its_workers() -> None:
+    target = Target("redis://there", None, "n", None).or_else(Target("redis://here", "folder", "m", "file"))
+    assert target == Target("redis://there", "folder", "n", "file")

@@ -52,9 +52,9 @@ async def test_output_that_waits_takes_little_memory(
         task = await handler.submit(COUNT, SIZE, waits)
         assert await task.result(timeout=150) == COUNT
         assert peak_megabytes(workers) - before < MOST_MEGABYTES
-        said = workers.said()
+        log = workers.log_text()
         assert await workers.end() == 0
     last = (await live_store.outputs(task.task_id))[-1]
     assert last.chunk[0] == COUNT - 1, "the latest are kept"
     assert (last.seq == COUNT) is waits, "a handler that waits loses none; the store counts what it was sent"
-    assert ("output_dropped" in said) is not waits
+    assert ("output_dropped" in log) is not waits

@@ -22,13 +22,13 @@ Call = str | Handed | None
 
 
 class Calls:
-    """Stands between the store's calls and a worker: it passes them on, or keeps them back for the test."""
+    """A proxy between the store's calls and a worker: it passes them on, or keeps them back for the test."""
 
     def __init__(self, fl: Fairlead, monkeypatch: pytest.MonkeyPatch) -> None:
         self.handed: list[Handed] = []
-        self.kept_back = False  # from the first task on: then the worker hears only what the test says
+        self.kept_back = False  # from the first task on: then the worker receives only the calls of the test
         self._by_hand: asyncio.Queue[Call] = asyncio.Queue()
-        self._said = self._given = self._dealt_with = 0
+        self._sent = self._given = self._dealt_with = 0
         self._wait = fl.store.workers.wait
         monkeypatch.setattr(fl.store.workers, "wait", self.wait)
 
@@ -45,13 +45,13 @@ class Calls:
         return call
 
     def say(self, call: Call) -> None:
-        self._said += 1
+        self._sent += 1
         self._by_hand.put_nowait(call)
 
     async def say_and_wait(self, call: Call) -> None:
         """Until the worker has dealt with it, and waits again."""
         self.say(call)
-        await wait_until(lambda: self._dealt_with == self._said, because="it waits for the next call")
+        await wait_until(lambda: self._dealt_with == self._sent, because="it waits for the next call")
 
 
 class Runs:
@@ -67,10 +67,10 @@ class Runs:
             await self.gate.wait()
             return ctx.fence
 
-        self.task: TaskFunction[Any, Any, Any] = gated
+        self.task: TaskFunction[..., ..., Any, Any] = gated
 
     async def submit(self, store: Store, worker: Worker) -> TaskHandle[Any]:
-        """To a worker that waits and has said so."""
+        """To a worker that waits and has announced it."""
         key = store.connection.keys.key("worker", worker.id)
 
         async def waits() -> bool:
@@ -92,7 +92,7 @@ async def calls(fl: Fairlead, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> As
 
 
 async def unread(calls: Calls) -> Handed:
-    """The first call that brought a task; the worker has not heard of it."""
+    """The first call that brought a task; the worker has not received it."""
     assert calls.kept_back
     await wait_until(lambda: calls.handed, because="a task was handed over")
     return calls.handed[0]
@@ -119,25 +119,25 @@ async def test_a_task_that_comes_with_the_call_is_run(
     assert await acts(live_store, task) == RAN_ONCE
 
 
-async def test_its_next_claim_tells_that_it_heard_of_it(
+async def test_its_next_claim_acknowledges_it(
     fl: Fairlead, live_store: Store, calls: Calls, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
+    seen: list[int] = []
     report = fl.store.report
 
-    async def noted(*things: Any, claim: int, heard: Iterable[int], **options: Any) -> Any:
+    async def noted(*things: Any, claim: int, acknowledged: Iterable[int], **options: Any) -> Any:
         if claim:
-            told.extend(heard)
-        return await report(*things, claim=claim, heard=heard, **options)
+            seen.extend(acknowledged)
+        return await report(*things, claim=claim, acknowledged=acknowledged, **options)
 
     monkeypatch.setattr(fl.store, "report", noted)
     runs.gate.set()
     fences = []
-    async with fl.worker(capacity=1) as worker:  # one trip at a time: two may both tell of it
+    async with fl.worker(capacity=1) as worker:  # one trip at a time: two may both acknowledge it
         for _ in range(3):
             task = await runs.submit(live_store, worker)
             fences.append(await task.result(timeout=30))
-    assert [call.task.fence for call in calls.handed] == told == fences
+    assert [call.task.fence for call in calls.handed] == seen == fences
 
 
 # Calls that are lost, or come twice
@@ -198,7 +198,7 @@ async def test_a_call_that_comes_after_the_claim_that_made_up_for_it_is_not_run_
 # Calls that lay unread for long
 
 
-async def test_what_lay_unread_for_a_lease_is_given_back_and_run_again(
+async def test_a_task_in_a_call_unread_for_a_lease_is_returned_and_run_again(
     fl: Fairlead, live_store: Store, calls: Calls, runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls.kept_back = True
@@ -214,7 +214,7 @@ async def test_what_lay_unread_for_a_lease_is_given_back_and_run_again(
     assert await acts(live_store, task) == ["submit", "claim", "release", "claim", "complete"]
 
 
-async def test_what_runs_already_is_not_given_back_by_a_call_that_lay_unread(
+async def test_a_running_task_is_not_returned_by_an_old_unread_call(
     fl: Fairlead, live_store: Store, calls: Calls, runs: Runs
 ) -> None:
     """A claim made up for the call, and its lease was prolonged since."""
@@ -253,7 +253,7 @@ async def test_a_worker_that_leaves_with_a_task_it_never_read_gives_it_back(
 
 
 @pytest.mark.parametrize("reads_first", [True, False])
-async def test_a_worker_that_reads_it_as_it_leaves_gives_it_back(
+async def test_a_worker_that_reads_it_as_it_leaves_returns_it(
     fl: Fairlead, live_store: Store, calls: Calls, runs: Runs, reads_first: bool
 ) -> None:
     calls.kept_back = True

@@ -1,4 +1,4 @@
-"""What whoever submitted a task can do with it: wait, watch, cancel, and submit many at once."""
+"""What a client can do with the handle of a task: wait, watch, cancel; and submit many at once."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fairlead import Context, Fairlead, errors
+from fairlead import Context, Fairlead, NotAllSubmitted, errors
 from fairlead.app.handle import TaskHandle
-from fairlead.model.event import Event
+from fairlead.live.messages import Message
 from fairlead.model.states import State
-from fairlead.model.task import NewTask
+from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
 from tests.waiting import wait_until
 
@@ -29,17 +29,13 @@ def fl(new_app: Callable[[], Fairlead]) -> Fairlead:
 
     @fl.task("talk")
     async def talk(ctx: Context) -> str:
-        """Emits until somebody cancels it."""
+        """Emits until it is cancelled."""
         for n in range(10_000):
             ctx.emit(n)
             await asyncio.sleep(0.01)
         return "nobody listened"
 
     return fl
-
-
-def words(event: Event) -> tuple[str, State]:
-    return event.act, event.after
 
 
 # Waiting
@@ -83,11 +79,12 @@ async def test_a_cancelled_task_has_no_result(fl: Fairlead) -> None:
             await task.result(timeout=30)
 
 
-async def test_who_waits_gives_up_but_the_task_goes_on(fl: Fairlead) -> None:
+async def test_a_wait_times_out_but_the_task_continues(fl: Fairlead) -> None:
     async with fl:
         task = await fl.submit("echo", {"text": "x"})
-        with pytest.raises(TimeoutError):
-            await task.wait(timeout=0.05)
+        sentence = f"^Task {task.task_id} has not ended within 0.05 s; it continues.$"
+        with pytest.raises(TimeoutError, match=sentence):
+            await task.result(timeout=0.05)
         async with fl.worker():
             assert (await task.wait(timeout=30)).status is State.COMPLETED
 
@@ -114,7 +111,7 @@ async def test_a_task_is_found_again_by_its_id(fl: Fairlead, new_app: Callable[[
                 await elsewhere.get("00000000-0000-0000-0000-000000000000")
 
 
-async def test_without_a_connection_the_way_to_one_is_said(fl: Fairlead) -> None:
+async def test_without_a_connection_the_error_says_how_to_connect(fl: Fairlead) -> None:
     with pytest.raises(errors.FairleadError, match="not connected: do this inside `async with fl:`"):
         await fl.submit("echo", {"text": "x"})
     async with fl:
@@ -128,17 +125,14 @@ async def test_without_a_connection_the_way_to_one_is_said(fl: Fairlead) -> None
 async def test_a_watcher_sees_the_state_then_each_change_until_the_end(fl: Fairlead) -> None:
     async with fl:
         task = await fl.submit("echo", {"text": "x"})
-        seen: list[Event] = []
-        async for event in task.watch():
-            seen.append(event)
+        seen: list[Message] = []
+        async for message in task.watch():
+            seen.append(message)
             if len(seen) == 1:
                 working = asyncio.create_task(work_until_ended(fl, task))
         await working
-    assert [words(event) for event in seen] == [
-        ("state", State.QUEUED),
-        ("claim", State.EXECUTING),
-        ("complete", State.COMPLETED),
-    ]
+    assert [message["type"] for message in seen] == ["QUEUED", "STEP_START", "JOB_COMPLETE"]
+    assert seen[-1]["result"] == "x"
 
 
 async def work_until_ended(fl: Fairlead, task: TaskHandle[object]) -> None:
@@ -146,22 +140,21 @@ async def work_until_ended(fl: Fairlead, task: TaskHandle[object]) -> None:
         await task.wait(timeout=30)
 
 
-async def test_who_comes_late_sees_the_output_so_far_and_then_the_state(fl: Fairlead) -> None:
+async def test_a_late_watcher_gets_the_output_so_far_and_then_the_state(fl: Fairlead) -> None:
     async with fl, fl.worker():
         task = await fl.submit("talk")
-        async for event in task.watch():
-            if event.act == "output" and event.detail["chunk"] == 5:
+        async for message in task.watch():
+            if message["type"] == "OUTPUT" and message["chunk"] == 5:
                 break
-        late: list[Event] = []
-        async for event in task.watch():
-            late.append(event)
-            if event.act == "output" and event.detail["chunk"] == 20:
+        late: list[Message] = []
+        async for message in task.watch():
+            late.append(message)
+            if message["type"] == "OUTPUT" and message["chunk"] == 20:
                 await task.cancel()
-    first = [event.act for event in late].index("state")
-    assert first >= 6, "what was emitted before comes first"
-    assert late[first].after is State.EXECUTING
-    assert words(late[-1]) == ("cancel", State.CANCELLED)
-    chunks = [event.detail["chunk"] for event in late if event.act == "output"]
+    first = [message["type"] for message in late].index("STEP_START")
+    assert first >= 6, "earlier output comes first"
+    assert late[-1]["type"] == "CANCELLED"
+    chunks = [message["chunk"] for message in late if message["type"] == "OUTPUT"]
     assert chunks == list(range(len(chunks))), "each once, in order"
 
 
@@ -169,9 +162,8 @@ async def test_a_task_that_has_ended_is_watched_to_its_end_at_once(fl: Fairlead)
     async with fl, fl.worker():
         task = await fl.submit("fail")
         await task.wait(timeout=30)
-        seen = [event async for event in task.watch()]
-    assert [words(event) for event in seen] == [("state", State.FAILED)]
-    assert seen[0].detail == {"error": "permanent_error"}
+        seen = [message async for message in task.watch()]
+    assert [(message["type"], message["code"]) for message in seen] == [("JOB_FAILED", "permanent_error")]
 
 
 async def test_a_watcher_resumes_after_a_gap_and_misses_no_output(fl: Fairlead, live_store: Store) -> None:
@@ -179,9 +171,9 @@ async def test_a_watcher_resumes_after_a_gap_and_misses_no_output(fl: Fairlead, 
     lines_cut = 0
     async with fl, fl.worker():
         task = await fl.submit("talk")
-        async for event in task.watch():
-            if event.act == "output":
-                chunks.append(event.detail["chunk"])
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
+                chunks.append(message["chunk"])
             if len(chunks) == 5 and not lines_cut:
                 lines_cut = await live_store.connection.client.client_kill_filter(_type="pubsub")
             if len(chunks) == 100:
@@ -190,7 +182,7 @@ async def test_a_watcher_resumes_after_a_gap_and_misses_no_output(fl: Fairlead, 
     assert chunks == list(range(len(chunks))), "in order, without a hole"
 
 
-async def test_who_stops_watching_leaves_nothing_behind(fl: Fairlead) -> None:
+async def test_a_cancelled_watch_leaves_nothing_behind(fl: Fairlead) -> None:
     async with fl:
         task = await fl.submit("echo", {"text": "x"})
         async for _ in task.watch():
@@ -214,14 +206,14 @@ async def test_a_queued_task_is_cancelled_before_it_starts(fl: Fairlead) -> None
 async def test_a_running_task_is_cancelled_and_its_slot_is_free_again(fl: Fairlead) -> None:
     async with fl, fl.worker(capacity=1):
         task = await fl.submit("talk")
-        async for event in task.watch():
-            if event.act == "output":
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
                 await task.cancel()
         assert (await task.get()).status is State.CANCELLED
         assert await (await fl.submit("echo", {"text": "next"})).result(timeout=30) == "next"
 
 
-async def test_what_has_ended_cannot_be_cancelled(fl: Fairlead) -> None:
+async def test_an_ended_task_cannot_be_cancelled(fl: Fairlead) -> None:
     async with fl, fl.worker():
         task = await fl.submit("echo", {"text": "x"})
         await task.result(timeout=30)
@@ -235,11 +227,53 @@ async def test_what_has_ended_cannot_be_cancelled(fl: Fairlead) -> None:
 async def test_a_bad_one_among_many_is_answered_with_its_error(fl: Fairlead) -> None:
     good, bad = NewTask(task_type="echo", parameters={"text": "x"}), NewTask(task_type="two words")
     async with fl, fl.worker():
-        first, refused, last = await fl.submit_many([good, bad, NewTask(task_type="fail")])
+        tasks = [good, bad, NewTask(task_type="fail")]
+        first, refused, last = await fl.submit_many(tasks, return_errors=True)
         assert isinstance(refused, errors.InvalidInput) and refused.field == "task_type"
         assert isinstance(first, TaskHandle) and isinstance(last, TaskHandle)
         assert await first.result(timeout=30) == "x"
         assert (await last.wait(timeout=30)).status is State.FAILED
+
+
+async def test_many_with_bad_ones_raise_a_group_when_all_were_tried(fl: Fairlead) -> None:
+    good, bad = NewTask(task_type="echo", parameters={"text": "x"}), NewTask(task_type="two words")
+    async with fl, fl.worker():
+        with pytest.raises(
+            NotAllSubmitted, match=r"^1 of 3 tasks could not be submitted \(0: task_type: use"
+        ) as raised:
+            await fl.submit_many([bad, good, NewTask(task_type="fail")])
+        assert isinstance(raised.value, errors.FairleadError)
+        assert [*raised.value.errors] == [0] and raised.value.exceptions == (raised.value.errors[0],)
+        assert raised.value.handles[1].task_id == good.task_id
+        assert await raised.value.handles[1].result(timeout=30) == "x"
+        assert (await raised.value.handles[2].wait(timeout=30)).status is State.FAILED
+
+
+async def test_the_errors_of_many_can_be_handled_by_kind(fl: Fairlead) -> None:
+    caught: list[Exception] = []
+    async with fl:
+        try:
+            await fl.submit_many([NewTask(task_type="two words") for _ in range(5)])
+        except* errors.InvalidInput as group:
+            caught += group.exceptions
+    assert len(caught) == 5
+
+
+async def test_the_handles_of_many_survive_when_the_store_goes_away(fl: Fairlead) -> None:
+    tasks = [NewTask(task_type="echo", parameters={"text": str(n)}) for n in range(1000)]
+    async with fl:
+        submit, calls = fl.backend.submit, iter(range(5))
+
+        async def submit_twice(*some: NewTask) -> list[Submitted | errors.FairleadError]:
+            if next(calls) == 2:
+                raise errors.StoreUnavailable()
+            return await submit(*some)
+
+        fl.backend.submit = submit_twice  # type: ignore[method-assign]
+        with pytest.raises(NotAllSubmitted, match=r"600 of 1000 tasks .* and 597 more\)") as raised:
+            await fl.submit_many(tasks)
+        assert [*raised.value.handles] == list(range(400))
+        assert [*raised.value.errors] == list(range(400, 1000))
 
 
 async def test_more_than_a_thousand_go_in_several_calls_in_order(fl: Fairlead) -> None:
@@ -252,7 +286,7 @@ async def test_more_than_a_thousand_go_in_several_calls_in_order(fl: Fairlead) -
         assert await fl.submit_many([]) == []
 
 
-async def test_of_many_none_is_submitted_when_one_cannot_be_made(fl: Fairlead) -> None:
+async def test_no_task_of_many_is_submitted_when_one_is_invalid(fl: Fairlead) -> None:
     def made() -> Iterator[NewTask]:
         yield from (NewTask(task_type="echo", parameters={"text": str(n)}) for n in range(600))
         raise errors.InvalidInput("text", "it is not there")
@@ -263,7 +297,7 @@ async def test_of_many_none_is_submitted_when_one_cannot_be_made(fl: Fairlead) -
         assert (await fl.store.stats()).queues["medium"].depth == 0
 
 
-async def test_a_submit_says_how_many_stand_before(fl: Fairlead) -> None:
+async def test_a_submit_returns_how_many_tasks_are_ahead(fl: Fairlead) -> None:
     async with fl:
         assert [(await fl.submit("echo", {"text": "x"})).queue_position for _ in range(3)] == [1, 2, 3]
         high = await fl.submit("echo", {"text": "x"}, priority="high")
@@ -275,14 +309,14 @@ async def test_a_submit_says_how_many_stand_before(fl: Fairlead) -> None:
 async def test_options_that_do_not_fit_are_named(fl: Fairlead) -> None:
     async with fl:
         with pytest.raises(errors.InvalidInput, match="there is no option colour"):
-            await fl.submit("echo", {"text": "x"}, colour="red")
+            await fl.submit("echo", {"text": "x"}, colour="red")  # type: ignore[call-arg]
         with pytest.raises(errors.InvalidInput, match="run_at: has no time zone"):
             await fl.submit("echo", {"text": "x"}, run_at=datetime(2030, 1, 1))
         later = await fl.submit("echo", {"text": "x"}, run_at=datetime(2130, 1, 1, tzinfo=UTC))
         assert (await later.get()).run_at == datetime(2130, 1, 1, tzinfo=UTC).timestamp() * 1000
 
 
-async def test_options_may_be_said_once_for_many_submits(new_app: Callable[[], Fairlead]) -> None:
+async def test_options_may_be_given_once_for_many_submits(new_app: Callable[[], Fairlead]) -> None:
     fl = new_app()
 
     @fl.task
@@ -305,7 +339,7 @@ async def test_parameters_are_checked_before_they_are_sent(fl: Fairlead) -> None
 
     async with fl:
         with pytest.raises(errors.InvalidInput, match="Expected `int`, got `str`"):
-            await count.submit(to="five")
+            await count.submit(to="five")  # type: ignore[call-overload]
         with pytest.raises(TypeError, match="missing a required argument: 'to'"):
-            await count.submit()
+            await count.submit()  # type: ignore[call-overload]
         assert (await fl.store.stats()).queues["medium"].depth == 0

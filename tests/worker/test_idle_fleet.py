@@ -24,7 +24,7 @@ CALLS_OF_AN_IDLE_WORKER = 0.4
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "usual.toml"
-    path.write_text("")  # as it is by default: heartbeats and looks of an idle worker included
+    path.write_text("")  # the defaults, including heartbeats and looks of an idle worker
     return path
 
 

@@ -13,5 +13,5 @@ async def test_every_process_of_a_worker_has_it(launcher: WorkerLauncher) -> Non
             workers = await stack.enter_async_context(launcher.workers("tests.apps.failing:fl"))
         assert limit_of(workers.process.pid) == WANTED
         assert [limit_of(pid) for pid in workers.children()] == [WANTED]
-        assert workers.said().count(f"INFO open_files_raised limit={WANTED} before=1024") == 1
+        assert workers.log_text().count(f"INFO open_files_raised limit={WANTED} before=1024") == 1
         assert await workers.end() == 0

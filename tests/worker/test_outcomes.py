@@ -28,16 +28,20 @@ def app(new_app: Callable[[], Fairlead], place: RunIn) -> Fairlead:
     return made
 
 
-async def run(app: Fairlead, task_type: str, **options: Any) -> Task:
-    """The task once it has ended. Its worker has room for one, and runs another before and after it."""
+async def run_each(app: Fairlead, *tasks: tuple[str, dict[str, Any]], **options: Any) -> list[Task]:
+    """The tasks once they have ended. Their worker has room for one, and runs others before and after."""
     options = {"max_retries": 0, **options}
-    parameters = options.pop("parameters", {})
     async with app, app.worker(capacity=1, grace=5):
         before = await app.submit("returns", {"n": 1})
-        task = await app.submit(task_type, parameters, **options)
+        handles = [await app.submit(task_type, parameters, **options) for task_type, parameters in tasks]
+        ended = [await handle.wait(timeout=30) for handle in handles]
         after = await app.submit("returns", {"n": 2})
-        ended = await task.wait(timeout=30)
         assert [(await one.result(timeout=30))["n"] for one in (before, after)] == [1, 2]
+    return ended
+
+
+async def run(app: Fairlead, task_type: str, **options: Any) -> Task:
+    (ended,) = await run_each(app, (task_type, options.pop("parameters", {})), **options)
     return ended
 
 
@@ -46,7 +50,7 @@ def error_of(task: Task) -> tuple[str, bool]:
     return task.error.code, task.error.retriable
 
 
-async def test_what_is_returned_is_the_result(app: Fairlead) -> None:
+async def test_the_returned_value_is_the_result(app: Fairlead) -> None:
     task = await run(app, "returns", parameters={"n": 7})
     assert (task.status, task.result) == (State.COMPLETED, {"n": 7, "text": "Zoë", "nothing": None})
 
@@ -70,21 +74,18 @@ async def test_a_permanent_error_is_not_tried_again(app: Fairlead) -> None:
     assert error_of(task) == ("no_ink", False)
 
 
-@pytest.mark.parametrize(("status", "retries"), [(503, 1), (404, 0), (500, 0)])
-async def test_an_http_error_is_tried_again_by_its_status(app: Fairlead, status: int, retries: int) -> None:
-    task = await run(app, "asks_in_vain", parameters={"status": status}, max_retries=1)
-    assert (task.status, task.retry_count) == (
-        State.DEAD_LETTER if retries else State.FAILED,
-        retries,
-    )
-    assert error_of(task) == ("HTTPError", bool(retries))
+async def test_an_http_error_is_tried_again_by_its_status(app: Fairlead) -> None:
+    ends = {503: (State.DEAD_LETTER, 1), 404: (State.FAILED, 0), 500: (State.FAILED, 0)}
+    tasks = await run_each(app, *(("asks_in_vain", {"status": status}) for status in ends), max_retries=1)
+    assert [(task.status, task.retry_count) for task in tasks] == list(ends.values())
+    assert [error_of(task) for task in tasks] == [("HTTPError", retries > 0) for _, retries in ends.values()]
 
 
 async def test_an_http_error_is_not_tried_again_before_its_retry_after(app: Fairlead) -> None:
     async with app, app.worker(capacity=1):
         task = await app.submit("asks_in_vain", {"status": 429, "retry_after": "60"})
-        async for event in task.watch():
-            if event.after is State.DELAYED:
+        async for message in task.watch():
+            if message.get("status") == State.DELAYED:
                 break
         waiting = await task.get()
         assert waiting.run_at and waiting.started_at
@@ -92,47 +93,40 @@ async def test_an_http_error_is_not_tried_again_before_its_retry_after(app: Fair
         await task.cancel()
 
 
-@pytest.mark.parametrize("what", ["set", "nan", "bytes", "class", "key", "10 MB", "surrogate"])
-async def test_a_result_that_is_not_json_or_too_large_fails_for_good(app: Fairlead, what: str) -> None:
-    task = await run(app, "returns_other", parameters={"what": what}, max_retries=2)
-    assert (task.status, task.retry_count, task.result) == (State.FAILED, 0, None)
-    assert error_of(task) == ("bad_result", False)
-    assert task.error and task.error.message.startswith("what the handler returned cannot be kept: result")
+async def test_a_result_that_is_not_json_or_too_large_fails_for_good(app: Fairlead) -> None:
+    kinds = ("set", "nan", "bytes", "class", "key", "10 MB", "surrogate")
+    tasks = await run_each(app, *(("returns_other", {"what": what}) for what in kinds), max_retries=2)
+    for what, task in zip(kinds, tasks, strict=True):
+        assert (task.status, task.retry_count, task.result) == (State.FAILED, 0, None), what
+        assert error_of(task) == ("bad_result", False), what
+        assert task.error and task.error.message.startswith(
+            "what the handler returned cannot be kept: result"
+        ), what
 
 
-@pytest.mark.parametrize(
-    ("task_type", "code"),
-    [("exits", "SystemExit"), ("raises_base", "KeyboardInterrupt"), ("raises_cancelled", "CancelledError")],
-)
-async def test_leaving_by_force_is_a_failure_like_any_other(app: Fairlead, task_type: str, code: str) -> None:
-    task = await run(app, task_type, max_retries=1)
-    assert (task.status, task.retry_count, task.crash_count) == (State.DEAD_LETTER, 1, 0)
-    assert error_of(task) == (code, True)
+async def test_leaving_by_force_is_a_failure_like_any_other(app: Fairlead) -> None:
+    codes = {"exits": "SystemExit", "raises_base": "KeyboardInterrupt", "raises_cancelled": "CancelledError"}
+    tasks = await run_each(app, *((task_type, {}) for task_type in codes), max_retries=1)
+    for code, task in zip(codes.values(), tasks, strict=True):
+        assert (task.status, task.retry_count, task.crash_count) == (State.DEAD_LETTER, 1, 0), code
+        assert error_of(task) == (code, True)
 
 
-async def test_whatever_is_raised_is_reported(app: Fairlead) -> None:
+async def test_every_kind_of_exception_is_reported(app: Fairlead) -> None:
     task = await run(app, "raises_unspeakable")
     assert (task.status, task.crash_count) == (State.DEAD_LETTER, 0)
     assert task.error and task.error.message == "?" + 3999 * "x"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "complaint"),
-    [({"n": "x"}, "Expected `int`, got `str`"), ({"m": 1}, "unknown field `m`")],
-    ids=["wrong type", "unknown name"],
-)
-async def test_parameters_that_do_not_fit_fail_for_good(
-    app: Fairlead, parameters: dict[str, Any], complaint: str
-) -> None:
-    task = await run(app, "returns", parameters=parameters, max_retries=2)
-    assert (task.status, task.retry_count) == (State.FAILED, 0)
-    assert error_of(task) == ("invalid_input", False)
-    assert task.error and complaint in task.error.message
-
-
-async def test_a_missing_parameter_fails_for_good(app: Fairlead) -> None:
-    task = await run(app, "asks_in_vain", max_retries=2)
-    assert (task.status, *error_of(task)) == (State.FAILED, "invalid_input", False)
+async def test_parameters_that_do_not_fit_fail_for_good(app: Fairlead) -> None:
+    wrong_type, unknown_name, missing = await run_each(
+        app, ("returns", {"n": "x"}), ("returns", {"m": 1}), ("asks_in_vain", {}), max_retries=2
+    )
+    for task in (wrong_type, unknown_name, missing):
+        assert (task.status, task.retry_count) == (State.FAILED, 0)
+        assert error_of(task) == ("invalid_input", False)
+    assert wrong_type.error and "Expected `int`, got `str`" in wrong_type.error.message
+    assert unknown_name.error and "unknown field `m`" in unknown_name.error.message
 
 
 @pytest.mark.parametrize(
@@ -199,13 +193,10 @@ def test_the_page_about_tasks_has_exactly_these_rows() -> None:
 
 
 @pytest.mark.parametrize("place", ["process"], indirect=True)
-@pytest.mark.parametrize("does", ROWS)
-async def test_what_the_page_about_tasks_promises_is_what_happens(app: Fairlead, does: str) -> None:
-    code, again, ends = promises()[does]
-    task_type, parameters = ROWS[does]
-    timeout = 2 if "timeout" in does else 30
-    task = await run(app, task_type, parameters=parameters, max_retries=1, timeout_seconds=timeout)
-    tried_again = {"": (0, 0), "no": (0, 0), "yes": (1, 0), "as": (0, 3)}[again.split(" ")[0].rstrip(",")]
-    assert (task.retry_count, task.crash_count) == tried_again
-    assert f"`{task.status}`" == ends
-    assert (task.error.code if task.error else "") in [*re.findall(r"`(\w+)`", code), code]
+async def test_outcomes_are_as_the_page_about_tasks_promises(app: Fairlead) -> None:
+    tasks = await run_each(app, *ROWS.values(), max_retries=1, timeout_seconds=3)
+    for (does, (code, again, ends)), task in zip(promises().items(), tasks, strict=True):
+        tried_again = {"": (0, 0), "no": (0, 0), "yes": (1, 0), "as": (0, 3)}[again.split(" ")[0].rstrip(",")]
+        assert (task.retry_count, task.crash_count) == tried_again, does
+        assert f"`{task.status}`" == ends, does
+        assert (task.error.code if task.error else "") in [*re.findall(r"`(\w+)`", code), code], does

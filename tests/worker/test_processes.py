@@ -1,4 +1,4 @@
-"""Processes for handlers, and whoever wanted one but is told to stop before it is there."""
+"""Processes for handlers, and runs that are cancelled while their process starts."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ def started() -> list[int]:
     return [int(one) for one in found if b"handler_process" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
-async def test_who_is_cancelled_while_a_process_starts_leaves_neither_process_nor_socket() -> None:
+async def test_a_run_cancelled_while_its_process_starts_leaves_neither_process_nor_socket() -> None:
     """Cancelled after every number of rounds of the loop, until the process was there before."""
     processes = Processes()
     ready = asyncio.Event()
@@ -41,4 +41,4 @@ async def test_who_is_cancelled_while_a_process_starts_leaves_neither_process_no
     await processes.close()
     assert started() == []
     del borrowing
-    gc.collect()  # a socket that was left open says so now
+    gc.collect()  # a socket that was left open warns now

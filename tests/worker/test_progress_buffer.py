@@ -1,4 +1,4 @@
-"""What handlers say reaches the store in order, whatever happens on the way."""
+"""Reports of handlers reach the store in order, whatever happens on the way."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ async def far_store(live_store: Store, tmp_path: Path) -> AsyncIterator[Store]:
     await far.close()
 
 
-async def test_what_is_said_while_the_store_is_away_is_told_afterwards_in_order(
+async def test_reports_during_an_outage_of_the_store_are_sent_afterwards_in_order(
     live_store: Store, far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
     buffer = ProgressBuffer()
@@ -50,19 +50,19 @@ async def test_what_is_said_while_the_store_is_away_is_told_afterwards_in_order(
     sending = asyncio.create_task(buffer.send(far_store, "w"))
     await asyncio.sleep(0)
     buffer.add(run, HandlerMessage("output", 2))
-    buffer.add(run, HandlerMessage("progress", 0.2, "went on"))
+    buffer.add(run, HandlerMessage("progress", 0.2, "continued"))
     with pytest.raises(errors.StoreUnavailable):
         await sending
     buffer.add(run, HandlerMessage("output", 3))
     async with wire(server.url, tmp_path):
         await buffer.send(far_store, "w")
         task = await live_store.get(run.task.task_id)
-        assert task.progress and task.progress.message == "went on"
+        assert task.progress and task.progress.message == "continued"
         assert [output.chunk for output in await live_store.outputs(task.task_id)] == [1, 2, 3]
         assert not buffer
 
 
-async def test_a_run_that_got_more_time_is_told_once_though_the_rest_had_to_be_repeated(
+async def test_an_extension_is_reported_once_although_the_rest_had_to_be_repeated(
     far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
     extended: list[int] = []
@@ -97,7 +97,7 @@ async def test_a_full_store_takes_no_output_but_results() -> None:
         async with fl, fl.worker():
             task = await chatter.submit()
             await chatters.wait()
-            for size in (50_000, 100):  # to the brim: there is no room left for an output as large
+            for size in (50_000, 100):  # completely full: no room is left for an output of this size
                 with pytest.raises(errors.StoreFull):
                     while True:
                         await fl.store.submit_one(NewTask(task_type="x", parameters={"text": "x" * size}))

@@ -1,4 +1,4 @@
-"""Workers whose event loop is blocked: they are given nothing; what they have not begun runs elsewhere."""
+"""Workers whose event loop is blocked get no tasks, and tasks that they have not begun run elsewhere."""
 
 import os
 import signal
@@ -68,13 +68,13 @@ async def has_idle(store: Store, count: int) -> bool:
 
 
 async def ended_once(store: Store) -> None:
-    """Whatever was given back and claimed again."""
+    """Tasks that were returned and claimed again."""
     events = await events_of(store)
     completed = Counter(event["task"] for event in events if event["act"] == "complete")
     assert set(completed.values()) == {1}
 
 
-async def test_what_was_claimed_together_with_a_task_that_blocks_starts_elsewhere(
+async def test_tasks_claimed_together_with_one_that_blocks_start_elsewhere(
     fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     """One trip brings several tasks, and the first holds up the loop before the others have begun."""
@@ -100,7 +100,7 @@ async def has_completed(store: Store, task: NewTask) -> bool:
     return (await store.get(task.task_id)).status is State.COMPLETED
 
 
-async def test_a_worker_that_answers_again_is_idle_again_and_runs_nothing_that_was_given_back(
+async def test_a_worker_that_answers_again_is_idle_again_and_runs_no_returned_task(
     fl: Fairlead, launcher: WorkerLauncher, live_store: Store, tmp_path: Path
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
@@ -114,7 +114,7 @@ async def test_a_worker_that_answers_again_is_idle_again_and_runs_nothing_that_w
         await wait_until(began.exists)
         noted = tmp_path / "noted"
         task = await draining.notes.submit(str(noted))
-        await wait_until(lambda: "worker_silent" in workers.said(), 30)
+        await wait_until(lambda: "worker_silent" in workers.log_text(), 30)
         await wait_until(lambda: is_queued(task))
         assert await idle_workers(live_store) == 0
         go.touch()
@@ -122,7 +122,7 @@ async def test_a_worker_that_answers_again_is_idle_again_and_runs_nothing_that_w
         await task.result(timeout=30)  # by the same worker, which has claimed it again
         assert noted.read_text() == "1\n", "it ran once"
         await wait_until(lambda: has_idle(live_store, 1))
-        assert "worker_answers" in workers.said()
+        assert "worker_answers" in workers.log_text()
         assert await workers.end() == 0
 
 
@@ -147,7 +147,7 @@ async def test_a_stopped_worker_is_relieved_too(
         tasks = [await draining.pid.submit() for _ in range(4)]
         assert {await task.result(timeout=30) for task in tasks} == set(second.children())
         os.kill(pid, signal.SIGCONT)
-        await wait_until(lambda: "worker_answers" in first.said())
+        await wait_until(lambda: "worker_answers" in first.log_text())
         assert await first.end() == 0
     await ended_once(live_store)
 
@@ -165,7 +165,7 @@ async def test_a_worker_in_this_process_is_relieved_by_its_thread(
         opens = NewTask(task_type="opens", parameters={"path": str(go)})
         await live_store.submit(blocked, opens)
         async with fl.worker(capacity=4):
-            # It claims both, and the first blocks the loop of this very test: only the other worker can end
+            # It claims both, and the first blocks the loop of this test: only the other worker can end
             # that, which is free from now on.
             await wait_until(partial(has_completed, live_store, blocked), 60)
         for task in (blocked, opens):

@@ -1,4 +1,4 @@
-"""The supervisor of worker processes: replaces those that die, and gives up on what cannot be started."""
+"""The supervisor of worker processes: replaces those that die, and stops if none can be started."""
 
 import os
 import signal
@@ -34,8 +34,8 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
 ) -> None:
     async with launcher.workers(TARGET, "--processes", "2", "--capacity", "1", ready=2) as workers:
         task = await draining.never.submit()
-        async for event in task.watch():
-            if event.act == "output":
+        async for message in task.watch():
+            if message["type"] == "OUTPUT":
                 break
         first = await task.get()
         before = workers.children()
@@ -45,8 +45,8 @@ async def test_a_killed_process_is_replaced_and_its_task_runs_elsewhere(
                 os.kill(pid, number)
         await workers.ready(4)
         await wait_until(lambda: len(set(workers.children()) - set(before)) == 2)
-        async for event in task.watch():
-            if event.act == "output" and event.fence > first.fence:
+        async for message in task.watch():
+            if message["type"] == "OUTPUT" and message["fence"] > first.fence:
                 break
         again = await task.get()
         assert (again.status, again.crash_count, again.retry_count) == (State.EXECUTING, 1, 0)
@@ -64,7 +64,7 @@ async def test_a_process_that_ends_as_if_all_were_well_has_died_all_the_same(
         task = await draining.leaves.submit(how)
         await workers.ready(2)
         assert (await task.get()).crash_count >= 1
-        assert "exit_code=0" in workers.said()
+        assert "exit_code=0" in workers.log_text()
         await task.cancel()
         assert await workers.end() == 0
 
@@ -96,36 +96,36 @@ async def test_a_handler_that_nothing_stops_ends_with_its_process_and_another_ta
         ("3", "tests.apps.leaving:fl", 2, "app: tests.apps.leaving calls sys.exit(0) when it is imported"),
     ],
 )
-async def test_what_cannot_be_loaded_is_said_once_and_not_tried_again(
+async def test_an_app_that_cannot_be_loaded_is_reported_once_and_not_retried(
     launcher: WorkerLauncher, processes: str, target: str, code: int, complaint: str
 ) -> None:
-    process = await launcher.start(target, "--processes", processes)
+    process = launcher.start(target, "--processes", processes)
     assert await process.exit_code() == code
-    assert process.said().count(complaint) == 1, process.said()
-    assert "WARNING" not in process.said(), "nothing was tried again"
+    assert process.log_text().count(complaint) == 1, process.log_text()
+    assert "WARNING" not in process.log_text(), "nothing was tried again"
 
 
 async def test_a_command_whose_app_ends_the_process_as_if_all_were_well_fails(
     launcher: WorkerLauncher, tmp_path: Path
 ) -> None:
     (tmp_path / "gone.py").write_text("import os\nos._exit(0)\n")
-    process = await launcher.start("gone:fl", "--processes", "2")
+    process = launcher.start("gone:fl", "--processes", "2")
     assert await process.exit_code() == 1
 
 
-async def test_a_bad_option_is_said_and_not_tried_again(launcher: WorkerLauncher) -> None:
-    process = await launcher.start(TARGET, "--capacity", "2", "--reserve", "2")
+async def test_a_bad_option_is_reported_and_not_retried(launcher: WorkerLauncher) -> None:
+    process = launcher.start(TARGET, "--capacity", "2", "--reserve", "3")
     assert await process.exit_code() == 2
-    assert "reserve: is not a whole number from 0 to less than the capacity" in process.said()
+    assert "reserve: is not a whole number from 0 to 2" in process.log_text()
 
 
-async def test_a_server_that_is_not_there_is_said(launcher: WorkerLauncher) -> None:
-    process = await WorkerLauncher(launcher.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
+async def test_a_missing_server_is_reported(launcher: WorkerLauncher) -> None:
+    process = WorkerLauncher(launcher.folder, lambda: ("--engine", "unix:///nowhere/s")).start(TARGET)
     assert await process.exit_code() == 3
-    assert "The store did not answer" in process.said()
+    assert "The store did not answer" in process.log_text()
 
 
-async def test_a_worker_goes_on_when_the_owner_of_its_embedded_server_leaves_before_it_registered(
+async def test_a_worker_continues_when_the_owner_of_its_embedded_server_leaves_before_it_registered(
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
@@ -135,8 +135,8 @@ async def test_a_worker_goes_on_when_the_owner_of_its_embedded_server_leaves_bef
         await wait_until((tmp_path / "adopted").exists, 40)
         await owner.close()
         await workers.ready()
-        assert len(workers.ids()) == 1, workers.said()
-        assert workers.said().count("The store did not answer") == 1, "the first process met nobody"
+        assert len(workers.ids()) == 1, workers.log_text()
+        assert workers.log_text().count("The store did not answer") == 1, "the first process found no server"
         async with Fairlead(data=data) as fl:
             task = await fl.submit("echo", {"text": "here"})
             assert await task.result(timeout=30) == "here"

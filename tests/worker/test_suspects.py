@@ -1,4 +1,4 @@
-"""Tasks that lost their worker run apart, a few at a time, and not at the price of those that wait."""
+"""Tasks that lost their worker run in isolation, a few at a time, and not at the expense of waiting tasks."""
 
 import os
 from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ async def test_a_few_run_apart_a_few_wait_for_that_and_the_rest_runs_at_once(
     assert len([pid for pid in pids if pid != os.getpid()]) == APART
 
 
-async def test_who_finds_no_process_soon_runs_where_its_handler_says(
+async def test_a_suspect_without_a_process_in_time_runs_where_its_handler_says(
     fl: Fairlead, lost: list[TaskHandle[int]], tmp_path: Path
 ) -> None:
     async with fl.worker(capacity=LOST):

@@ -1,4 +1,4 @@
-"""What `fairlead.testing` gives to those who test tasks of their own."""
+"""`fairlead.testing`, for users who test their own tasks."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ async def test_a_handler_runs_here_and_now(fl: Fairlead) -> None:
     assert await run_inline(draw, "a robot", when=new_year) == {"picture": "a robot", "year": "2026"}
 
 
-async def test_a_plain_function_runs_in_a_thread_as_it_would(fl: Fairlead) -> None:
+async def test_a_plain_function_runs_in_a_thread_as_in_a_worker(fl: Fairlead) -> None:
     @fl.task
     def where() -> str:
         return threading.current_thread().name
@@ -36,7 +36,7 @@ async def test_a_plain_function_runs_in_a_thread_as_it_would(fl: Fairlead) -> No
     assert await run_inline(where) != threading.main_thread().name
 
 
-async def test_what_it_says_is_collected(fl: Fairlead) -> None:
+async def test_the_reports_of_a_handler_are_collected(fl: Fairlead) -> None:
     @fl.task(timeout=40)
     async def talk(ctx: Context) -> list[object]:
         ctx.progress(0.5, "half")
@@ -45,12 +45,12 @@ async def test_what_it_says_is_collected(fl: Fairlead) -> None:
         ctx.extend(3)
         return [ctx.attempt, ctx.user_id, ctx.cancelled]
 
-    said = Inline()
-    assert await run_inline(talk, said=said, user_id="ann", timeout_seconds=20) == [1, "ann", False]
-    assert (said.progress, said.output, said.extended) == ([(0.5, "half")], [{"line": 1}], [20, 3])
+    inline = Inline()
+    assert await run_inline(talk, said=inline, user_id="ann", timeout_seconds=20) == [1, "ann", False]
+    assert (inline.progress, inline.output, inline.extended) == ([(0.5, "half")], [{"line": 1}], [20, 3])
 
 
-async def test_what_it_raises_comes_out_as_it_is(fl: Fairlead) -> None:
+async def test_an_exception_of_a_handler_is_raised_unchanged(fl: Fairlead) -> None:
     @fl.task
     async def fail() -> None:
         raise PermanentError("no ink")
@@ -59,18 +59,18 @@ async def test_what_it_raises_comes_out_as_it_is(fl: Fairlead) -> None:
         await run_inline(fail)
 
 
-async def test_what_no_worker_would_take_is_refused_too(fl: Fairlead) -> None:
+async def test_a_call_that_no_worker_would_accept_is_refused_too(fl: Fairlead) -> None:
     @fl.task
     async def count(to: int) -> set[int]:
         return set(range(to))
 
     with pytest.raises(InvalidInput, match="Expected `int`"):
-        await run_inline(count, to="five")
+        await run_inline(count, to="five")  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match="result: set is not JSON"):
         await run_inline(count, to=5)
 
 
-# A gateway of one's own
+# A private gateway
 
 
 async def test_a_private_gateway_is_forgotten_afterwards(fl: Fairlead) -> None:
@@ -98,7 +98,7 @@ async def test_a_breach_fails_the_test(fl: Fairlead) -> None:
             await fl.store.connection.client.hset(key, "state", "executing")
 
 
-# A clock of one's own
+# A fake clock
 
 
 async def test_delays_pass_when_the_clock_is_moved(fl: Fairlead) -> None:
@@ -125,8 +125,8 @@ async def test_retries_pass_when_the_clock_is_moved(fl: Fairlead) -> None:
     clock = FakeClock()
     async with private(fl, clock), fl.worker():
         task = await second_time_lucky.submit()
-        async for event in task.watch():
-            if event.after is State.DELAYED:
+        async for message in task.watch():
+            if message.get("status") == State.DELAYED:
                 clock.advance(600)
                 await fl.store.promote()
         assert await task.result(timeout=30) == 2
@@ -147,7 +147,7 @@ async def test_rates_refill_when_the_clock_is_moved(fl: Fairlead) -> None:
         await second.result(timeout=30)
 
 
-async def test_a_silent_worker_is_given_up_when_the_clock_is_moved(fl: Fairlead) -> None:
+async def test_a_silent_worker_is_declared_dead_when_the_clock_is_moved(fl: Fairlead) -> None:
     fl.task("nap")(asyncio.sleep)
     clock = FakeClock()
     async with private(fl, clock):
@@ -160,7 +160,7 @@ async def test_a_silent_worker_is_given_up_when_the_clock_is_moved(fl: Fairlead)
         assert (await task.get()).loss_count == 1
 
 
-async def test_the_time_stands_until_it_is_moved(fl: Fairlead) -> None:
+async def test_the_time_only_changes_when_it_is_moved(fl: Fairlead) -> None:
     fl.task("nap")(asyncio.sleep)
     async with private(fl, FakeClock(5_000_000)), fl.worker():
         task = await (await fl.submit("nap", {"delay": 0})).wait(timeout=30)

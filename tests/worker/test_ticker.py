@@ -1,4 +1,4 @@
-"""Tickers on real servers: of however many, and whatever befalls them, each tick is one task."""
+"""Tickers on real servers: with any number of them and any fault, each tick is one task."""
 
 import asyncio
 import contextlib
@@ -60,10 +60,10 @@ async def submitted_ticks(store: Store) -> list[str]:
 
 
 def submitted(store: Store, count: int) -> Callable[[], Awaitable[bool]]:
-    async def so_many() -> bool:
+    async def is_reached() -> bool:
         return len([e for e in await events_of(store) if e["act"] == "submit"]) >= count
 
-    return so_many
+    return is_reached
 
 
 async def assert_each_tick_once(store: Store, began: int) -> None:
@@ -75,7 +75,7 @@ async def assert_each_tick_once(store: Store, began: int) -> None:
 # Several
 
 
-async def test_each_tick_is_one_task_though_one_of_three_processes_is_killed(
+async def test_each_tick_is_one_task_although_one_of_three_processes_is_killed(
     fast: Store, began: int, server: Server
 ) -> None:
     assert isinstance(fast.clock, FastClock)
@@ -148,7 +148,7 @@ async def test_a_ticker_looks_at_the_stores_clock_again_before_a_far_tick(store:
 
 
 @pytest.mark.parametrize(("missed", "count"), [("skip", 0), ("last", 1), ("all", 7)])
-async def test_after_downtime_the_policy_says_what_is_made_up_for(
+async def test_after_downtime_the_policy_decides_which_ticks_are_made_up(
     store: Store, clock: Clock, missed: Missed, count: int
 ) -> None:
     daily = Cron(name="d", expression="0 3 * * *", task_type="echo", missed=missed, tick_parameter="at")
@@ -163,7 +163,7 @@ async def test_after_downtime_the_policy_says_what_is_made_up_for(
     assert await submitted_ticks(store) == [time_text(day) for day in days[7 - count :]]
 
 
-async def test_a_refused_task_is_told_tried_again_and_in_nobodys_way(
+async def test_a_refused_task_is_logged_and_retried_and_blocks_no_other_cron(
     fast: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "fairlead.worker.ticker")

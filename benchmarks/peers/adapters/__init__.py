@@ -1,1 +1,1 @@
-"""One file per queue: how it is told to queue the job, and what its worker runs. Nothing is measured here."""
+"""One file per queue: how a job is submitted, and what its worker runs. Nothing is measured here."""

@@ -46,7 +46,7 @@ async def submit(number: int, seconds: float, priority: str | None) -> None:
 
 
 async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
-    """There is no call for many."""
+    """It has no bulk call."""
     for start in range(0, len(numbers), CAPACITY):
         await asyncio.gather(
             *(submit(number, seconds, priority) for number in numbers[start : start + CAPACITY])

@@ -10,7 +10,7 @@ app = Celery("bench", broker=URL)
 app.conf.update(
     task_ignore_result=True,
     task_acks_late=True,
-    worker_prefetch_multiplier=1,  # what is prefetched has no priority any more
+    worker_prefetch_multiplier=1,  # a prefetched job has lost its priority
     broker_transport_options={
         "visibility_timeout": LEASE,
         "priority_steps": [0, 9],

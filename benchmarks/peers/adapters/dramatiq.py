@@ -5,7 +5,7 @@ from dramatiq.brokers.redis import RedisBroker
 
 from benchmarks.peers.job import LEASE, URL, work
 
-# of a million commands, so many look for the messages of dead workers; with the default, once in minutes
+# how many of a million commands look for messages of dead workers; the default: once in minutes
 broker = RedisBroker(url=URL, heartbeat_timeout=LEASE * 1000, maintenance_chance=10_000)
 dramatiq.set_broker(broker)
 

@@ -1,6 +1,6 @@
 """Fairlead: as a user writes and starts it; only the lease is made as long as that of the others.
 
-What others call so is the time after which a job is given to somebody else: here a lease and its grace.
+For other queues that is the time after which a job is given to another worker: here a lease and its grace.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import os
 import uvloop
 
 from benchmarks.peers.job import LEASE, URL, work_async
-from fairlead import Fairlead, FairleadError
+from fairlead import Fairlead
 
-MISSED, GRACE = 3, 1  # by default: a lease is as long as so many heartbeats, and so many seconds follow it
+MISSED, GRACE = 3, 1  # defaults: heartbeats per lease, and seconds of grace after it
 os.environ["FAIRLEAD_WORKER__HEARTBEAT_SECONDS"] = str((LEASE - GRACE) / MISSED)
 
 asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # the worker has it by itself
@@ -28,7 +28,4 @@ async def submit(number: int, seconds: float, priority: str | None) -> None:
 
 
 async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
-    answers = await fl.submit_many(job.new(number, seconds, priority=priority) for number in numbers)
-    for answer in answers:
-        if isinstance(answer, FairleadError):
-            raise answer
+    await fl.submit_many(job.new(number, seconds, priority=priority) for number in numbers)

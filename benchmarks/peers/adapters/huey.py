@@ -17,6 +17,6 @@ async def submit(number: int, seconds: float, priority: str | None) -> None:
 
 
 async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
-    """There is no call for many."""
+    """It has no bulk call."""
     for number in numbers:
         job(number, seconds, priority=int(priority == "high"))

@@ -25,12 +25,12 @@ settings = {
 
 
 async def submit(number: int, seconds: float, priority: str | None) -> None:
-    # a job is given up as stuck once it is older than its timeout: that is its lease
+    # a job counts as stuck once it is older than its timeout: that is its lease
     await queue.enqueue("job", number=number, seconds=seconds, timeout=LEASE, retries=5, ttl=-1)
 
 
 async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
-    """There is no call for many that does not wait for their results."""
+    """It has no bulk call that does not wait for the results."""
     for start in range(0, len(numbers), CAPACITY):
         await asyncio.gather(
             *(submit(number, seconds, priority) for number in numbers[start : start + CAPACITY])

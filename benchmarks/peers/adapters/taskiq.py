@@ -39,6 +39,6 @@ async def submit(number: int, seconds: float, priority: str | None) -> None:
 
 
 async def submit_many(numbers: range, seconds: float, priority: str | None) -> None:
-    """There is no call for many: as many at once as there are connections in use."""
+    """It has no bulk call: as many at once as there are connections."""
     for start in range(0, len(numbers), CAPACITY):
         await asyncio.gather(*(job.kiq(number, seconds) for number in numbers[start : start + CAPACITY]))

@@ -16,9 +16,8 @@ class Budget:
     First come, first served. Small bodies take nothing.
     """
 
-    def __init__(self, most: int = MOST_BYTES, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._left = most
-        self._wait_seconds = wait_seconds
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, size: int) -> int:
@@ -31,7 +30,7 @@ class Budget:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         try:
-            await asyncio.wait([turn], timeout=self._wait_seconds)
+            await asyncio.wait([turn], timeout=WAIT_SECONDS)
         except asyncio.CancelledError:
             if turn.done():
                 self.give_back(size)

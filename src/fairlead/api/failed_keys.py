@@ -6,7 +6,7 @@ import ipaddress
 from fairlead.api.problems import TooManyFailures
 from fairlead.clock import monotonic
 
-MOST_ADDRESSES = 10_000
+MOST_ADDRESSES = 10_000  # whose failures are counted
 MINUTE = 60.0
 
 
@@ -29,7 +29,7 @@ class FailedKeys:
         if len(self._until) > MOST_ADDRESSES:
             del self._until[next(iter(self._until))]
         if is_too_many:
-            raise TooManyFailures(self._interval - room)
+            raise TooManyFailures(retry_after=self._interval - room)
 
 
 def neighbourhood(address: str) -> str:

@@ -25,7 +25,6 @@ MAKE_KEY = "make one with `fairlead key create`"
 
 log = EventLog("fairlead.api")
 
-
 ANYBODY = Identity(None, "anybody", SCOPES)  # while no key is configured
 NOBODY = Identity(None, "nobody", ())  # on routes that are open to everybody
 

@@ -17,7 +17,10 @@ def priority_of(
     service = request.gateway.store.settings.priority_service
     if trusted or service.trust_clients or request.gateway.priorities is None:
         if asked is not None:
-            check_priority(most, asked)
+            if at_most(most, asked) != asked:
+                raise PriorityNotAllowed(
+                    f"This key may use at most {most} priority, not {asked}: ask for less."
+                )
             return asked, True
         return at_most(most, found.priority if found else USUAL.word), False
     if found:
@@ -31,8 +34,3 @@ def at_most(most: str | None, priority: str) -> str:
     if most is None:
         return priority
     return max(NAMED_PRIORITIES[most], NAMED_PRIORITIES[priority]).word
-
-
-def check_priority(most: str | None, asked: str) -> None:
-    if at_most(most, asked) != asked:
-        raise PriorityNotAllowed(f"This key may use at most {most} priority, not {asked}: ask for less.")

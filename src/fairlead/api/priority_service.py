@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self, get_args
 from urllib.parse import quote
@@ -29,9 +29,6 @@ MOST_AT_ONCE = 100  # of all requests
 USUAL_WEIGHT = 1.0
 MOST_PLANS = 1000  # that are unknown and logged
 
-#: The body of the answer; None: the service is well, but does not know this user. Anything else is raised.
-Get = Callable[[str], Awaitable[bytes | None]]
-
 log = EventLog("fairlead.priority_service")
 
 
@@ -43,22 +40,22 @@ class Terms(NamedTuple):
 
 
 class PriorityService:
-    """`async with PriorityService(settings.priority_service) as service: await service.terms_of("ann")`
+    """`async with PriorityService(settings.priority_service) as service: await service.terms_of(["ann"])`
 
     `plans` are the weights of users whose plan the service names.
     """
 
-    def __init__(
-        self,
-        settings: PriorityServiceSettings,
-        plans: Mapping[str, float] | None = None,
-        get: Get | None = None,
-    ) -> None:
+    def __init__(self, settings: PriorityServiceSettings, plans: Mapping[str, float] | None = None) -> None:
         self._settings = settings
         self._plans = plans or {}
         self._unknown_plans: set[str] = set()
         self._fallback = Terms(settings.fallback)
-        self._get: Get = get or HttpGet()
+        self._client = httpx.AsyncClient(
+            timeout=None,  # set for each call
+            trust_env=False,
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one user's must not reach another
+        )
         self._known: dict[str, tuple[float, Terms]] = {}  # user -> until when, and what
         self._asking: dict[str, asyncio.Task[Terms]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
@@ -73,12 +70,11 @@ class PriorityService:
 
     async def close(self) -> None:
         await cancel_all(*self._asking.values())
-        if isinstance(self._get, HttpGet):
-            await self._get.close()
+        await self._client.aclose()
 
-    async def terms_of_all(self, user_ids: Iterable[str]) -> dict[str, Terms]:
-        """Like `terms_of`, within the same time limit for all: each user is looked up once, and gets the
-        fallback if there is no answer by then."""
+    async def terms_of(self, user_ids: Iterable[str]) -> dict[str, Terms]:
+        """Never raises, and never takes longer than the time limit, which is the same for all: each user is
+        looked up once, and gets the fallback if there is no answer by then."""
         deadline = monotonic() + self._settings.timeout_seconds
         found: dict[str, Terms] = {}
         users = iter(dict.fromkeys(user_ids))
@@ -89,10 +85,6 @@ class PriorityService:
 
         await asyncio.gather(*(ask_one_by_one() for _ in range(AT_ONCE)))
         return found
-
-    async def terms_of(self, user_id: str) -> Terms:
-        """Never raises, and never takes longer than the time limit."""
-        return await self._terms_of(user_id, monotonic() + self._settings.timeout_seconds)
 
     async def _terms_of(self, user_id: str, deadline: float) -> Terms:
         until, known = self._known.get(user_id, (0.0, self._fallback))
@@ -140,6 +132,19 @@ class PriorityService:
             del self._known[next(iter(self._known))]
         return terms
 
+    async def _get(self, url: str) -> bytes | None:
+        """The body of the answer; None: the service is well, but does not know this user."""
+        async with self._client.stream("GET", url) as answer:
+            if answer.status_code in NO_SUCH_USER:
+                return None
+            answer.raise_for_status()
+            body = b""
+            async for chunk in answer.aiter_bytes():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise ValueError("the answer is too large")
+            return body
+
     def _read(self, body: bytes) -> Terms:
         priority, weight, plan = read_answer(body)
         if is_weight(weight):
@@ -170,33 +175,6 @@ class PriorityService:
         if "{user_id}" not in url:
             url = url.rstrip("/") + USUAL_PATH
         return url.replace("{user_id}", quote(user_id, safe="", errors="replace"))
-
-
-class HttpGet:
-    """GET without redirects or proxies, and without a timeout: its caller sets one."""
-
-    def __init__(self) -> None:
-        self._client = httpx.AsyncClient(
-            timeout=None,
-            trust_env=False,
-            follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one user's must not reach another
-        )
-
-    async def __call__(self, url: str) -> bytes | None:
-        async with self._client.stream("GET", url) as answer:
-            if answer.status_code in NO_SUCH_USER:
-                return None
-            answer.raise_for_status()
-            body = b""
-            async for chunk in answer.aiter_bytes():
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise ValueError("the answer is too large")
-            return body
-
-    async def close(self) -> None:
-        await self._client.aclose()
 
 
 def read_answer(body: bytes) -> tuple[PriorityName, Any, Any]:

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: RFC 9457 problems, from one table."""
+"""Errors as HTTP answers: RFC 9457 problems."""
 
 import math
 from collections.abc import Mapping
@@ -11,26 +11,28 @@ from fairlead import errors
 from fairlead.log.events import EventLog, Fact
 from fairlead.log.tracebacks import traceback_of
 
+UNKNOWN_SECONDS = 60  # when no task ended in the last minute: there may be no worker
+
 log = EventLog("fairlead.api")
 
 
 class HttpProblem(errors.FairleadError):
     """Something is wrong with the request itself."""
 
-    status = 400
+    http_status = 400
     headers: tuple[tuple[str, str], ...] = ()
 
 
 class NotFound(HttpProblem):
     """There is nothing at this address: /openapi.json lists all routes."""
 
-    status, code = 404, "not_found"
+    http_status, code = 404, "not_found"
 
 
 class MethodNotAllowed(HttpProblem):
     """This address does not support the method: see the Allow header."""
 
-    status, code = 405, "method_not_allowed"
+    http_status, code = 405, "method_not_allowed"
 
     def __init__(self, allowed: str) -> None:
         super().__init__()
@@ -40,19 +42,19 @@ class MethodNotAllowed(HttpProblem):
 class MalformedJson(HttpProblem):
     """The body is not JSON: send one value, in UTF-8."""
 
-    status, code = 400, "malformed_json"
+    http_status, code = 400, "malformed_json"
 
 
 class NotJson(HttpProblem):
     """The body must be JSON: send it with Content-Type: application/json."""
 
-    status, code = 415, "unsupported_media_type"
+    http_status, code = 415, "unsupported_media_type"
 
 
 class BodyTooLarge(HttpProblem):
     """The body is too large: send less, or send a reference to it."""
 
-    status, code = 413, "body_too_large"
+    http_status, code = 413, "body_too_large"
 
     def __init__(self, most: int) -> None:
         size = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
@@ -62,38 +64,34 @@ class BodyTooLarge(HttpProblem):
 class BodyTooSlow(HttpProblem):
     """The body did not arrive in time: send it faster."""
 
-    status, code = 408, "request_timeout"
+    http_status, code = 408, "request_timeout"
 
 
 class Overloaded(HttpProblem):
     """This server holds too many large requests: retry in a second, or send less at once."""
 
-    status, code = 503, "overloaded"
-    headers = (("retry-after", "1"),)
+    http_status, code = 503, "overloaded"
+    retry_after = 1.0
 
 
 class Unauthorized(HttpProblem):
     """A valid key is required: send Authorization: Bearer flk_...; `fairlead key create` creates one."""
 
-    status, code = 401, "unauthorized"
+    http_status, code = 401, "unauthorized"
     headers = (("www-authenticate", 'Bearer realm="fairlead"'),)
 
 
 class TooManyFailures(HttpProblem):
     """Too many requests without a valid key came from this address: retry later, or send a valid key."""
 
-    status, code = 429, "too_many_failures"
-
-    def __init__(self, retry_after: float) -> None:
-        super().__init__()
-        self.headers = (("retry-after", whole_seconds(retry_after)),)
+    http_status, code = 429, "too_many_failures"
 
 
 class TooManyConnections(HttpProblem):
     """This key has too many connections for live updates open: close some, or raise server.live_per_key."""
 
-    status, code = 429, "too_many_connections"
-    headers = (("retry-after", "5"),)
+    http_status, code = 429, "too_many_connections"
+    retry_after = 5.0
 
     def __init__(self, most: int) -> None:
         super().__init__(f"This key has {most} connections for live updates open: close some of them first.")
@@ -102,7 +100,7 @@ class TooManyConnections(HttpProblem):
 class TooManyWatched(HttpProblem):
     """This socket watches too many tasks: wait until some have ended, or open another one."""
 
-    status, code = 429, "too_many_watched"
+    http_status, code = 429, "too_many_watched"
 
     def __init__(self, most: int) -> None:
         super().__init__(f"This socket watches {most} tasks: wait until some have ended, or open another.")
@@ -111,42 +109,36 @@ class TooManyWatched(HttpProblem):
 class Forbidden(HttpProblem):
     """This key may not do this: use one with the required scope."""
 
-    status, code = 403, "forbidden"
+    http_status, code = 403, "forbidden"
 
 
 class PriorityNotAllowed(HttpProblem):
     """This key may not use such a priority: ask for a lower one, or use another key."""
 
-    status, code = 403, "priority_not_allowed"
+    http_status, code = 403, "priority_not_allowed"
 
 
 class WrongHost(HttpProblem):
     """The Host header does not name this server: use the address it listens on, or set server.hosts."""
 
-    status, code = 421, "wrong_host"
+    http_status, code = 421, "wrong_host"
 
 
 class ForeignOrigin(HttpProblem):
     """A page of another site sent this request: use the pages of this server, or set server.hosts."""
 
-    status, code = 403, "foreign_origin"
+    http_status, code = 403, "foreign_origin"
 
 
-class InvalidBody(HttpProblem):
+class InvalidBody(errors.InvalidInput):
     """Some fields are invalid."""
-
-    status, code = 422, "invalid_input"
-
-    def __init__(self, fields: list[tuple[str, str]], message: str | None = None) -> None:
-        super().__init__(message or "; ".join(f"{field}: {words}" for field, words in fields))
-        self.fields = fields
 
 
 class NotReady(HttpProblem):
     """This server is not ready: `reasons` says why, and what to do."""
 
-    status, code = 503, "not_ready"
-    headers = (("retry-after", "1"),)
+    http_status, code = 503, "not_ready"
+    retry_after = 1.0
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         super().__init__(" ".join(reasons.values()))
@@ -158,31 +150,51 @@ class NotReady(HttpProblem):
         return "This server is not ready: send the key of an operator, or read its log, to see why."
 
 
-#: The status of every other error. One that is not listed is internal: 500.
-STATUS: dict[type[errors.FairleadError], int] = {
-    errors.InvalidInput: 422,
-    errors.IdempotencyConflict: 409,
-    errors.UnknownTask: 404,
-    errors.UnknownJob: 404,
-    errors.UnknownPipeline: 422,
-    errors.UnknownWorker: 404,
-    errors.UnknownLimit: 404,
-    errors.Fenced: 409,
-    errors.LimitFull: 409,
-    errors.AlreadyFinished: 409,
-    errors.NotReplayable: 409,
-    errors.StepOfJob: 409,
-    errors.NotResumable: 409,
-    errors.NotPurgeable: 409,
-    errors.QueueFull: 429,
-    errors.RateLimited: 429,
-    errors.StoreFull: 507,
-    errors.StoreUnavailable: 503,
-    errors.StoreFault: 503,
-}
+# What the HTTP server itself refuses, before or instead of the application
 
-RETRY_SECONDS = 1  # when the store does not answer
-FULL_SECONDS = 5  # when the store is out of memory
+
+class MalformedRequest(HttpProblem):
+    """This is not HTTP/1.1: check the request line, the headers and the length of the body."""
+
+    http_status, code = 400, "malformed_request"
+
+
+class HeadTooLarge(HttpProblem):
+    """The address and the headers are larger than 64 KiB: send less in them."""
+
+    http_status, code = 431, "head_too_large"
+
+
+class BadHandshake(HttpProblem):
+    """This is not a WebSocket handshake: see RFC 6455, section 4.1."""
+
+    http_status, code = 400, "bad_handshake"
+
+
+class ServerFull(HttpProblem):
+    """This server has reached its limit of connections: connect again in a moment."""
+
+    http_status, code = 503, "server_full"
+    retry_after = 1.0
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"This server has reached its limit of {most} connections: connect again in a moment."
+        )
+
+
+class HandshakeTimeout(HttpProblem):
+    """The handshake was not answered in time: the store is unavailable, or many wait. Retry in a second."""
+
+    http_status, code = 503, "handshake_timeout"
+    retry_after = 1.0
+
+
+class ServerStops(HttpProblem):
+    """This server is stopping: connect again, to another one or later."""
+
+    http_status, code = 503, "server_stops"
+    retry_after = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,54 +203,12 @@ class Problem:
     body: dict[str, Any]
     headers: dict[str, str]
 
-    def with_request_id(self, request_id: str) -> "Problem":
-        return Problem(self.status, {**self.body, "request_id": request_id}, self.headers)
-
 
 def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
     """Details for operators only (addresses, folders, what the store answered) are left out by default."""
-    if isinstance(error, HttpProblem):
-        return _problem(error.status, error, dict(error.headers), to_operator)
-    if isinstance(error, errors.FairleadError):
-        status = status_of(type(error)) if error.code != "too_large" else BodyTooLarge.status
-        return _problem(status, error, _headers(status, error), to_operator)
-    return _problem(500, errors.FairleadError("Internal error: see the log of the server."), {}, to_operator)
-
-
-def logged_problem(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
-    """The problem to answer with. An internal error is logged, and both have the same id."""
-    problem = problem_of(error, to_operator=to_operator)
-    if problem.status < 500 or isinstance(error, errors.StoreUnavailable | HttpProblem):
-        return problem
-    request_id = str(uuid_utils.uuid7())
-    log.error(event, request_id=request_id, traceback=traceback_of(error), **facts)
-    return problem.with_request_id(request_id)
-
-
-def status_of(kind: type[errors.FairleadError]) -> int:
-    if issubclass(kind, HttpProblem):
-        return kind.status
-    return next((STATUS[base] for base in kind.__mro__ if base in STATUS), 500)
-
-
-def _headers(status: int, error: errors.FairleadError) -> dict[str, str]:
-    if isinstance(error, errors.StoreFull):
-        return {"retry-after": str(FULL_SECONDS)}
-    if status == 503:
-        return {"retry-after": str(RETRY_SECONDS)}
-    if isinstance(error, errors.QueueFull):
-        return {"retry-after": str(max(1, round(error.retry_after or 1)))}
-    if isinstance(error, errors.RateLimited):
-        return {"retry-after": whole_seconds(error.retry_after)}
-    return {}
-
-
-def whole_seconds(seconds: float) -> str:
-    """For Retry-After, rounded up: a client that waits this long is not early."""
-    return str(max(1, math.ceil(seconds)))
-
-
-def _problem(status: int, error: errors.FairleadError, headers: dict[str, str], to_operator: bool) -> Problem:
+    if not isinstance(error, errors.FairleadError):
+        error = errors.FairleadError("Internal error: see the log of the server.")
+    status = BodyTooLarge.http_status if error.code == "too_large" else error.http_status
     body: dict[str, Any] = {
         "type": f"urn:fairlead:problem:{error.code}",
         "title": (type(error).__doc__ or error.code).partition(":")[0].strip().rstrip("."),
@@ -248,8 +218,6 @@ def _problem(status: int, error: errors.FairleadError, headers: dict[str, str], 
     }
     if isinstance(error, errors.InvalidInput):
         body["errors"] = [{"field": error.field, "message": error.reason}]
-    elif isinstance(error, InvalidBody):
-        body["errors"] = [{"field": field, "message": words} for field, words in error.fields]
     elif isinstance(error, errors.UnknownPipeline):
         body["errors"] = [{"field": "feature_name", "message": error.message}]
     elif isinstance(error, NotReady):
@@ -259,4 +227,25 @@ def _problem(status: int, error: errors.FairleadError, headers: dict[str, str], 
         ]
     elif isinstance(error, errors.QueueFull):
         body["waiting"] = error.waiting
-    return Problem(status, body, headers)
+    return Problem(status, body, _headers(error))
+
+
+def _headers(error: errors.FairleadError) -> dict[str, str]:
+    headers = dict(error.headers) if isinstance(error, HttpProblem) else {}
+    if isinstance(error, errors.QueueFull):  # an estimate, if there is one
+        seconds = UNKNOWN_SECONDS if error.retry_after is None else error.retry_after
+        headers["retry-after"] = str(max(1, round(seconds)))
+    elif error.retry_after is not None:  # rounded up: a client that waits this long is not early
+        headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    return headers
+
+
+def logged_problem(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
+    """The problem to answer with. An internal error is logged, and both have the same id."""
+    problem = problem_of(error, to_operator=to_operator)
+    if problem.status < 500 or isinstance(error, errors.StoreUnavailable | HttpProblem):
+        return problem
+    request_id = str(uuid_utils.uuid7())
+    log.error(event, request_id=request_id, traceback=traceback_of(error), **facts)
+    problem.body["request_id"] = request_id
+    return problem

@@ -1,7 +1,16 @@
-"""The reasons why this server is not ready, each with what to do, as /readyz shows them."""
+"""Why this server is not ready, as /readyz shows it, and the watch over the store's server."""
+
+import asyncio
+import contextlib
 
 from fairlead.api.problems import NotReady
+from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
+from fairlead.store.engine.state import DISK, EVICTS, FAILED, REPLICA, TRUNCATED, look, problem_behind
+from fairlead.store.store import Store
+
+EVERY_SECONDS = 2.0
+MAKE_ROOM = "finished tasks are forgotten early: raise maxmemory, or keep less (retention, outbox.max_events)"
 
 log = EventLog("fairlead.api")
 
@@ -39,3 +48,48 @@ class Readiness:
         """Raises NotReady with all reasons."""
         if self._reasons:
             raise NotReady(self.reasons)
+
+
+class ServerWatch:
+    """Checks the store's server every few seconds: its configuration may have changed."""
+
+    def __init__(self, store: Store, readiness: Readiness) -> None:
+        self._store = store
+        self._readiness = readiness
+        self._is_pressed = False
+
+    async def run(self) -> None:
+        """Runs until cancelled. While the store does not answer, the last result counts."""
+        while True:
+            with contextlib.suppress(FairleadError):
+                await self.look()
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def look(self) -> None:
+        """An embedded server that has ended cannot be asked, but its log says why."""
+        found = dict(self._store.engine_problems())
+        for reason, problem in found.items():
+            self._readiness.refuse(reason, problem)
+        found |= await self._ask()
+        for reason in (EVICTS, REPLICA, DISK, FAILED, TRUNCATED):
+            if reason in found:
+                self._readiness.refuse(reason, found[reason])
+            else:
+                self._readiness.clear(reason)
+        await self._store.policy.watch()
+
+    async def _ask(self) -> dict[str, str]:
+        found = await look(self._store.connection)
+        try:
+            memory = await self._store.upkeep.inspect()
+        except FairleadError as refusal:
+            return problem_behind(refusal) | found  # INFO is more exact
+        self._say(memory.pressed is not None, memory.used, memory.most)
+        return found
+
+    def _say(self, is_pressed: bool, used: int | None, most: int | None) -> None:
+        if is_pressed and not self._is_pressed:
+            log.warning("memory_nearly_full", used=used, maxmemory=most, next_step=MAKE_ROOM)
+        elif self._is_pressed and not is_pressed:
+            log.info("memory_relieved", used=used, maxmemory=most)
+        self._is_pressed = is_pressed

@@ -1,8 +1,12 @@
-"""A request, its body and its query. Everything is bounded before it is parsed."""
+"""A request, its body and its query. Everything is bounded before it is parsed.
 
+Bodies of many items are read a few items at a time, so that other requests are served in between.
+"""
+
+import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -22,6 +26,9 @@ from fairlead.store.store import Store
 
 MOST_BODY = MOST_BYTES  # 256 KiB
 BATCH_BODY = 16 * 1024 * 1024  # a thousand tasks, or results
+# Bytes of items that are decoded, checked and packed in one go: usually a few ms, at worst less than 50.
+AT_ONCE = 256 * 1024
+MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
 FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
@@ -122,7 +129,7 @@ def decoded(headers: dict[str, str], body: bytes | bytearray, decoder: msgspec.j
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as problem:
-        raise InvalidBody([where_and_what(problem)]) from None
+        raise InvalidBody(*where_and_what(problem)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise MalformedJson(f"The body is not JSON ({problem}): send one value, in UTF-8.") from None
 
@@ -132,10 +139,10 @@ def read_query(raw: bytes, kind: type[B]) -> B:
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict") if raw else []
     except ValueError:
-        raise InvalidBody([("query", "not percent-encoded UTF-8")]) from None
+        raise InvalidBody("query", "not percent-encoded UTF-8") from None
     for name, value in pairs:
         if name in given:
-            raise InvalidBody([(name, "given more than once")])
+            raise InvalidBody(name, "given more than once")
         given[name] = value
     return convert(given, kind, strict=False)
 
@@ -144,7 +151,7 @@ def convert(given: dict[str, Any], kind: type[B], *, strict: bool = True) -> B:
     try:
         return msgspec.convert(given, kind, strict=strict)
     except msgspec.ValidationError as problem:
-        raise InvalidBody([where_and_what(problem)]) from None
+        raise InvalidBody(*where_and_what(problem)) from None
 
 
 def where_and_what(problem: msgspec.ValidationError) -> tuple[str, str]:
@@ -155,3 +162,41 @@ def where_and_what(problem: msgspec.ValidationError) -> tuple[str, str]:
     if match := FIELD.search(words):
         path = f"{path}.{match[1]}" if path else match[1]
     return path or "body", words
+
+
+def size_of(item: msgspec.Raw) -> int:
+    return len(memoryview(item))
+
+
+def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
+    """Items that are read and sent to the store together; a large item is a group by itself."""
+    first, size = 0, 0
+    for i, item in enumerate(items):
+        if i > first and size + size_of(item) > AT_ONCE:
+            yield items[first:i]
+            first, size = i, 0
+        size += size_of(item)
+    if first < len(items):
+        yield items[first:]
+
+
+async def taking_turns(groups: Iterable[B]) -> AsyncIterator[B]:
+    """The same groups; other tasks of the event loop run before each."""
+    for group in groups:
+        await asyncio.sleep(0)
+        yield group
+
+
+def decode_item(item: msgspec.Raw, decoder: msgspec.json.Decoder[B], where: str = "") -> B:
+    """Raises BodyTooLarge or InvalidBody; `where` is the path of the item in the body."""
+    if size_of(item) > MOST_ITEM:
+        raise BodyTooLarge(MOST_ITEM)
+    try:
+        return decoder.decode(item)
+    except msgspec.ValidationError as problem:
+        name, why = where_and_what(problem)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        name, why = "body", f"is not JSON ({problem}): send it in UTF-8"
+    if where:
+        name = where if name == "body" else f"{where}.{name}"
+    raise InvalidBody(name, why)

@@ -10,16 +10,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fairlead.api.endpoint import Endpoint, send_problem
 from fairlead.api.gateway import Gateway
 from fairlead.api.live.socket import SocketEndpoint, refuse
-from fairlead.api.pages import make_pages
+from fairlead.api.openapi import make_pages
 from fairlead.api.problems import MethodNotAllowed, NotFound, problem_of
 from fairlead.api.routes import (
+    audit,
+    crons,
     dead_letters,
     declarations,
     jobs,
     limits,
     live,
     metrics,
+    settings,
     simple,
+    task_types,
     tasks,
     worker_tasks,
     workers,
@@ -38,6 +42,10 @@ ROUTES: tuple[Route, ...] = (
     *dead_letters.routes,
     *declarations.routes,
     *simple.routes,
+    *settings.routes,
+    *task_types.routes,
+    *crons.routes,
+    *audit.routes,
     *metrics.routes,
 )
 

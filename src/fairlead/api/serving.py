@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -17,9 +16,8 @@ from fairlead.api.http.server import HttpServer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
+from fairlead.api.readiness import ServerWatch
 from fairlead.api.server import make_app
-from fairlead.api.server_watch import ServerWatch
-from fairlead.api.service_calls import ServiceCalls
 from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
@@ -30,7 +28,9 @@ from fairlead.store.engine.state import warn_if_not_durable
 from fairlead.store.monitor import Monitor
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
+from fairlead.worker.services import running_services
 from fairlead.worker.signals import StopRequest
+from fairlead.worker.worker import Worker
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 BACKLOG = 2048
@@ -125,6 +125,52 @@ async def _services(
         await calls.drain()
 
 
+class ServiceCalls:
+    """The worker of a server process that calls the services of the settings."""
+
+    def __init__(self, store: Store, settings: Settings, stop: StopRequest) -> None:
+        self.started = asyncio.Event()  # the worker has registered, or failed to start
+        self._store = store
+        self._settings = settings
+        self._stop = stop
+        self._worker: Worker | None = None
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Runs until cancelled; raises the error that ended the worker. A drained one is not replaced."""
+        self._ended.clear()
+        # the gateway serves even if the store has lost its data, to report that: the worker waits by itself
+        wait = self._store.connection.membership.problem is None
+        calling = running_services(self._store, self._settings, grace=self._stop.grace, wait=wait)
+        try:
+            async with calling as self._worker:
+                self.started.set()
+                draining = asyncio.create_task(self._drain_when_asked(self._worker))
+                try:
+                    await self._worker.ended.wait()
+                finally:
+                    draining.cancel()
+                if self._worker.lost_heartbeat:
+                    raise RuntimeError("the heartbeat of the worker that calls the services has ended")
+        finally:
+            self._worker = None
+            self._ended.set()
+            self.started.set()
+        await asyncio.Event().wait()
+
+    async def drain(self) -> None:
+        """Returns when calls under way have ended, or were given back after the grace."""
+        if self._worker:
+            self._worker.drain()
+            await self._ended.wait()
+
+    async def _drain_when_asked(self, worker: Worker) -> None:
+        await self._stop.requested.wait()
+        worker.drain()
+        await self._stop.hurried.wait()
+        worker.drain(0)
+
+
 @asynccontextmanager
 async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator[Gateway]:
     sites = frozenset(name.lower() for name in settings.server.hosts)
@@ -136,6 +182,7 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
             service = PriorityService(settings.priority_service, settings.fairness.plans)
             priorities = await stack.enter_async_context(service)
         has_keys = await _any_keys(store)
+        await stack.enter_async_context(store.policy.listening())
         yield Gateway(
             store=store,
             batcher=await stack.enter_async_context(SubmitBatcher(store)),
@@ -167,11 +214,3 @@ def _bounds(settings: ServerSettings) -> Bounds:
         # the connections to the store are files too
         most_connections=min(settings.max_connections, allowed_open_files() * 3 // 4),
     )
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    import uvloop
-
-    return uvloop.new_event_loop

@@ -1,17 +1,25 @@
 """The Python front: `Fairlead`, `@fl.task`, submitting, limits, pipelines, and a worker in this process."""
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Self, Unpack, cast, overload
 
 from fairlead.app.acquire import LeaseGuard
-from fairlead.app.function import OPTIONS, Decorator, JobOptions, TaskFunction, new_job, new_task
-from fairlead.app.handle import TaskHandle
-from fairlead.app.job_handle import JobHandle
+from fairlead.app.function import Decorator, TaskFunction, handler_of
+from fairlead.app.handle import JobHandle, TaskHandle
+from fairlead.app.many import NotAllSubmitted, submit_all
+from fairlead.app.options import (
+    OPTIONS,
+    CronOptions,
+    JobOptions,
+    Options,
+    TypeOptions,
+    check_known,
+    new_job,
+    new_task,
+)
 from fairlead.backend import Backend
 from fairlead.checks import check_name, check_seconds, check_units
 from fairlead.client.job_backend import jobs_of
@@ -19,24 +27,20 @@ from fairlead.client.opening import joined_backend
 from fairlead.client.target import Target
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
-from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
-from fairlead.pipeline.pipelines import Pipeline, Step
-from fairlead.settings import LimitSettings, Rate, Slots, TaskSettings
+from fairlead.model.job import JobFilter, JobPage, SubmittedJob
+from fairlead.model.task import NewTask, Submitted, TaskFilter, TaskPage
+from fairlead.pipeline.pipelines import Step, stages_of
+from fairlead.settings import LimitSettings, PriorityName, Rate, Slots
 from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
-from fairlead.worker.handler import Handler, RunIn, place_for
-from fairlead.worker.options import WorkerOptions
+from fairlead.worker.handler import Handler
+from fairlead.worker.options import GRACE_SECONDS, WorkerOptions
 from fairlead.worker.running import running_worker
 from fairlead.worker.worker import Worker
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-PER_CALL = 200  # tasks of many: as many as one act of the store takes
-
-#: Options that a submit has too, but that `task` and `cron` mean for the type as a whole.
-OF_TYPES = ("limits", "max_retries", "required_capabilities")
+#: Options that `cron` means for the type as a whole, also those that a submit has too.
+OF_TYPES = TypeOptions.__annotations__.keys()
 
 
 class Fairlead:
@@ -85,20 +89,24 @@ class Fairlead:
     async def __aenter__(self) -> Self:
         if self._opened is not None:
             raise FairleadError("Fairlead is connected already: use `async with fl:` only once.")
-        joined = joined_backend(self.target.read_settings(), self.declare, waits=self.waits_for_data)
+        joined = joined_backend(self.target.read_settings(), self, waits=self.waits_for_data)
         stack = AsyncExitStack()
         self._backend, self._opened = await stack.enter_async_context(joined), stack
         return self
 
     async def declare(self, backend: Backend) -> None:
         """Declares what this app is made of. Without a gateway it opens the namespace first."""
-        # without a settings file an app only joins: the policy of the namespace is kept
-        govern = self.target.config is not None or Path(DEFAULT_FILE).is_file()
+        has_file = self.target.config is not None or Path(DEFAULT_FILE).is_file()
         await backend.open(govern=False)
         types = {name: handler.settings for name, handler in self.handlers.items()}
+        if has_file:  # each may name limits of the other: those of the code, then the file, then the types
+            await backend.declare("code", {}, self.limits)
+            await backend.open(govern=False, declare=True)
         await backend.declare("code", types, self.limits, self.pipelines)
-        if govern:  # after the code: the file may name limits that the code defines
-            await backend.open()
+
+    async def confirm(self, backend: Backend) -> bool:
+        """Keeps what it has declared from being forgotten; false: some of it is not known any more."""
+        return await backend.confirm(self.handlers, self.pipelines)
 
     async def __aexit__(self, *_: object) -> None:
         opened, self._opened, self._backend = self._opened, None, None
@@ -116,6 +124,7 @@ class Fairlead:
     ) -> None:
         """Declares a limit: a number of slots, or a rate such as "60/min". `shared`: all tenants may name it.
 
+        `burst`: how many units of a rate may be taken at once, by default a tenth of the rate.
         It is set when the declaration is new or has changed; otherwise an operator's own setting is kept.
         """
         check_name("name", name)
@@ -132,33 +141,14 @@ class Fairlead:
         except ValueError as problem:
             raise InvalidInput("rate", str(problem)) from None
 
-    @overload
-    def task(self, function: Callable[P, Awaitable[R]], /) -> TaskFunction[P, Awaitable[R], R]: ...
-    @overload
-    def task(self, function: Callable[P, R], /) -> TaskFunction[P, R, R]: ...
-    @overload
-    def task(
-        self,
-        task_type: str | None = None,
-        /,
-        *,
-        limits: Mapping[str, int] | None = None,
-        max_concurrent: int | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        required_capabilities: Sequence[str] = (),
-        run_in: RunIn | None = None,
-    ) -> Decorator: ...
-
-    def task(self, subject: Any = None, /, **options: Any) -> Any:
+    @property
+    def task(self) -> Decorator:
         """Makes a task of a function, by its own name unless another is given.
 
         `max_concurrent`: a limit named like the task. `run_in`: "loop" (the default of `async def`),
         "thread" (the default of `def`), or "process" for CPU work and for what must be killable.
         """
-        if callable(subject):
-            return self._make(subject, None)
-        return lambda function: self._make(function, subject, **options)
+        return Decorator(self._make)
 
     def cron(
         self,
@@ -167,21 +157,22 @@ class Fairlead:
         timezone: str = "UTC",
         missed: Missed = "last",
         name: str | None = None,
-        **options: Any,
+        **options: Unpack[CronOptions],
     ) -> Decorator:
         """Submits the function as a task at every tick, once over all processes that run workers for it.
 
         A parameter named `tick` receives the time of the tick; `parameters` are the others. `options`: those
         of `task`, and those of a submit.
         """
-        of_submits = {*OPTIONS, "parameters"}.difference(OF_TYPES)
-        wishes = {one: options.pop(one) for one in of_submits & options.keys()}
+        check_known(options, OPTIONS | CronOptions.__annotations__.keys())
+        of_type = cast(TypeOptions, {one: value for one, value in options.items() if one in OF_TYPES})
+        wishes = {one: value for one, value in options.items() if one not in OF_TYPES}
 
-        def decorate(function: Any) -> Any:
-            if isinstance(function, TaskFunction) and options:
-                raise InvalidInput("options", f"give {', '.join(options)} to `@fl.task` instead")
-            made = function if isinstance(function, TaskFunction) else self._make(function, None, **options)
-            handler = made.handler
+        def decorate(function: Callable[..., Any]) -> TaskFunction[..., ..., Any, Any]:
+            task = function if isinstance(function, TaskFunction) else None
+            if task and of_type:
+                raise InvalidInput("options", f"give {', '.join(of_type)} to `@fl.task` instead")
+            handler = task.handler if task else handler_of(function, None, of_type)
             cron = Cron(
                 name=name or handler.task_type,
                 expression=expression,
@@ -192,13 +183,15 @@ class Fairlead:
                 tick_parameter="tick" if "tick" in handler.parameters.names else None,
             )
             handler.parameters.checked(cron.new_task(0).parameters)  # better now than at every tick
+            # only now: a mistake above registers nothing
+            task = task or self._add(handler, of_type.get("max_concurrent"))
             self.crons.append(cron)
-            return made
+            return task
 
-        return decorate
+        return Decorator(decorate)
 
     async def submit(
-        self, task_type: str, parameters: Mapping[str, Any] | None = None, **options: Any
+        self, task_type: str, parameters: Mapping[str, Any] | None = None, **options: Unpack[Options]
     ) -> TaskHandle[Any]:
         """Submits a task by the name of its type; this process need not have its function."""
         return await self.submit_new(new_task(task_type, parameters or {}, options))
@@ -206,40 +199,43 @@ class Fairlead:
     async def submit_new(self, task: NewTask) -> TaskHandle[Any]:
         return TaskHandle(self.backend, await self.backend.submit_one(task))
 
-    async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any] | FairleadError]:
-        """Many at once, made by `function.new(...)`. In order; for a refused one, its error."""
+    @overload
+    async def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any]]: ...
+    @overload
+    async def submit_many(
+        self, tasks: Iterable[NewTask], *, return_errors: bool
+    ) -> list[TaskHandle[Any] | FairleadError]: ...
+    async def submit_many(
+        self, tasks: Iterable[NewTask], *, return_errors: bool = False
+    ) -> Sequence[TaskHandle[Any] | FairleadError]:
+        """Many at once, made by `function.new(...)`; the handles are in the same order.
+
+        All of them are tried. If some are refused, NotAllSubmitted has their errors and the handles of the
+        others; with `return_errors`, an error takes the place of its handle.
+        """
         wanted = list(tasks)  # all of them first: if one cannot be made, none is submitted
-        # The store answers calls in order, so the next is made ready while it works on this one; a gateway
-        # may take two calls in any order.
-        is_gateway = self.backend.settings.engine.is_gateway
-        size, most_under_way = (MOST_PER_CALL, 1) if is_gateway else (PER_CALL, 2)
-        answers: list[Submitted | FairleadError] = []
-        under_way: deque[asyncio.Task[list[Submitted | FairleadError]]] = deque()
-        try:
-            for i in range(0, len(wanted), size):
-                under_way.append(asyncio.create_task(self.backend.submit(*wanted[i : i + size])))
-                await asyncio.sleep(0)  # it is sent now
-                if len(under_way) == most_under_way:
-                    answers += await under_way.popleft()
-            while under_way:
-                answers += await under_way.popleft()
-        finally:
-            for call in under_way:
-                call.cancel()
-        return [one if isinstance(one, FairleadError) else TaskHandle(self.backend, one) for one in answers]
+        answers = await submit_all(self.backend, wanted)
+        if not return_errors and any(isinstance(one, FairleadError) for one in answers):
+            raise NotAllSubmitted(answers)
+        return answers
 
     async def get(self, task_id: str) -> TaskHandle[Any]:
         """A task that was submitted before, by this process or another."""
         task = await self.backend.get(task_id)
         return TaskHandle(self.backend, Submitted(task.task_id, task.status))
 
+    async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage:
+        """A page of the tasks that match, newest first. `next_cursor` is the `cursor` of the next page."""
+        check_known(wanted, TaskFilter.__annotations__)
+        return await self.backend.list_tasks(**wanted)
+
     def pipeline(self, name: str, steps: Sequence[Step | Sequence[Step]]) -> None:
         """Declares a pipeline: services and tasks by name, decorated functions, and lists (or `Parallel`) of
         those that run beside each other."""
-        made = Pipeline.of(name, steps)
+        stages = stages_of(name, steps)
         if name in self.pipelines:
             raise InvalidInput("pipeline", f"there are two named {name!r}: rename one of them")
-        self.pipelines[name] = made.stages
+        self.pipelines[name] = stages
 
     async def run(
         self,
@@ -264,7 +260,13 @@ class Fairlead:
 
     async def get_job(self, job_id: str) -> JobHandle:
         """A job that was submitted before, by this process or another."""
-        return await JobHandle.of(jobs_of(self.backend), job_id)
+        jobs = jobs_of(self.backend)
+        return JobHandle(jobs, SubmittedJob(job_id, (await jobs.get(job_id)).status))
+
+    async def list_jobs(self, **wanted: Unpack[JobFilter]) -> JobPage:
+        """A page of the jobs that match, newest first. `next_cursor` is the `cursor` of the next page."""
+        check_known(wanted, JobFilter.__annotations__)
+        return await jobs_of(self.backend).page(**wanted)
 
     def acquire(
         self,
@@ -274,7 +276,7 @@ class Fairlead:
         wait: float = 0,
         lease_seconds: float = 30,
         holder: str = "",
-        priority: str = "medium",
+        priority: PriorityName = "medium",
         user_id: str | None = None,
     ) -> LeaseGuard:
         """Units of a limit without a task; LimitFull when there are none within `wait` seconds.
@@ -296,39 +298,35 @@ class Fairlead:
         )
         return LeaseGuard(self.backend.limits, acquire, lease_ms)
 
-    def worker(self, **options: Any) -> AbstractAsyncContextManager[Worker]:
-        """A worker in this process, while the block runs. Options are those of `WorkerOptions`.
+    def worker(
+        self,
+        *,
+        capacity: int | None = None,
+        reserve: int | None = None,
+        capabilities: Iterable[str] = (),
+        name: str = "",
+        grace: float = GRACE_SECONDS,
+    ) -> AbstractAsyncContextManager[Worker]:
+        """A worker in this process, while the block runs. None: as the settings say.
 
         `fairlead worker` is sturdier: another process keeps the leases even when a handler blocks this one.
         """
+        options = WorkerOptions(
+            capacity=capacity, reserve=reserve, capabilities=tuple(capabilities), name=name, grace=grace
+        )
         declare = partial(self.declare, self.backend)
-        return running_worker(self.backend, self.handlers, self.crons, WorkerOptions(**options), declare)
+        return running_worker(self.backend, self.handlers, self.crons, options, declare)
 
     def _make(
-        self,
-        function: Callable[..., Any],
-        task_type: str | None,
-        *,
-        limits: Mapping[str, int] | None = None,
-        max_concurrent: int | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        required_capabilities: Sequence[str] = (),
-        run_in: RunIn | None = None,
-    ) -> TaskFunction[Any, Any, Any]:
-        name: str = task_type or getattr(function, "__name__", "") or ""
-        needs = dict(limits or {})
-        if max_concurrent is not None:
-            self.limit(name, max_concurrent)
-            needs[name] = 1
-        settings = TaskSettings(
-            limits=needs,
-            required_capabilities=list(required_capabilities),
-            timeout_seconds=timeout,
-            max_retries=max_retries,
-        )
-        handler = Handler(name, function, place_for(function, run_in), settings)
+        self, function: Callable[..., Any], task_type: str | None = None, **options: Unpack[TypeOptions]
+    ) -> TaskFunction[..., ..., Any, Any]:
+        return self._add(handler_of(function, task_type, options), options.get("max_concurrent"))
+
+    def _add(self, handler: Handler, max_concurrent: int | None) -> TaskFunction[..., ..., Any, Any]:
+        name = handler.task_type
         if name in self.handlers:
             raise InvalidInput("task", f"there are two tasks named {name!r}: rename one of them")
+        if max_concurrent is not None:
+            self.limit(name, max_concurrent)
         self.handlers[name] = handler
         return TaskFunction(self, handler)

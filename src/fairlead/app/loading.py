@@ -22,13 +22,14 @@ def load_app(target: str) -> "Fairlead":
     name, _, attribute = target.partition(":")
     if not name or not attribute:
         raise InvalidInput("app", f"{target!r} is not of the form module:attribute, as in `tasks:fl`")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    folder = _working_folder()
+    if "" not in sys.path and folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         found: Any = importlib.import_module(name)
     except ModuleNotFoundError as problem:
         if problem.name and (name == problem.name or name.startswith(problem.name + ".")):
-            raise InvalidInput("app", f"there is no module {problem.name!r} in {Path.cwd()}") from None
+            raise InvalidInput("app", f"there is no module {problem.name!r} in {folder}") from None
         raise
     except SystemExit as problem:
         raise InvalidInput("app", f"{name} calls sys.exit({problem.code!r}) when it is imported") from None
@@ -36,9 +37,19 @@ def load_app(target: str) -> "Fairlead":
         if not hasattr(found, part):
             raise InvalidInput("app", f"{name} has no {part!r}")
         found = getattr(found, part)
+    found = getattr(found, "async_app", found)  # of a blocking app
     if not isinstance(found, Fairlead):
         raise InvalidInput("app", f"{target} is a {type(found).__name__}, not a Fairlead")
     return found
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise InvalidInput(
+            "app", "the working folder no longer exists: change to the folder of the app, and start it again"
+        ) from None
 
 
 @functools.cache

@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ import msgspec
 
 from fairlead.app.app import Fairlead
 from fairlead.app.loading import load_app
-from fairlead.background import done_before
+from fairlead.background import done_before, loop_factory
 from fairlead.errors import EngineFailed, FairleadError, StoreUnavailable, WrongNode
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
@@ -62,7 +61,7 @@ def main() -> None:
     end, (register,) = become_child()
     begun = Begun(register)
     os.close(register)
-    runner = asyncio.Runner(loop_factory=_loop_factory())
+    runner = asyncio.Runner(loop_factory=loop_factory())
     try:
         code = runner.run(work(end, begun))
     except FairleadError as problem:
@@ -76,14 +75,6 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    import uvloop
-
-    return uvloop.new_event_loop
 
 
 if __name__ == "__main__":

@@ -1,73 +1,58 @@
 """The remote control: `fairlead NOUN ...`, one file per noun, imported only when it is called."""
 
+import errno
+import io
 import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
-from fairlead import __version__
-from fairlead.errors import (
-    EngineFailed,
-    FairleadError,
-    InvalidInput,
-    InvalidSettings,
-    JobFailed,
-    NamespaceNotOpen,
-    NotAllowed,
-    StoreUnavailable,
-    TaskFailed,
-    UnsuitableServer,
-    WrongNode,
-)
+from fairlead import __version__, errors
 
+COMPLETE = "--complete"  # by which the scripts of the shells ask for values
 DONE, FAILED, USAGE, NOT_REACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # what stdout may be
 
-EXIT_CODES: dict[type[FairleadError], int] = {
-    InvalidInput: USAGE,
-    InvalidSettings: USAGE,
-    NotAllowed: USAGE,
-    WrongNode: USAGE,
-    EngineFailed: NOT_REACHABLE,
-    NamespaceNotOpen: NOT_REACHABLE,
-    StoreUnavailable: NOT_REACHABLE,
-    UnsuitableServer: NOT_REACHABLE,
+EXIT_CODES: dict[type[errors.FairleadError], int] = {
+    errors.InvalidInput: USAGE,
+    errors.InvalidSettings: USAGE,
+    errors.NotAllowed: USAGE,
+    errors.WrongNode: USAGE,
+    errors.EngineFailed: NOT_REACHABLE,
+    errors.NamespaceNotOpen: NOT_REACHABLE,
+    errors.StoreUnavailable: NOT_REACHABLE,
+    errors.UnsuitableServer: NOT_REACHABLE,
 }
 
-# The help is here, not in the command's file, so that `fairlead --help` imports none of them.
+# Where each command is, and its help: here, so that `fairlead --help` imports none of them.
 COMMANDS = {
-    "up": (
-        "fairlead.cli.up:up",
-        "Start everything: engine, server, a worker for --app; --demo runs sample work.",
-    ),
-    "server": ("fairlead.cli.server:server", "Serve the gateway over HTTP, with its upkeep."),
-    "worker": ("fairlead.cli.worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
-    "submit": (
-        "fairlead.cli.submit:submit",
-        "Submit a task; --wait shows its progress and prints its result.",
-    ),
-    "task": ("fairlead.cli.task:app", "List, show, explain, watch and cancel tasks."),
-    "job": ("fairlead.cli.job:app", "Submit, show, watch, resume and cancel jobs: runs of pipelines."),
-    "limit": ("fairlead.cli.limit:app", "Show, set, pause and resume limits, and free leases."),
-    "type": ("fairlead.cli.type:app", "List, pause and resume task types."),
-    "workers": ("fairlead.cli.workers:app", "List workers, and drain them."),
-    "dlq": ("fairlead.cli.dlq:app", "List, replay and purge failed and dead-lettered tasks."),
-    "key": ("fairlead.cli.key:app", "Create, list, rotate and revoke API keys."),
-    "audit": (
-        "fairlead.cli.audit:app",
-        "List what was changed by hand, and check that the list is intact.",
-    ),
-    "stats": ("fairlead.cli.stats:stats", "Count what waits, runs and ended recently."),
-    "doctor": ("fairlead.cli.doctor:doctor", "Check every invariant of the store."),
+    "up": ("up:up", "Start everything: engine, server, a worker for --app; --demo runs sample work."),
+    "server": ("server:server", "Serve the gateway over HTTP, with its upkeep."),
+    "worker": ("worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
+    "submit": ("submit:submit", "Submit a task; --wait shows its progress and prints its result."),
+    "task": ("task:app", "List, show, explain, watch and cancel tasks."),
+    "job": ("job:app", "Submit, list, show, explain, watch, resume and cancel jobs: runs of pipelines."),
+    "limit": ("limit:app", "Show, set, pause, resume and delete limits, and free leases."),
+    "type": ("type:app", "List, pause and resume task types."),
+    "cron": ("cron:app", "List periodic tasks."),
+    "workers": ("workers:app", "List workers, drain them, and expire dead ones."),
+    "dlq": ("dlq:app", "List, replay and purge failed and dead-lettered tasks."),
+    "key": ("key:app", "Create, list, rotate and revoke API keys."),
+    "audit": ("audit:app", "List what was changed by hand, and check that the list is intact."),
+    "stats": ("stats:stats", "Count what waits, runs and ended recently."),
+    "doctor": ("doctor:doctor", "Check every invariant of the store."),
     "open": (
-        "fairlead.cli.open:open_again",
+        "open:open_again",
         "After a loss of data: accept what is left in the store (--new, --restored).",
     ),
-    "config": ("fairlead.cli.config:app", "Check the configuration and show what is in effect."),
+    "config": ("config:app", "Write a sample configuration, check it, and show what is in effect."),
     "--install-completion": (
-        "fairlead.cli.completion:install_completion",
-        "Make the shell complete commands and options.",
+        "completion:install_completion",
+        "Make the shell complete commands, options and values.",
     ),
 }
 
@@ -79,12 +64,25 @@ app = App(
     help_format="plaintext",
 )
 for _name, (_path, _help) in COMMANDS.items():
-    app.command(_path, name=_name, help=_help)
+    app.command(f"fairlead.cli.{_path}", name=_name, help=_help)
 
 
 def main() -> None:
     """The console script."""
+    _prepare_streams()
+    if sys.argv[1:2] == [COMPLETE]:
+        from fairlead.cli.candidates import complete
+
+        complete(" ".join(sys.argv[2:]))
     sys.exit(run(sys.argv[1:]))
+
+
+def _prepare_streams() -> None:
+    """A stream may be closed, and may have an encoding that lacks characters of the answer."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -96,25 +94,51 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         return _complain(str(error), USAGE)
-    except (TaskFailed, JobFailed) as error:
-        from fairlead.cli.output import printable
-
-        return _complain(printable(error.message), FAILED)  # handlers say whatever they like
-    except FairleadError as error:
-        return _complain(error.message, exit_code(error))
+    except errors.FairleadError as error:
+        return _refused(error)
+    except ExceptionGroup as group:  # of work that was done side by side
+        ours, others = group.split(errors.FairleadError)
+        if ours is None or others is not None:
+            raise
+        return _refused(_first(ours))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)  # the reader (`| head`) has seen enough
         return DONE
+    except OSError as problem:
+        if problem.errno not in UNWRITABLE:
+            raise
+        _give_up(sys.stdout)
+        return _complain(f"cannot write the answer: {problem.strerror}", FAILED)
     return answer if isinstance(answer, int) else DONE
 
 
-def exit_code(error: FairleadError) -> int:
+def _refused(error: errors.FairleadError) -> int:
+    if isinstance(error, errors.TaskFailed | errors.JobFailed):
+        from fairlead.cli.output import printable
+
+        return _complain(printable(error.message), FAILED)  # handlers say whatever they like
+    return _complain(error.message, exit_code(error))
+
+
+def _first(group: ExceptionGroup[errors.FairleadError]) -> errors.FairleadError:
+    one = group.exceptions[0]
+    return _first(one) if isinstance(one, ExceptionGroup) else one
+
+
+def _give_up(stream: TextIO) -> None:
+    """Python would complain again when it closes a stream that cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def exit_code(error: errors.FairleadError) -> int:
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), FAILED)
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"fairlead: {message}", file=sys.stderr)
+    try:
+        print(f"fairlead: {message}", file=sys.stderr, flush=True)
+    except OSError:  # nobody can read it: the exit code is left
+        _give_up(sys.stderr)
     return code

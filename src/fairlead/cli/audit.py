@@ -2,20 +2,24 @@
 
 import getpass
 import os
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
+from msgspec import to_builtins
 
 from fairlead.backend import Backend
-from fairlead.cli.options import DEFAULTS, Options, open_store
-from fairlead.cli.output import print_json, print_list
+from fairlead.checks import check_units
+from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import print_json
+from fairlead.cli.table import Columns, table_of
+from fairlead.model.audit import AuditEntry
+from fairlead.shapes.audit import AuditEntryAnswer
 from fairlead.store.store import Store
-from fairlead.times import time_text
 
 app = App(name="audit", help="List what was changed by hand, and check that the list is intact.")
 
-COLUMNS = {
+COLUMNS: Columns = {
     "entry": "seq",
     "at": "at",
     "by": "actor",
@@ -25,27 +29,45 @@ COLUMNS = {
     "after": "after",
     "reason": "reason",
 }
+LEAST_USED = ("before", "after", "reason", "entry", "by")
+MOST_PER_PAGE = 1_000
 
 
 @app.command(name="list")
 async def list_entries(
     *,
     limit: Annotated[int, Parameter(help="Maximum number of entries, the latest first.")] = 50,
-    options: Options = DEFAULTS,
+    options: ListOptions = LIST,
 ) -> None:
     """List what was changed by hand, the latest first."""
-    async with open_store(options) as store:
-        entries = [asdict(entry) | {"at": time_text(entry.at)} for entry in await store.audit.list(limit)]
-    print_list(options.output, {"entries": entries}, "entries", COLUMNS)
+    check_units("--limit", limit)
+    async with open_backend(options) as backend:
+
+        async def read() -> View:
+            entries = [AuditEntryAnswer.from_value(entry) for entry in await _latest(backend, limit)]
+            return View({"entries": entries}, [table_of(entries, COLUMNS, LEAST_USED)])
+
+        await show(options, read)
+
+
+async def _latest(backend: Backend, count: int) -> list[AuditEntry]:
+    entries: list[AuditEntry] = []
+    cursor = ""
+    while len(entries) < count:
+        page = await backend.audit.page(min(count - len(entries), MOST_PER_PAGE), cursor)
+        entries, cursor = entries + page.entries, page.next_cursor
+        if not cursor:
+            break
+    return entries
 
 
 @app.command
 async def verify(*, options: Options = DEFAULTS) -> int:
     """Check that no entry was edited, added or removed; exit code 1 if one was."""
-    async with open_store(options) as store:
-        problems = await store.audit.verify()
+    async with open_backend(options) as backend:
+        problems = await backend.audit.verify()
         # An entry that cannot be read is among the problems, and cannot be listed.
-        last = [] if problems else await store.audit.list(1)
+        last = [] if problems else (await backend.audit.page(1)).entries
     if options.output == "json":
         print_json({"problems": problems, "last_hash": last[0].hash if last else None})
     elif last:
@@ -58,7 +80,8 @@ async def verify(*, options: Options = DEFAULTS) -> int:
 async def note(backend: Backend, act: str, subject: str, before: Any, after: Any) -> None:
     """Records what a command changed. A gateway does it itself, under the name of the key."""
     if isinstance(backend, Store):
-        await backend.audit.record(f"{_user()} (command line)", act, subject, before, after)
+        facts = to_builtins(before), to_builtins(after)
+        await backend.audit.record(f"{_user()} (command line)", act, subject, *facts)
 
 
 def _user() -> str:

@@ -2,16 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
-from fairlead.cli.output import compact, print_json, print_table
-from fairlead.settings.sources import Key
+from fairlead.cli.options import DEFAULTS, Options, OutputOption, StoreOptions, open_backend, open_store
+from fairlead.cli.output import compact, print_json
+from fairlead.cli.table import print_table
+from fairlead.settings.base import Key
+from fairlead.settings.loading import DEFAULT_FILE
+from fairlead.settings.sample import write_sample
+from fairlead.shapes.settings import SettingAnswer, SettingsAnswer
 
-app = App(name="config", help="Check the configuration and show what is in effect.")
+app = App(name="config", help="Write a sample configuration, check it, and show what is in effect.")
 
 PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*@")
 PASSWORD_ARGUMENT = re.compile(r"\bpassword=[^&]*")
@@ -32,6 +37,57 @@ def check(*, options: StoreOptions = DEFAULTS, output: OutputOption = "table") -
     print_table(("setting", "value", "set by"), rows)
 
 
+@app.command
+def init(
+    file: Path = Path(DEFAULT_FILE),
+    /,
+    *,
+    force: Annotated[bool, Parameter(help="Overwrite the file if it exists.", negative=())] = False,
+) -> None:
+    """Write a file with every setting as a comment that shows its default; else ./fairlead.toml."""
+    write_sample(file, force=force)
+    print(f'{file}: every setting with its default; remove the "#" of a line to change it')
+
+
+@app.command
+async def show(*, options: Options = DEFAULTS) -> None:
+    """Show the policy that the namespace has in force, and the source of each value."""
+    from fairlead.store.store import Store  # not for `config check`, which needs no server
+
+    async with open_backend(options) as backend:
+        if isinstance(backend, Store):
+            backend.policy.sources = options.read_settings()[1]
+        values = await backend.policy.values()
+    if options.output == "json":
+        print_json(SettingsAnswer(settings=[SettingAnswer.from_value(value) for value in values]))
+        return
+    rows = [
+        (
+            value.setting,
+            _shown(value.value),
+            value.source,
+            f"{_shown(value.local_value)} ({value.local_source})" if value.differs else None,
+        )
+        for value in values
+    ]
+    print_table(("setting", "in force", "set by", "settings here"), rows)
+
+
+@app.command
+async def apply(*, options: Options = DEFAULTS) -> None:
+    """Make the settings of this command the policy of the namespace."""
+    async with open_store(options) as store:
+        differing = [value for value in await store.policy.values() if value.differs]
+        await store.open(govern=True, declare=False)
+    if options.output == "json":
+        print_json(SettingsAnswer(settings=[SettingAnswer.from_value(value) for value in differing]))
+        return
+    for value in differing:
+        print(f"{value.setting}: {_shown(value.local_value)}, before {_shown(value.value)}")
+    if not differing:
+        print("The settings are in force already.")
+
+
 def _flat(tree: dict[str, Any], key: Key) -> Iterator[tuple[Key, Any]]:
     for name, value in tree.items():
         if isinstance(value, dict) and value:
@@ -45,6 +101,8 @@ def _shown(value: Any) -> str:
         return "-"
     if isinstance(value, list | tuple):
         return compact(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 

@@ -1,4 +1,7 @@
-"""Sample work: three users, one GPU, priorities. Small enough to watch, real enough to show the rule."""
+"""Sample work: three users, one GPU, priorities. Small enough to watch, real enough to show the rule.
+
+It runs in a namespace of its own, so it shares no limits, task types or workers with applications.
+"""
 
 import asyncio
 import random
@@ -8,6 +11,7 @@ import uuid_utils
 from fairlead.model.reports import Completed
 from fairlead.model.task import NewTask, Submitted, Task
 from fairlead.settings import Slots
+from fairlead.settings.processes import MOST_NAMESPACE
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 
@@ -22,17 +26,32 @@ TASKS = (
     ("render", "medium", "ann"),
 )
 CAPACITY = 3
+ENDING = "-demo"
 
 
-async def run_demo(store: Store) -> None:
-    await store.limits.set("demo.gpu", Slots(limit=1))
-    print(f"Demo: a worker with {CAPACITY} slots, and the limit demo.gpu = 1 that every render needs.")
+def demo_namespace(namespace: str) -> str:
+    return namespace[: MOST_NAMESPACE - len(ENDING)] + ENDING
+
+
+async def run_demo(url: str, namespace: str) -> None:
+    """On this server, beside this namespace."""
+    async with Store.connect(url, demo_namespace(namespace)) as store:
+        await _show(store)
+
+
+async def _show(store: Store) -> None:
+    await store.limits.set("gpu", Slots(limit=1))
+    namespace = store.connection.keys.namespace
+    print(
+        f"Demo, in the namespace {namespace}: a worker with {CAPACITY} slots, and the limit gpu = 1 ", end=""
+    )
+    print("that every render needs.")
     wanted = [
         NewTask(
-            task_type=f"demo.{kind}",
+            task_type=kind,
             priority=priority,
             user_id=user,
-            limits={"demo.gpu": 1} if kind == "render" else {},
+            limits={"gpu": 1} if kind == "render" else {},
         )
         for kind, priority, user in TASKS
     ]
@@ -48,7 +67,7 @@ async def _work(store: Store, expected: set[str]) -> int:
     """The smallest worker: claim what can start, run it, report, claim again."""
     worker = f"demo-{uuid_utils.uuid7()}"
     await store.workers.register(
-        worker, capacity=CAPACITY, task_types={f"demo.{kind}" for kind, _, _ in TASKS}, name="demo"
+        worker, capacity=CAPACITY, task_types={kind for kind, _, _ in TASKS}, name="demo"
     )
     done: set[str] = set()
     running: set[asyncio.Task[Task]] = set()
@@ -75,4 +94,4 @@ async def _run(task: Task) -> Task:
 
 
 def _words(task: Task) -> str:
-    return f"{task.task_type:<12} {task.priority.word:<7} of {task.user_id:<4} fence {task.fence}"
+    return f"{task.task_type:<7} {task.priority.word:<7} of {task.user_id:<4} fence {task.fence}"

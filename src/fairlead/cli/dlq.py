@@ -11,8 +11,10 @@ from cyclopts import App, Parameter
 from fairlead.backend import Backend
 from fairlead.cli import DONE, FAILED
 from fairlead.cli.audit import note
+from fairlead.cli.listing import LIST, ListOptions, View, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import Columns, agreed, each, print_json, print_list, say
+from fairlead.cli.output import agreed, each, print_json, say
+from fairlead.cli.table import Columns, table_of
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.task import Task
 from fairlead.shapes.task import TaskAnswer
@@ -27,6 +29,7 @@ COLUMNS: Columns = {
     "code": lambda task: task["error"] and task["error"]["code"],
     "message": lambda task: task["error"] and task["error"]["message"],
 }
+LEAST_USED = ("status", "message", "type", "ended")
 PAGE = 500
 MOST_NAMED = 1_000  # in the audit
 DONE_WORDS = {"replay": "replayed", "purge": "purged"}
@@ -40,15 +43,18 @@ async def list_dead(
     *,
     task_type: OfType = None,
     limit: Annotated[int, Parameter(help="Maximum number of tasks, newest first.")] = 50,
-    options: Options = DEFAULTS,
+    options: ListOptions = LIST,
 ) -> None:
     """List tasks that failed for good or used up their retries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
     async with open_backend(options) as backend:
-        tasks = [task async for task in _dead(backend, task_type, limit)]
-    answer = {"tasks": [TaskAnswer.from_value(task) for task in tasks]}
-    print_list(options.output, answer, "tasks", COLUMNS)
+
+        async def read() -> View:
+            tasks = [TaskAnswer.from_value(task) async for task in _dead(backend, task_type, limit)]
+            return View({"tasks": tasks}, [table_of(tasks, COLUMNS, LEAST_USED)])
+
+        await show(options, read)
 
 
 @Parameter(name="*")
@@ -82,7 +88,7 @@ async def replay(
     choice: Choice = NAMED,
     options: Options = DEFAULTS,
 ) -> int:
-    """Queue failed and dead-lettered tasks again, with all their retries."""
+    """Queue failed and dead-lettered tasks again, with all their retries; the jobs of steps are resumed."""
     choice.words(task_ids)
     return await _do("replay", task_ids, choice, options)
 
@@ -105,25 +111,29 @@ def purge(
 async def _do(
     act: Literal["replay", "purge"], task_ids: Sequence[str], choice: Choice, options: Options
 ) -> int:
-    done: list[str] = []
+    done: dict[str, None] = {}  # in this order
     refused: dict[str, FairleadError] = {}
     async with open_backend(options) as backend:
-        do = backend.replay if act == "replay" else backend.purge
         for task_id in each(await choice.ids(backend, task_ids), act):
+            if task_id in done:  # another step of its job was replayed
+                continue
             try:
-                await do(task_id)
-                done.append(task_id)
+                if act == "replay":
+                    done |= dict.fromkeys(await backend.replay(task_id))
+                else:
+                    await backend.purge(task_id)
+                    done[task_id] = None
             except (UnknownTask, NotReplayable, NotPurgeable, StepOfJob) as problem:
                 if not choice.every:  # of all: somebody else was faster, or it is up to its job
                     refused[task_id] = problem
             except InvalidInput as problem:  # a limit that it needs is gone
                 refused[task_id] = problem
         if done:
-            after = {DONE_WORDS[act]: done[:MOST_NAMED], "count": len(done)}
+            after = {DONE_WORDS[act]: [*done][:MOST_NAMED], "count": len(done)}
             await note(backend, act, choice.words(task_ids), None, after)
     if options.output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
-        print_json({DONE_WORDS[act]: done, "refused": why})
+        print_json({DONE_WORDS[act]: [*done], "refused": why})
     else:
         print(f"{_tasks(len(done))} {DONE_WORDS[act]}")
         for task_id, one in refused.items():

@@ -4,16 +4,18 @@ import re
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from fairlead.cli.audit import note
 from fairlead.cli.limit import read_rate
+from fairlead.cli.listing import LIST, ListOptions, View, show
 from fairlead.cli.options import DEFAULTS, Options, open_store
-from fairlead.cli.output import Columns, Output, print_answer, print_json, print_list, say
+from fairlead.cli.output import Output, print_answer, print_json, say
+from fairlead.cli.table import Columns, table_of
 from fairlead.errors import InvalidInput
-from fairlead.model.key import ApiKey, NewKey
+from fairlead.model.key import NewKey
+from fairlead.settings import Rate
 from fairlead.settings.rates import PERIODS
-from fairlead.shapes.base import Json
 from fairlead.shapes.key import KeyAnswer
 from fairlead.store.access.api_keys import id_of
 
@@ -32,6 +34,7 @@ COLUMNS: Columns = {
     "last used": lambda key: key["last_used_at"] or "never",
     "replaces": "replaces",
 }
+LEAST_USED = ("replaces", "created", "at most", "rate", "tenant", "last used", "expires", "scopes")
 DURATION = re.compile(r"([0-9]{1,9})([a-z]+)")
 
 KeyId = Annotated[str, Parameter(help="Id, as `key list` shows it, or the whole key.")]
@@ -58,23 +61,26 @@ async def create(
     """Create a key and print it once: the store keeps only its digest."""
     scopes = [one.strip() for part in scope for one in part.split(",")]
     seconds = None if expires == "never" else read_duration("--expires", expires)
-    allowed = None if rate is None else read_rate(rate)
+    allowed = None if rate is None else read_rate(rate, Rate.of_submits)
     async with open_store(options, join=True) as store:
         new = await store.api_keys.create(
             name, scopes, tenant=tenant, expires_seconds=seconds, rate=allowed, max_priority=max_priority
         )
         # before anything else can fail: the key exists now, and nobody else knows it
         _show(new, options.output)
-        await note(store, "create_key", new.api_key.id, None, _facts(new.api_key))
+        await note(store, "create_key", new.api_key.id, None, KeyAnswer.from_value(new.api_key))
 
 
 @app.command(name="list")
-async def list_keys(*, options: Options = DEFAULTS) -> None:
+async def list_keys(*, options: ListOptions = LIST) -> None:
     """List the keys, without their secrets."""
     async with open_store(options) as store:
-        keys = await store.api_keys.all()
-    answer = {"keys": [KeyAnswer.from_value(key) for key in keys]}
-    print_list(options.output, answer, "keys", COLUMNS)
+
+        async def read() -> View:
+            keys = [KeyAnswer.from_value(key) for key in await store.api_keys.all()]
+            return View({"keys": keys}, [table_of(keys, COLUMNS, LEAST_USED)])
+
+        await show(options, read)
 
 
 @app.command
@@ -83,7 +89,7 @@ async def revoke(key_id: KeyId, /, *, options: Options = DEFAULTS) -> None:
     async with open_store(options) as store:
         before = await store.api_keys.get(id_of(key_id))
         await store.api_keys.revoke(before.id)
-        await note(store, "revoke_key", before.id, _facts(before), {"state": "revoked"})
+        await note(store, "revoke_key", before.id, KeyAnswer.from_value(before), {"state": "revoked"})
     print_answer(options.output, {"revoked": before.id}, f"{before.id} revoked")
 
 
@@ -100,7 +106,7 @@ async def rotate(
     async with open_store(options) as store:
         new = await store.api_keys.rotate(id_of(key_id), seconds)
         _show(new, options.output)
-        await note(store, "rotate_key", id_of(key_id), None, _facts(new.api_key))
+        await note(store, "rotate_key", id_of(key_id), None, KeyAnswer.from_value(new.api_key))
 
 
 def read_duration(field: str, text: str) -> int:
@@ -113,12 +119,7 @@ def read_duration(field: str, text: str) -> int:
 
 def _show(new: NewKey, output: Output) -> None:
     if output == "json":
-        print_json({"key": new.key_text, **_facts(new.api_key)})
+        print_json({"key": new.key_text, **asdict(KeyAnswer.from_value(new.api_key))})
         return
     print(new.key_text, flush=True)  # alone on stdout: KEY=$(fairlead key create ...) is the key
     say("Keep it: it is not shown again.")
-
-
-def _facts(key: ApiKey) -> Json:
-    facts: Json = to_builtins(KeyAnswer.from_value(key))
-    return facts

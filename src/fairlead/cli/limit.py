@@ -1,22 +1,28 @@
-"""`fairlead limit`: show limits and the holders of their units, set them, and free leases."""
+"""`fairlead limit`: show limits and the holders of their units, set and delete them, and free leases."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from msgspec import to_builtins
 
 from fairlead.backend import Backend
 from fairlead.cli.audit import note
+from fairlead.cli.listing import LIST, ListOptions, View, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend, open_store
-from fairlead.cli.output import print_answer, print_json, print_table
+from fairlead.cli.output import print_answer
+from fairlead.cli.table import Table, make_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
 from fairlead.model.limit import Limit
+from fairlead.model.tenants import scope_of
 from fairlead.settings import LimitSettings, Rate, Slots
-from fairlead.shapes.base import Json
 from fairlead.shapes.limit import LimitAndSlots, LimitAnswer
 from fairlead.times import time_text
 
-app = App(name="limit", help="Show, set, pause and resume limits, and free leases.")
+app = App(name="limit", help="Show, set, pause, resume and delete limits, and free leases.")
+
+COLUMNS = ("limit", "kind", "of", "active", "waiting", "room", "rate", "state")
+LEAST_USED = ("room", "kind", "rate", "waiting")
 
 Name = Annotated[str, Parameter(help="Name of the limit.")]
 Tenant = Annotated[str | None, Parameter(help="The tenant whose limits are meant; default: the operator's.")]
@@ -28,32 +34,34 @@ async def status(
     /,
     *,
     tenant: Tenant = None,
-    options: Options = DEFAULTS,
+    options: ListOptions = LIST,
 ) -> None:
     """Show all limits, or one with up to 100 of its holders."""
     async with open_backend(options) as backend:
-        if name is not None:
-            limits = [await backend.limits.get(name, tenant=tenant)]
-        else:
+
+        async def read() -> View:
+            if name is not None:
+                return _one(await backend.limits.get(name, tenant=tenant))
             limits = await backend.limits.all(tenant=tenant)
-    if options.output == "json":
-        answers = [LimitAnswer.from_value(limit) for limit in limits]
-        print_json({"limits": answers} if name is None else LimitAndSlots.from_value(limits[0]))
-        return
-    columns = ("limit", "kind", "of", "active", "waiting", "room", "rate", "state")
-    print_table(columns, [_row(limit) for limit in limits])
-    if name is not None and limits[0].slots:
-        print()
-        _print_slots(limits[0])
+            answers = [LimitAnswer.from_value(limit) for limit in limits]
+            return View({"limits": answers}, [make_table(COLUMNS, map(_row, limits), LEAST_USED)])
+
+        await show(options, read)
 
 
-async def _before(backend: Backend, name: str, tenant: str | None) -> Json | None:
+def _one(limit: Limit) -> View:
+    tables = [make_table(COLUMNS, [_row(limit)], LEAST_USED)] + ([_slots(limit)] if limit.slots else [])
+    more = f"There are more: these are {len(limit.slots)} of its holders." if limit.has_more_slots else ""
+    return View(LimitAndSlots.from_value(limit), tables, more)
+
+
+async def _before(backend: Backend, name: str, tenant: str | None) -> LimitAnswer | None:
     """The limit as it is; none if the tenant means a shared one by this name."""
     try:
         known = await backend.limits.get(name, tenant=tenant)
     except UnknownLimit:
         return None
-    return to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
+    return LimitAnswer.from_value(known) if known.tenant == tenant else None
 
 
 def _row(limit: Limit) -> tuple[object, ...]:
@@ -62,7 +70,7 @@ def _row(limit: Limit) -> tuple[object, ...]:
     return limit.full_name, limit.kind, *counts, limit.rate, state
 
 
-def _print_slots(limit: Limit) -> None:
+def _slots(limit: Limit) -> Table:
     rows = [
         (
             slot.lease_id if slot.tenant is None else f"{slot.lease_id} of {slot.tenant}",
@@ -73,9 +81,7 @@ def _print_slots(limit: Limit) -> None:
         )
         for slot in limit.slots
     ]
-    print_table(("lease", "of a", "worker", "units", "until"), rows)
-    if limit.has_more_slots:
-        print(f"... and more: these are {len(rows)} of its holders")
+    return make_table(("lease", "of a", "worker", "units", "until"), rows, ("worker", "units"))
 
 
 @app.command(name="set")
@@ -86,7 +92,7 @@ async def set_limit(
     limit: Annotated[int | None, Parameter(help="Units that may be held at a time; 0 pauses.")] = None,
     rate: Annotated[str | None, Parameter(help="Starts per time, such as 60/min, 10/s or 1000/h.")] = None,
     burst: Annotated[
-        int | None, Parameter(help="Of a rate: how many may start at once; default: its number.")
+        int | None, Parameter(help="Of a rate: how many may start at once; default: a tenth of its number.")
     ] = None,
     shared: Annotated[
         bool | None, Parameter(help="Let every tenant name it in its tasks, or none; default: as before.")
@@ -100,13 +106,14 @@ async def set_limit(
         before = await _before(backend, name, tenant)
         await backend.limits.set(name, wanted, tenant=tenant, shared=shared)
         now = await backend.limits.get(name, tenant=tenant)
-        await note(backend, "set_limit", now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
+        answer = LimitAnswer.from_value(now)
+        await note(backend, "set_limit", now.full_name, before, answer)
     if isinstance(wanted, Slots):
         much = f"{wanted.limit} at a time" + ("; paused" if wanted.limit == 0 else "")
     else:
         much = f"{rate}, at most {wanted.burst} at once"
     sharing = "; shared with all tenants" if now.shared else ""
-    print_answer(options.output, LimitAnswer.from_value(now), f"{now.full_name}: {much}{sharing}")
+    print_answer(options.output, answer, f"{now.full_name}: {much}{sharing}")
 
 
 def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> LimitSettings:
@@ -116,13 +123,12 @@ def wanted_limit(limit: int | None, rate: str | None, burst: int | None) -> Limi
         if burst is not None:
             raise InvalidInput("--burst", "belongs to a rate: leave it out, or give --rate")
         return Slots(limit=limit)
-    return read_rate(rate or "", burst)
+    return read_rate(rate or "", partial(Rate.of, burst=burst))
 
 
-def read_rate(text: str, burst: int | None = None) -> Rate:
-    """`100/s`, of which all may come at once unless `burst` is given."""
+def read_rate(text: str, read: Callable[[str], Rate]) -> Rate:
     try:
-        return Rate.of(text, burst)
+        return read(text)
     except ValueError as problem:
         raise InvalidInput("--rate", f"{problem}, not {text!r}") from None
 
@@ -144,10 +150,26 @@ async def _pause(name: str, paused: bool, tenant: str | None, options: Options) 
         before = await _before(store, name, tenant)
         await store.limits.pause(name, paused, tenant=tenant)
         now = await store.limits.get(name, tenant=tenant)
-        act = "pause_limit" if paused else "resume_limit"
-        await note(store, act, now.full_name, before, to_builtins(LimitAnswer.from_value(now)))
-    answer = LimitAnswer.from_value(now)
-    print_answer(options.output, answer, f"{now.full_name} is {'paused' if paused else 'not paused'}")
+        answer = LimitAnswer.from_value(now)
+        await note(store, "pause_limit" if paused else "resume_limit", now.full_name, before, answer)
+    done = f"{now.full_name} is {'paused' if paused else 'resumed'}"
+    if not paused and now.limit == 0:
+        done += "; it has 0 units, so nothing starts until `limit set` gives it more"
+    print_answer(options.output, answer, done)
+
+
+@app.command
+async def delete(name: Name, /, *, tenant: Tenant = None, options: Options = DEFAULTS) -> None:
+    """Delete a limit that no task, lease or declaration needs."""
+    async with open_backend(options) as backend:
+        before = await _before(backend, name, tenant)
+        try:
+            await backend.limits.delete(name, tenant=tenant)
+        except UnknownLimit:
+            raise UnknownLimit(f"There is no limit {name}: `fairlead limit status` shows them.") from None
+        await note(backend, "delete_limit", scope_of(tenant) + name, before, None)
+    answer = {"name": name, "deleted": True}
+    print_answer(options.output, answer, f"{scope_of(tenant)}{name} is deleted")
 
 
 @app.command

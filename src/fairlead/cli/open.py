@@ -14,7 +14,7 @@ from fairlead.store.store import Store
 MOST_WAIT = 0.5  # seconds between two looks
 
 
-def open_again(
+async def open_again(
     *,
     new: Annotated[
         bool, Parameter(help="The data is lost: begin with an empty namespace.", negative=())
@@ -27,10 +27,7 @@ def open_again(
     """Accept what the store holds after a loss of data; servers and workers then continue by themselves."""
     if new == restored:
         raise InvalidInput("open", "say --new (the data is lost) or --restored (accept what is there)")
-    asyncio.run(_open("new" if new else "restored", options))
-
-
-async def _open(how: Literal["new", "restored"], options: StoreOptions) -> None:
+    how: Literal["new", "restored"] = "new" if new else "restored"
     settings, _ = options.read_settings()
     namespace = settings.engine.namespace
     async with connected_store(settings) as store:

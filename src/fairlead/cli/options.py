@@ -102,10 +102,13 @@ class Options(ClientOptions):
 DEFAULTS = Options()
 
 
-@asynccontextmanager
-async def open_backend(options: ClientOptions, *, join: bool = False) -> "AsyncIterator[Backend]":
+def open_backend(options: ClientOptions, *, join: bool = False) -> "AbstractAsyncContextManager[Backend]":
     """The gateway that the options name, or the store itself."""
-    settings = options.client_settings()
+    return opened_backend(options.client_settings(), join=join)
+
+
+@asynccontextmanager
+async def opened_backend(settings: Settings, *, join: bool = False) -> "AsyncIterator[Backend]":
     if settings.engine.is_gateway:
         from fairlead.client.client import Client  # its HTTP library brings much that others do not need
 

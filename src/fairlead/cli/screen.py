@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from fairlead.cli.output import Output, print_json_line, printable, say
+from fairlead.cli.output import Output, compact, printable, say
 
 LOOK_AGAIN = 5.0  # seconds of silence after which the state is read: events may have been lost
 
@@ -25,6 +25,10 @@ class Update:
 
 
 Show = Callable[[Update], None]
+
+
+def output_words(chunk: Any) -> str:
+    return f"output {compact(chunk)}"
 
 
 async def follow(
@@ -48,7 +52,8 @@ async def follow(
 
 def _screen(stream: TextIO, output: Output, bars: Sequence[str]) -> AbstractContextManager[Show]:
     if output == "json":
-        return contextlib.nullcontext(lambda update: print_json_line(update.answer))
+        # one by one as they come: a reader must not wait for a full buffer
+        return contextlib.nullcontext(lambda update: print(compact(update.answer), flush=True))
     if not stream.isatty():
         return contextlib.nullcontext(lambda update: print(printable(update.line), file=stream, flush=True))
     return _bars(stream, bars)

@@ -4,13 +4,15 @@ import asyncio
 import os
 import socket
 import sys
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from fairlead.api.processes import keep_processes
-from fairlead.api.serving import address_of, check_exposure, listen, loop_factory, serve
+from fairlead.api.serving import address_of, check_exposure, listen, serve
+from fairlead.background import loop_factory
 from fairlead.checks import check_seconds, check_whole
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.log.setup import set_up_logging
@@ -18,8 +20,11 @@ from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
 from fairlead.store.opening import gateway_store
+from fairlead.store.store import Store
 from fairlead.worker.options import GRACE_SECONDS
 from fairlead.worker.signals import StopRequest
+
+MOST_PORT = 65_535
 
 
 @Parameter(name="*")
@@ -39,6 +44,13 @@ class ListenOptions:
         ),
     ] = GRACE_SECONDS
 
+    govern: Annotated[
+        bool,
+        Parameter(
+            help="Make these settings the policy of the namespace; else one that exists is kept.", negative=()
+        ),
+    ] = False
+
     def stop(self) -> StopRequest:
         check_seconds("--grace", self.grace, zero=True)
         return StopRequest(self.grace)
@@ -47,6 +59,8 @@ class ListenOptions:
         return self.host or settings.server.host
 
     def listen(self, settings: Settings) -> socket.socket:
+        if self.port is not None:
+            check_whole("--port", self.port, MOST_PORT)
         return listen(self.host_in(settings), settings.server.port if self.port is None else self.port)
 
 
@@ -62,7 +76,7 @@ def server(
 ) -> None:
     """Serve the gateway over HTTP until SIGTERM or Ctrl-C."""
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
-    settings, _ = options.read_settings()
+    settings, sources = options.read_settings()
     set_up_logging(settings.log)
     raise_open_files()
     if inherited is None:
@@ -73,16 +87,21 @@ def server(
         if sys.platform == "linux" and not die_with(parent):
             return
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(settings, where, opened, None if inherited else processes))
+        opening = gateway_store(settings, sources, govern=where.govern, declared=inherited is not None)
+        runner.run(_serve(opening, settings, where, opened, None if inherited else processes))
 
 
 async def _serve(
-    settings: Settings, where: ListenOptions, opened: socket.socket, processes: int | None
+    opening: AbstractAsyncContextManager[Store],
+    settings: Settings,
+    where: ListenOptions,
+    opened: socket.socket,
+    processes: int | None,
 ) -> None:
     """`processes`: None: this is one of several, and the first has said where it listens."""
     stop = where.stop().on_signals()
     host = where.host_in(settings)
-    async with gateway_store(settings) as store:
+    async with opening as store:
         await check_exposure(store, host, where.insecure)
         if processes:
             print(f"Fairlead listens at {address_of(opened)}", flush=True)

@@ -1,7 +1,8 @@
 """`fairlead stats`: what waits, runs and ended recently, in numbers."""
 
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import print_facts, print_json, print_table
+from fairlead.cli.output import print_json
+from fairlead.cli.table import print_facts, print_table
 from fairlead.shapes.stats import StatsAnswer
 
 

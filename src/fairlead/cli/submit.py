@@ -13,8 +13,8 @@ from cyclopts import Parameter
 
 from fairlead.app.handle import result_of
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import print_answer, print_end, say
-from fairlead.cli.task_updates import follow_task
+from fairlead.cli.output import print_answer, print_end, say, warn
+from fairlead.cli.task import follow_task
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import PriorityName
@@ -103,13 +103,14 @@ async def submit(
     new = wanted.task(task_type)
     async with open_backend(options, join=True) as backend:
         submitted = await backend.submit_one(new)
+        warn(submitted.warnings)
         if wait:
             say(_sentence(submitted))
             task = await follow_task(backend, submitted.task_id, sys.stderr, "table")
     if wait:
         print_end(options.output, TaskAnswer.from_value(task), partial(result_of, task))
     else:
-        fields = ("task_id", "status", "queue_position", "repeated")
+        fields = ("task_id", "status", "queue_position", "repeated", "warnings")
         answer = {name: getattr(submitted, name) for name in fields}
         print_answer(options.output, answer, _sentence(submitted))
 

@@ -1,25 +1,33 @@
 """`fairlead task`: list, show, explain, watch and cancel tasks."""
 
+import asyncio
+import contextlib
 import sys
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
 from msgspec import to_builtins
 
 from fairlead.app.handle import result_of
+from fairlead.backend import Backend
+from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import print_answer, print_facts, print_json, print_list, printable, say
-from fairlead.cli.task_updates import follow_task
-from fairlead.model.states import State
-from fairlead.model.task import Task, TaskPage
+from fairlead.cli.output import Output, print_answer, print_json, printable
+from fairlead.cli.screen import LOOK_AGAIN, Update, follow, output_words
+from fairlead.cli.table import print_facts, table_of
+from fairlead.model.event import Event
+from fairlead.model.reports import Output as Chunk
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.task import Task, TaskProgress
 from fairlead.settings import PriorityName
-from fairlead.shapes.task import ExplainAnswer, TaskAnswer, TasksAnswer
+from fairlead.shapes.base import StatusName
+from fairlead.shapes.live import EventLine
+from fairlead.shapes.task import ExplainAnswer, OutputAnswer, TaskAnswer, TasksAnswer
+from fairlead.times import time_text
 
 app = App(name="task", help="List, show, explain, watch and cancel tasks.")
 
-StateName = Literal["delayed", "queued", "executing", "completed", "failed", "cancelled", "dead_letter"]
 COLUMNS = {
     "task": "task_id",
     "type": "task_type",
@@ -29,6 +37,7 @@ COLUMNS = {
     "created": "created_at",
     "worker": "assigned_worker_id",
 }
+LEAST_USED = ("worker", "user", "priority", "created", "type")
 
 TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 
@@ -36,7 +45,7 @@ TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 @app.command(name="list")
 async def list_tasks(
     *,
-    status: Annotated[StateName | None, Parameter(help="Only tasks in this state.")] = None,
+    status: Annotated[StatusName | None, Parameter(help="Only tasks in this state.")] = None,
     priority: Annotated[
         PriorityName | None, Parameter(help="Only tasks submitted with this priority.")
     ] = None,
@@ -44,34 +53,34 @@ async def list_tasks(
     user_id: Annotated[str | None, Parameter(help="Only tasks of this user.")] = None,
     limit: Annotated[int, Parameter(help="Maximum number of tasks.")] = 50,
     cursor: Annotated[str, Parameter(help="Continue where the previous list ended.")] = "",
-    options: Options = DEFAULTS,
+    options: ListOptions = LIST,
 ) -> None:
-    """List tasks that wait, run or ended recently."""
+    """List tasks that wait, run or ended recently, newest first."""
     async with open_backend(options) as backend:
-        matching = partial(
-            backend.list_tasks, status=status, priority=priority, task_type=task_type, user_id=user_id
-        )
-        tasks, cursor = await _listed(matching, limit, cursor)
-    answer = TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor or None)
-    print_list(options.output, answer, "tasks", COLUMNS)
-    if cursor and options.output == "table":
-        say(f"There may be more: --cursor {cursor}")
+
+        async def read_page(limit: int, cursor: str) -> tuple[list[Task], str]:
+            page = await backend.list_tasks(
+                status=status,
+                priority=priority,
+                task_type=task_type,
+                user_id=user_id,
+                limit=limit,
+                cursor=cursor,
+            )
+            return page.tasks, page.next_cursor
+
+        async def read() -> View:
+            tasks, following = await gathered(read_page, limit, cursor)
+            answers = [TaskAnswer.from_value(task) for task in tasks]
+            more = f"There may be more: --cursor {following}" if following else ""
+            answer = TasksAnswer(tasks=answers, next_cursor=following or None)
+            return View(answer, [table_of(answers, COLUMNS, LEAST_USED)], more)
+
+        await show(options, read)
 
 
-async def _listed(
-    list_page: Callable[..., Awaitable[TaskPage]], limit: int, cursor: str
-) -> tuple[list[Task], str]:
-    """Newest first. A page of the store may be empty and not the last."""
-    tasks: list[Task] = []
-    while True:
-        page = await list_page(limit=limit - len(tasks), cursor=cursor)
-        tasks, cursor = [*tasks, *page.tasks], page.next_cursor
-        if not cursor or len(tasks) >= limit:
-            return sorted(tasks, key=lambda task: task.created_at, reverse=True), cursor
-
-
-@app.command
-async def show(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
+@app.command(name="show")
+async def show_task(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Show everything that is known about a task."""
     async with open_backend(options) as backend:
         task = await backend.get(task_id)
@@ -101,6 +110,11 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     print_facts(_facts(facts))
 
 
+def _facts(answer: dict[str, Any]) -> dict[str, Any]:
+    """Without what is empty."""
+    return {name: value for name, value in answer.items() if value not in (None, "", [], {}, False)}
+
+
 @app.command
 async def cancel(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Cancel a task. A running one is cancelled at once, and its worker is asked to stop it."""
@@ -121,6 +135,89 @@ async def watch(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
         print_json(result)
 
 
-def _facts(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without what is empty."""
-    return {name: value for name, value in answer.items() if value not in (None, "", [], {}, False)}
+async def follow_task(backend: Backend, task_id: str, stream: TextIO, output: Output) -> Task:
+    """Shows what happens to the task until it has ended; the task as it ended."""
+    # fails at once if there is no such task, or no server
+    watch = TaskWatch(backend, await backend.get(task_id))
+    await follow("task", task_id, watch.updates(), stream, output)
+    return watch.task
+
+
+class TaskWatch:
+    """The updates of a task, and the task as it was when it was last read."""
+
+    def __init__(self, backend: Backend, task: Task) -> None:
+        self.task = task
+        self._backend = backend
+        self._shown: object = None
+        self._last_output = 0
+
+    async def updates(self) -> AsyncGenerator[Update]:
+        async with self._backend.live.watch(self.task.task_id) as events:
+            while self._shown is None or self.task.status not in TERMINAL:
+                event = None
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_AGAIN):
+                        event = await anext(events)
+                if event is None or event.after in TERMINAL:
+                    for update in await self._read():
+                        yield update
+                elif event.act != "output":
+                    self._shown = (event.after, event.fence, "")
+                    yield _event_update(event)
+                elif event.detail["seq"] > self._last_output:  # else it was read with the state
+                    self._last_output = event.detail["seq"]
+                    yield _output_update(Chunk(self._last_output, event.fence, event.detail["chunk"]))
+
+    async def _read(self) -> list[Update]:
+        """Its state, if it is another one, and its new output. The end of a task comes last."""
+        self.task = task = await self._backend.get(self.task.task_id)
+        why, before = await self._why(), self._shown
+        self._shown = (task.status, task.fence, why)
+        state = [_state_update(task, why)] if self._shown != before else []
+        outputs = await self._backend.outputs(task.task_id, after=self._last_output)
+        self._last_output = outputs[-1].seq if outputs else self._last_output
+        new = [_output_update(output) for output in outputs]
+        return new + state if task.status in TERMINAL else state + new
+
+    async def _why(self) -> str:
+        """Why it does not run yet."""
+        if self.task.status is State.QUEUED:
+            return (await self._backend.explain(self.task.task_id)).sentence
+        return f"Until {time_text(self.task.run_at)}." if self.task.status is State.DELAYED else ""
+
+
+def _state_update(task: Task, why: str) -> Update:
+    progress = task.progress if task.status is State.EXECUTING else None
+    answer = {"task": TaskAnswer.from_value(task), "why": why}
+    return _bar_update(answer, task.status, progress, why, starts=task.status is State.EXECUTING)
+
+
+def _event_update(event: Event) -> Update:
+    answer = {"event": EventLine.from_value(event)}
+    if event.act == "progress":
+        return _bar_update(answer, event.after, TaskProgress(**event.detail))
+    code = event.detail.get("code")
+    words = f"({event.act}: {code})" if code else f"({event.act})"
+    return _bar_update(answer, event.after, None, words, starts=event.act == "claim")
+
+
+def _bar_update(
+    answer: object, state: State, progress: TaskProgress | None, words: str = "", *, starts: bool = False
+) -> Update:
+    fraction = progress.fraction if progress else None
+    percent = "" if fraction is None else f"{fraction:.0%}"
+    line = " ".join(filter(None, (state, percent, progress.message if progress else "", words)))
+    waits = None if state is State.EXECUTING else 0.0
+    return Update(
+        answer=answer,
+        line=line,
+        bar=0,
+        words=line,
+        starts=starts,
+        fraction=waits if fraction is None else fraction,
+    )
+
+
+def _output_update(output: Chunk) -> Update:
+    return Update(answer={"output": OutputAnswer.from_value(output)}, line=output_words(output.chunk))

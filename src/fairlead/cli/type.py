@@ -5,26 +5,29 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from fairlead.cli.audit import note
-from fairlead.cli.options import DEFAULTS, Options, open_store
-from fairlead.cli.output import print_answer, print_list
-from fairlead.times import time_text
+from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.options import DEFAULTS, Options, open_backend
+from fairlead.cli.output import print_answer
+from fairlead.cli.table import table_of
+from fairlead.shapes.task_type import TaskTypeAnswer
 
 app = App(name="type", help="List, pause and resume task types.")
+
+COLUMNS = {"task type": "task_type", "paused since": "paused_at"}
 
 TaskType = Annotated[str, Parameter(help="The name of the task type.")]
 
 
 @app.command(name="list")
-async def list_types(*, options: Options = DEFAULTS) -> None:
+async def list_types(*, options: ListOptions = LIST) -> None:
     """List the task types that are declared or paused."""
-    async with open_store(options) as store:
-        types = await store.task_types()
-    rows = [
-        {"task_type": name, "paused": since is not None, "paused_at": time_text(since)}
-        for name, since in types.items()
-    ]
-    columns = {"task type": "task_type", "paused since": "paused_at"}
-    print_list(options.output, {"task_types": rows}, "task_types", columns)
+    async with open_backend(options) as backend:
+
+        async def read() -> View:
+            types = [TaskTypeAnswer.of(*one) for one in (await backend.task_types()).items()]
+            return View({"task_types": types}, [table_of(types, COLUMNS)])
+
+        await show(options, read)
 
 
 @app.command
@@ -40,10 +43,10 @@ async def resume(task_type: TaskType, /, *, options: Options = DEFAULTS) -> None
 
 
 async def _set(task_type: str, paused: bool, options: Options) -> None:
-    async with open_store(options) as store:
-        before = (await store.task_types()).get(task_type) is not None
-        await store.pause_type(task_type, paused)
+    async with open_backend(options) as backend:
+        before = (await backend.task_types()).get(task_type) is not None
+        await backend.pause_type(task_type, paused)
         act = "pause_type" if paused else "resume_type"
-        await note(store, act, task_type, {"paused": before}, {"paused": paused})
+        await note(backend, act, task_type, {"paused": before}, {"paused": paused})
     answer = {"task_type": task_type, "paused": paused}
-    print_answer(options.output, answer, f"{task_type} is {'paused' if paused else 'not paused'}")
+    print_answer(options.output, answer, f"{task_type} is {'paused' if paused else 'resumed'}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +10,8 @@ from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from fairlead.api.serving import address_of, check_exposure, loop_factory, serve
-from fairlead.background import done_before
+from fairlead.api.serving import address_of, check_exposure, serve
+from fairlead.background import done_before, loop_factory
 from fairlead.checks import check_whole
 from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
@@ -35,7 +36,9 @@ class Work:
         str | None, Parameter(help="Run the tasks of this app: module:attribute, as in tasks:fl.")
     ] = None
     processes: Annotated[int, Parameter(help="Worker processes for the app.")] = 1
-    demo: Annotated[bool, Parameter(help="Submit and run sample tasks, and show what happens.")] = False
+    demo: Annotated[
+        bool, Parameter(help="Run sample tasks in a namespace of their own, and show what happens.")
+    ] = False
     once: Annotated[bool, Parameter(help="Stop when the sample tasks are done.")] = False
 
 
@@ -45,12 +48,13 @@ WORK = Work()
 def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptions = SERVER) -> int:
     """Start the engine (or connect to the one given) and serve it over HTTP until Ctrl-C."""
     check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
-    settings, _ = options.read_settings()
+    settings, sources = options.read_settings()
     set_up_logging(settings.log)
     raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(Up(settings, where, work, options.config).run(opened))
+        opening = gateway_store(settings, sources, govern=where.govern)
+        return runner.run(Up(settings, where, work, options.config).run(opening, opened))
 
 
 class Up:
@@ -62,10 +66,10 @@ class Up:
         self._stop = where.stop()
         self._supervisor: Supervisor | None = None
 
-    async def run(self, opened: socket.socket) -> int:
+    async def run(self, opening: AbstractAsyncContextManager[Store], opened: socket.socket) -> int:
         on_stop(self._stop_gently, self._stop_now)
         host, end = self._where.host_in(self._settings), asyncio.Event()
-        async with gateway_store(self._settings) as store:
+        async with opening as store:
             await check_exposure(store, host, self._where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
             async with asyncio.TaskGroup() as group:
@@ -88,7 +92,8 @@ class Up:
 
     async def _until_stopped(self, store: Store) -> int:
         if self._work.demo:
-            await done_before(run_demo(store), self._stop.requested.wait())
+            demo = run_demo(self._url(store), self._settings.engine.namespace)
+            await done_before(demo, self._stop.requested.wait())
         if self._work.once or self._stop.requested.is_set():
             return 0
         print("Press Ctrl-C to stop.", flush=True)
@@ -99,14 +104,16 @@ class Up:
         await self._stop.requested.wait()
         return 0
 
+    def _url(self, store: Store) -> str:
+        return self._settings.engine.url or f"unix://{quote(store.connection.address)}"
+
     def _plan(self, app: str, store: Store) -> Plan:
         """The app's own idea of a store does not count here: it works for this one."""
-        engine = self._settings.engine
         return Plan(
             app=app,
             target=Target(
-                url=engine.url or f"unix://{quote(store.connection.address)}",
-                namespace=engine.namespace,
+                url=self._url(store),
+                namespace=self._settings.engine.namespace,
                 config=str(self._config) if self._config else None,
             ),
             options=WorkerOptions(grace=self._where.grace),

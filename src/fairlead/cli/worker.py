@@ -63,8 +63,4 @@ def worker(
             capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace
         ),
     )
-    return asyncio.run(_supervise(plan, processes))
-
-
-async def _supervise(plan: Plan, processes: int) -> int:
-    return await Supervisor(plan, processes).run()
+    return asyncio.run(Supervisor(plan, processes).run())

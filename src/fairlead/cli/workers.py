@@ -1,16 +1,19 @@
-"""`fairlead workers`: list workers, and drain them."""
+"""`fairlead workers`: list workers, drain them, and expire dead ones."""
 
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from fairlead.cli.audit import note
-from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import Columns, print_json, print_list
+from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.options import DEFAULTS, Options, open_backend, open_store
+from fairlead.cli.output import print_answer, print_json
+from fairlead.cli.table import Columns, table_of
 from fairlead.errors import InvalidInput, UnknownWorker
 from fairlead.shapes.worker import WorkerAnswer
+from fairlead.times import time_text
 
-app = App(name="workers", help="List workers, and drain them.")
+app = App(name="workers", help="List workers, drain them, and expire dead ones.")
 
 COLUMNS: Columns = {
     "worker": "worker_id",
@@ -24,15 +27,19 @@ COLUMNS: Columns = {
     ),
     "seen": "seen_at",
 }
+LEAST_USED = ("reserve", "capabilities", "name", "task types", "seen")
 
 
 @app.command(name="list")
-async def list_workers(*, options: Options = DEFAULTS) -> None:
+async def list_workers(*, options: ListOptions = LIST) -> None:
     """List the workers seen within the last hour."""
     async with open_backend(options) as backend:
-        workers = (await backend.stats()).workers
-    answer = {"workers": [WorkerAnswer.from_value(worker) for worker in workers]}
-    print_list(options.output, answer, "workers", COLUMNS)
+
+        async def read() -> View:
+            workers = [WorkerAnswer.from_value(worker) for worker in (await backend.stats()).workers]
+            return View({"workers": workers}, [table_of(workers, COLUMNS, LEAST_USED)])
+
+        await show(options, read)
 
 
 @app.command
@@ -54,10 +61,38 @@ async def drain(
                 await backend.workers.drain(worker_id)
                 await note(backend, "drain", worker_id, None, {"status": "draining"})
             except UnknownWorker:
-                raise UnknownWorker(
-                    f"There is no worker {worker_id}: `fairlead workers list` shows them."
-                ) from None
+                raise _unknown(worker_id) from None
             if options.output == "table":
                 print(f"{worker_id} is draining")
     if options.output == "json":
         print_json({"draining": [*worker_ids, *named]})
+
+
+@app.command
+async def expire(
+    worker_id: Annotated[str, Parameter(help="Its id, as `workers list` shows it.")],
+    /,
+    *,
+    force: Annotated[bool, Parameter(help="Also if it was seen a short time ago.", negative=())] = False,
+    options: Options = DEFAULTS,
+) -> None:
+    """End the leases of a worker that is certainly dead, instead of waiting until they run out."""
+    async with open_store(options) as store:
+        worker = next((one for one in await store.workers.all() if one.worker_id == worker_id), None)
+        if worker is None:
+            raise _unknown(worker_id)
+        if worker.state != "dead" and not force:
+            raise InvalidInput(
+                "--force",
+                f"{worker_id} was alive at {time_text(worker.seen)}: if it still runs, its tasks run "
+                "twice; if it is certainly dead, add --force",
+            )
+        expired = await store.expire(worker_id)
+        await note(store, "expire", worker_id, {"status": worker.state}, {"expired": expired})
+    answer = {"worker_id": worker_id, "expired": expired}
+    leases = "1 lease" if expired == 1 else f"{expired} leases"
+    print_answer(options.output, answer, f"{worker_id} is forgotten; {leases} ended")
+
+
+def _unknown(worker_id: str) -> UnknownWorker:
+    return UnknownWorker(f"There is no worker {worker_id}: `fairlead workers list` shows them.")

@@ -1,6 +1,6 @@
 """Values of the store as the bodies of requests, and many of them in as few bodies as a gateway accepts."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +10,7 @@ from fairlead.client.problems import error_of
 from fairlead.client.transport import encode
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.tracebacks import readable
+from fairlead.model.batch import Batch
 from fairlead.model.job import NewJob
 from fairlead.model.limit import limit_arguments
 from fairlead.model.reports import Completed, Failed, Progress
@@ -33,7 +34,6 @@ OF_THE_GATEWAY = "is found by the gateway: leave it out"
 OF_THE_KEY = "is that of the key: leave it out, and use a key of this tenant"
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 def task_body(task: NewTask) -> SubmitBody:
@@ -101,18 +101,13 @@ def limit_body(name: str, wanted: LimitSettings, shared: bool | None = None) -> 
 
 def declared_bodies(tables: Mapping[str, Mapping[str, Any]]) -> list[Json]:
     """What code declares, in as few bodies as the gateway accepts; what comes first is declared first."""
-    bodies: list[Json] = [{}]
-    size = count = 0
-    for table, forms in tables.items():
-        for name, form in forms.items():
-            item = msgspec.Raw(encode(form))
-            length = len(memoryview(item)) + len(name) + len('"":,')
-            if size + length > MOST_DECLARED or count == MOST_ITEMS:
-                bodies.append({})
-                size = count = 0
-            bodies[-1].setdefault(table, {})[name] = item
-            size, count = size + length, count + 1
-    return bodies
+    entries = [(table, name, encode(form)) for table, forms in tables.items() for name, form in forms.items()]
+    bodies: list[Json] = []
+    for some in _in_parts(entries, lambda entry: len(entry[1]) + len(entry[2]) + len('"":,'), MOST_DECLARED):
+        bodies.append({})
+        for table, name, form in some:
+            bodies[-1].setdefault(table, {})[name] = msgspec.Raw(form)
+    return bodies or [{}]
 
 
 def stages_body(stages: Stages) -> list[Any]:
@@ -120,38 +115,29 @@ def stages_body(stages: Stages) -> list[Any]:
     return [stage[0] if len(stage) == 1 else {"parallel": list(stage)} for stage in stages]
 
 
-class Batch:
-    """Things to send, each as JSON, in as few bodies as the gateway accepts.
+def batch_of(items: Iterable[T], body: Callable[[T], Body]) -> Batch[bytes]:
+    return Batch.of(items, lambda item: encode(body(item)))
 
-    What cannot be sent is answered with its error, and does not spoil the rest.
-    """
 
-    def __init__(self, things: Iterable[T], body: Callable[[T], Body]) -> None:
-        self._accepted: list[msgspec.Raw] = []
-        self._problems: list[InvalidInput | None] = []
-        for thing in things:
-            try:
-                self._accepted.append(msgspec.Raw(encode(body(thing))))
-                self._problems.append(None)
-            except InvalidInput as problem:
-                self._problems.append(problem)
+def in_bodies(batch: Batch[bytes]) -> Iterator[list[msgspec.Raw]]:
+    """The items of one body after the other."""
+    for some in _in_parts(batch.accepted, len, MOST_BYTES):
+        yield [msgspec.Raw(item) for item in some]
 
-    def bodies(self) -> list[list[msgspec.Raw]]:
-        bodies: list[list[msgspec.Raw]] = []
-        size = 0
-        for item in self._accepted:
-            length = len(memoryview(item))
-            if not bodies or size + length > MOST_BYTES or len(bodies[-1]) == MOST_ITEMS:
-                bodies.append([])
-                size = 0
-            bodies[-1].append(item)
-            size += length
-        return bodies
 
-    def answers(self, replies: Iterable[U]) -> list[U | FairleadError]:
-        """In the order in which was asked."""
-        waiting = iter(replies)
-        return [next(waiting) if problem is None else problem for problem in self._problems]
+def _in_parts(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """As few parts as the gateway accepts, each with as many items as fit."""
+    part: list[T] = []
+    room = most
+    for item in items:
+        needed = size(item)
+        if part and (needed > room or len(part) == MOST_ITEMS):
+            yield part
+            part, room = [], most
+        part.append(item)
+        room -= needed
+    if part:
+        yield part
 
 
 def state_or_error(row: Accepted) -> State | FairleadError:

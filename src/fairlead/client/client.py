@@ -1,14 +1,17 @@
 """A gateway over HTTP, with the methods of the store that clients, the command line and workers use."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from msgspec.structs import asdict, replace
 
-from fairlead.checks import MOST_BYTES, check_ms, check_task_id
+from fairlead.checks import MOST_BYTES, check_ms, check_name, check_task_id
+from fairlead.client.audit import Audit
 from fairlead.client.bodies import (
-    Batch,
+    MOST_ITEMS,
+    batch_of,
     declared_bodies,
+    in_bodies,
     limit_body,
     none_or_error,
     progress_body,
@@ -22,6 +25,7 @@ from fairlead.client.crons import Crons
 from fairlead.client.jobs import Jobs
 from fairlead.client.limits import Limits
 from fairlead.client.live import Live
+from fairlead.client.policy import Policy
 from fairlead.client.transport import ANSWER_WITHIN, MOST_ANSWER, A, HttpTransport, path
 from fairlead.client.workers import Workers
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
@@ -30,11 +34,11 @@ from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Progress
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
-from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
+from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFilter, TaskPage
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.shapes.declaration import DeclareAnswer, TypeBody
+from fairlead.shapes.declaration import ConfirmAnswer, DeclareAnswer, TypeBody
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
     BatchAnswer,
@@ -47,6 +51,7 @@ from fairlead.shapes.task import (
     TaskAnswer,
     TasksAnswer,
 )
+from fairlead.shapes.task_type import PauseBody, TaskTypeAnswer, TaskTypesAnswer
 from fairlead.shapes.worker import (
     Accepted,
     ExpireAnswer,
@@ -81,22 +86,23 @@ class Client:
         self.crons = Crons(self.transport)
         self.jobs = Jobs(self.transport)
         self.live = Live(self.transport)
+        self.policy = Policy(self.transport)
+        self.audit = Audit(self.transport)
         self.upkeep = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.transport.close()
+        await self.transport.http.aclose()
 
-    async def open(self, *, govern: bool = True) -> None:
+    async def open(self, *, govern: bool = True, declare: bool | None = None) -> None:
         """Nothing to do: the gateway has opened it."""
 
     async def reopen(self) -> None:
-        """Nothing to do: the next call connects again."""
+        """Nothing to do: the next call connects again, and the gateway joins its store again."""
 
-    async def rejoin(self) -> None:
-        """Nothing to do: the gateway joins its store again."""
+    rejoin = reopen
 
     async def declare(
         self,
@@ -126,14 +132,25 @@ class Client:
         lease = replace(self.settings.lease, lease_seconds=rhythm.lease_seconds)
         self.settings = replace(self.settings, worker=worker, lease=lease)
 
+    async def confirm(self, types: Iterable[str], pipelines: Iterable[str]) -> bool:
+        """Whether all of these that code declared are known; they are kept for another day."""
+        rows = [("types", name) for name in types] + [("pipelines", name) for name in pipelines]
+        address, all_known = path("internal", "declarations", "confirm"), True
+        for start in range(0, len(rows), MOST_ITEMS):
+            body: dict[str, list[str]] = {"types": [], "pipelines": []}
+            for kind, name in rows[start : start + MOST_ITEMS]:
+                body[kind].append(name)
+            all_known &= (await self.transport.post(ConfirmAnswer, address, body, repeat=True)).all_known
+        return all_known
+
     async def submit(self, *tasks: NewTask) -> list[Submitted | FairleadError]:
         """Up to 1,000 at once. Every task has its own id, so a request without an answer is repeated."""
         if len(tasks) > MOST_PER_CALL:
             raise InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
-        batch = Batch(tasks, task_body)
+        batch = batch_of(tasks, task_body)
         rows: list[BatchItem] = []
         address = path("api", "v1", "tasks", "batch")
-        for some in batch.bodies():
+        for some in in_bodies(batch):
             rows += (await self.transport.post(BatchAnswer, address, {"tasks": some}, repeat=True)).tasks
         return batch.answers(map(submitted_or_error, rows))
 
@@ -164,27 +181,9 @@ class Client:
         """Cancels the task and returns the worker that runs it, if any. Repeating it changes nothing."""
         return (await self.transport.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
-    async def list_tasks(
-        self,
-        *,
-        status: str | None = None,
-        priority: str | None = None,
-        task_type: str | None = None,
-        user_id: str | None = None,
-        limit: int = 50,
-        cursor: str = "",
-    ) -> TaskPage:
-        """A page of the tasks that match, in no order; continue with its `next_cursor`."""
-        page = await self.transport.get(
-            TasksAnswer,
-            path("api", "v1", "tasks"),
-            status=status,
-            priority=priority,
-            task_type=task_type,
-            user_id=user_id,
-            limit=limit,
-            cursor=cursor,
-        )
+    async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage:
+        """A page of the tasks that match, newest first; continue with its `next_cursor`."""
+        page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **wanted)
         return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
@@ -198,12 +197,27 @@ class Client:
             cursor = page.next_cursor
         return tasks
 
-    async def replay(self, task_id: str) -> None:
-        await self.transport.post(ReplayAnswer, path("api", "v1", "dlq", check_task_id(task_id), "replay"))
+    async def replay(self, task_id: str) -> list[str]:
+        address = path("api", "v1", "dlq", check_task_id(task_id), "replay")
+        return (await self.transport.post(ReplayAnswer, address)).replayed
 
     async def purge(self, task_id: str) -> None:
         """Deletes a failed or dead-lettered task for good."""
         await self.transport.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
+
+    async def task_types(self) -> dict[str, int | None]:
+        """Those that are declared or paused, by name, with the ms at which each was paused."""
+        pages = self.transport.pages(TaskTypesAnswer, path("api", "v1", "task-types"))
+        types = [one async for page in pages for one in page.task_types]
+        return {
+            one.task_type: None if one.paused_at is None else read_time("paused_at", one.paused_at)
+            for one in types
+        }
+
+    async def pause_type(self, task_type: str, paused: bool = True) -> None:
+        check_name("task_type", task_type)
+        address, body = path("api", "v1", "task-types", task_type), PauseBody(paused=paused)
+        await self.transport.ask(TaskTypeAnswer, "PUT", address, body, repeat=True)
 
     async def stats(self) -> Stats:
         """A tenant's key counts the tenant's own tasks: it may not see the workers."""
@@ -223,18 +237,18 @@ class Client:
         claim: int = 0,
         idle: bool = False,
         request: str = "",
-        heard: Iterable[int] | None = None,
+        acknowledged: Iterable[int] | None = None,
     ) -> tuple[list[State | FairleadError], Claimed]:
         """Results, failures and the next claim, in one round trip unless they are very large.
 
-        Over a gateway nobody is handed a task unasked: `heard` stays empty.
+        Over a gateway nobody is handed a task unasked: `acknowledged` stays empty.
         """
         reports: list[Completed | Failed] = [*completed, *failed]
-        batch = Batch(reports, result_body)
+        batch = batch_of(reports, result_body)
         poll = PollBody(available_capacity=claim, idle=idle, request_id=request or None)
         rows: list[Accepted] = []
         polled: PollAnswer | None = None
-        bodies = batch.bodies()
+        bodies = list(in_bodies(batch))
         for i, some in enumerate(bodies):
             last = claim and i == len(bodies) - 1
             body = {"results": some} | ({"poll": poll} if last else {})
@@ -260,9 +274,9 @@ class Client:
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
         """Records progress and output of runs; Fenced where the lease is no longer the caller's."""
-        batch = Batch(reports, progress_body)
+        batch = batch_of(reports, progress_body)
         rows: list[Accepted] = []
-        for some in batch.bodies():
+        for some in in_bodies(batch):
             rows += (await self._of_worker(SayAnswer, worker, "progress", {"reports": some})).results
         return batch.answers(map(none_or_error, rows))
 

@@ -1,14 +1,19 @@
-"""The way to jobs, as the front and the command line use it: to the store, or to a gateway over HTTP."""
+"""The way to jobs and to live messages: to the store, or to a gateway over HTTP."""
 
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+import msgspec
 
 from fairlead.backend import Backend, Reopens
-from fairlead.live.job_feed import JobFeed
+from fairlead.live.feed import JobFeed, TaskFeed
 from fairlead.live.messages import Message
-from fairlead.model.job import Job, NewJob, SubmittedJob
+from fairlead.model.job import Job, JobExplanation, JobFilter, JobPage, NewJob, SubmittedJob
 from fairlead.pipeline.pipelines import submit_job
 from fairlead.store.store import Store
+
+if TYPE_CHECKING:
+    from fairlead.client.client import Client
 
 
 class JobsBackend(Reopens, Protocol):
@@ -16,9 +21,13 @@ class JobsBackend(Reopens, Protocol):
 
     async def get(self, job_id: str) -> Job: ...
 
+    async def page(self, **wanted: Unpack[JobFilter]) -> JobPage: ...
+
+    async def explain(self, job_id: str) -> JobExplanation: ...
+
     async def cancel(self, job_id: str) -> None: ...
 
-    async def resume(self, job_id: str) -> list[str]: ...
+    async def resume(self, job_id: str, *, force: bool = False) -> list[str]: ...
 
     def watch(self, job: Job) -> AsyncGenerator[Message]: ...
 
@@ -29,11 +38,13 @@ class StoreJobs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.get = store.jobs.get
+        self.explain = store.jobs.explain
         self.cancel = store.jobs.cancel
         self.resume = store.jobs.resume
+        self.reopen = store.reopen
 
-    async def reopen(self) -> None:
-        await self._store.reopen()
+    async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
+        return await self._store.jobs.page(**wanted)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         return await submit_job(self._store.jobs, job)
@@ -43,9 +54,18 @@ class StoreJobs:
 
 
 def jobs_of(backend: Backend) -> JobsBackend:
+    return StoreJobs(backend) if isinstance(backend, Store) else _client(backend).jobs
+
+
+def task_messages(backend: Backend, task_id: str) -> AsyncGenerator[Message]:
+    """The output of a task so far, its state, then each change until it has ended."""
     if isinstance(backend, Store):
-        return StoreJobs(backend)
+        return TaskFeed(backend, task_id, content=msgspec.json.decode).messages(0)
+    return _client(backend).live.messages(task_id)
+
+
+def _client(backend: Backend) -> "Client":
     from fairlead.client.client import Client  # a command on the engine itself need not load it
 
     assert isinstance(backend, Client)
-    return backend.jobs
+    return backend

@@ -1,18 +1,29 @@
 """Jobs of a gateway, which knows their pipelines: a job is submitted by the name of its pipeline."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
-
-import httpx
+from typing import Unpack
 
 from fairlead.client.bodies import job_body
-from fairlead.client.live import ENDS, PAUSE, NothingNew, messages_of
+from fairlead.client.live import all_messages_of
 from fairlead.client.transport import HttpTransport, path
-from fairlead.errors import StoreUnavailable
-from fairlead.model.job import Job, NewJob, SubmittedJob, check_job_id
+from fairlead.model.job import (
+    Job,
+    JobExplanation,
+    JobFilter,
+    JobPage,
+    NewJob,
+    SubmittedJob,
+    check_job_id,
+)
 from fairlead.shapes.base import Json
-from fairlead.shapes.job import CancelJobAnswer, JobAnswer, ResumeAnswer, SubmittedJobAnswer
+from fairlead.shapes.job import (
+    CancelJobAnswer,
+    JobAnswer,
+    JobExplainAnswer,
+    JobsAnswer,
+    ResumeAnswer,
+    SubmittedJobAnswer,
+)
 
 
 class Jobs:
@@ -31,29 +42,26 @@ class Jobs:
     async def get(self, job_id: str) -> Job:
         return (await self._transport.get(JobAnswer, _job(job_id))).to_value()
 
+    async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
+        """A page of the jobs that match, newest first; continue with its `next_cursor`."""
+        page = await self._transport.get(JobsAnswer, path("api", "v1", "jobs"), **wanted)
+        return JobPage([one.to_value() for one in page.jobs], page.next_cursor or "")
+
+    async def explain(self, job_id: str) -> JobExplanation:
+        """What the steps of the current stage wait for, or how the job ended."""
+        return (await self._transport.get(JobExplainAnswer, _job(job_id, "explain"))).to_value()
+
     async def cancel(self, job_id: str) -> None:
         """Cancels it, with its steps that wait or run. Repeating it changes nothing."""
         await self._transport.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
-    async def resume(self, job_id: str) -> list[str]:
+    async def resume(self, job_id: str, *, force: bool = False) -> list[str]:
         """Resumes it at the stage that failed; returns the steps of that stage that are not run again."""
-        return (await self._transport.post(ResumeAnswer, _job(job_id, "resume"))).skipped
+        query = {"force": "true"} if force else None
+        return (await self._transport.post(ResumeAnswer, _job(job_id, "resume"), query=query)).skipped
 
-    async def watch(self, job: Job) -> AsyncGenerator[Json]:
-        """Its messages until it has ended; after a lost connection they continue where they were."""
-        after, address = 0, _job(job.job_id, "events")
-        while True:
-            with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
-                try:
-                    async with contextlib.aclosing(messages_of(self._transport, address, after)) as messages:
-                        async for message in messages:
-                            after = message["seq"]
-                            yield message
-                            if message["type"] in ENDS:
-                                return
-                except NothingNew:
-                    return
-            await asyncio.sleep(PAUSE)
+    def watch(self, job: Job) -> AsyncGenerator[Json]:
+        return all_messages_of(self._transport, _job(job.job_id, "events"))
 
 
 def _job(job_id: str, *parts: str) -> str:

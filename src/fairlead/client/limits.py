@@ -16,6 +16,7 @@ from fairlead.model.limit import Lease, Limit, check_wish
 from fairlead.settings import Rate, Slots
 from fairlead.shapes.base import PriorityName
 from fairlead.shapes.limit import (
+    DeletedLimit,
     LeaseAnswer,
     LeaseBody,
     LimitAndSlots,
@@ -37,6 +38,10 @@ class Limits:
         """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: one that is its own."""
         body, query = limit_body(name, wanted, shared), {"tenant": tenant}
         await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
+
+    async def delete(self, name: str, *, tenant: str | None = None) -> None:
+        """Raises LimitInUse while a task that has not ended, a lease or a declaration needs it."""
+        await self._transport.ask(DeletedLimit, "DELETE", _limit(name), query={"tenant": tenant})
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
         address = path("api", "v1", "limits")

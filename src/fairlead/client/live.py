@@ -46,6 +46,10 @@ class Live:
         async with Resumable(self._events(check_task_id(task_id))) as events:
             yield events
 
+    def messages(self, task_id: str) -> AsyncGenerator[Json]:
+        """Its messages: output so far, its state, then each change until it has ended."""
+        return all_messages_of(self._transport, path("api", "v1", "tasks", check_task_id(task_id), "events"))
+
     async def _events(self, task_id: str) -> AsyncGenerator[Event | None]:
         while True:
             known: int | None = None
@@ -72,6 +76,23 @@ class Live:
             at = task.completed_at or task.created_at
             return Event(task.task_id, ENDS[kind], None, task.status, at, task.fence, detail, message["seq"])
         return event_of(message)
+
+
+async def all_messages_of(transport: HttpTransport, address: str) -> AsyncGenerator[Json]:
+    """The messages about a task or job until it has ended; after a lost connection they continue."""
+    after = 0
+    while True:
+        with contextlib.suppress(httpx.TransportError, TimeoutError, StoreUnavailable):
+            try:
+                async with contextlib.aclosing(messages_of(transport, address, after)) as messages:
+                    async for message in messages:
+                        after = message["seq"]
+                        yield message
+                        if message["type"] in ENDS:
+                            return
+            except NothingNew:
+                return
+        await asyncio.sleep(PAUSE)
 
 
 async def messages_of(transport: HttpTransport, address: str, after: int) -> AsyncGenerator[Json]:
@@ -110,30 +131,25 @@ def _read(text: bytes) -> Json | None:
 
 def event_of(message: Json) -> Event | None:
     """The event of a message that does not end the task; None if it is no act, such as WAITING."""
+    after, detail = State(message.get("status", State.EXECUTING)), Json()
     match message["type"]:
         case "QUEUED":
-            return _event("queue", State(message["status"]), message, {})
+            act = "queue"
         case "STEP_START":
-            return _event("claim", State.EXECUTING, message, {"worker": message["worker_id"]})
+            act, detail = "claim", {"worker": message["worker_id"]}
         case "PROGRESS":
-            detail = {name: message[name] for name in ("fraction", "message")}
-            return _event("progress", State.EXECUTING, message, detail)
+            act, detail = "progress", {name: message[name] for name in ("fraction", "message")}
         case "OUTPUT":
-            return _event(
-                "output", State.EXECUTING, message, {"seq": message["seq"], "chunk": message["chunk"]}
-            )
+            act, detail = "output", {name: message[name] for name in ("seq", "chunk")}
         case "RETRY":
             delay = round(message["delay_seconds"] * 1000)
-            detail = {"code": message["code"], "delay": delay, "retries": message["retries"]}
-            return _event("fail", State(message["status"]), message, detail)
+            act, detail = "fail", {"code": message["code"], "delay": delay, "retries": message["retries"]}
         case "JOB_PROMOTED":
-            return _event("promote", State.QUEUED, message, {"old": message["old"], "new": message["new"]})
+            act, after = "promote", State.QUEUED
+            detail = {name: message[name] for name in ("old", "new")}
         case "EXTENDED":
-            detail = {"deadline": read_time("deadline", message["deadline"])}
-            return _event("extend", State.EXECUTING, message, detail)
-    return None
-
-
-def _event(act: str, after: State, message: Json, detail: Json) -> Event:
+            act, detail = "extend", {"deadline": read_time("deadline", message["deadline"])}
+        case _:
+            return None
     at, fence = read_time("at", message["at"]), message.get("fence", 0)
     return Event(message["task_id"], act, None, after, at, fence, detail, message["seq"])

@@ -5,30 +5,14 @@ from typing import Any
 
 from fairlead import errors
 
-#: Refusals by their code. Those that say more than a code are made below; what is not here is a plain error.
+#: Refusals by their code. Those that say more than a message are made below.
 KINDS: dict[str, type[errors.FairleadError]] = {
     kind.code: kind
-    for kind in (
-        errors.IdempotencyConflict,
-        errors.UnknownTask,
-        errors.UnknownJob,
-        errors.UnknownWorker,
-        errors.UnknownLimit,
-        errors.Fenced,
-        errors.LimitFull,
-        errors.AlreadyFinished,
-        errors.NotReplayable,
-        errors.StepOfJob,
-        errors.NotResumable,
-        errors.NotPurgeable,
-        errors.StoreUnavailable,
-        errors.StoreFull,
-        errors.StoreUnsafe,
-        errors.WrongNode,
-        errors.StoreLost,
-        errors.StoreFault,
-        errors.NamespaceNotOpen,
-    )
+    for kind in vars(errors).values()
+    if isinstance(kind, type)
+    and issubclass(kind, errors.FairleadError)
+    and kind.http_status != errors.FairleadError.http_status
+    and not issubclass(kind, errors.InvalidInput | errors.QueueFull)
 }
 ASKS_FOR_KEY = (401, 403)
 AWAY = (502, 503, 504)  # also of a proxy in front of it
@@ -48,10 +32,9 @@ def error_of(problem: Mapping[str, Any], retry_after: float | None = None) -> er
     if code in (errors.QueueFull.code, errors.TooManyTypes.code):
         full = errors.QueueFull if code == errors.QueueFull.code else errors.TooManyTypes
         return full(words, waiting=int(problem.get("waiting", 0)), retry_after=retry_after)
-    if code == errors.RateLimited.code:
-        return errors.RateLimited(words, retry_after=1.0 if retry_after is None else retry_after)
-    if kind := KINDS.get(code):
-        return kind(words)
-    error = errors.StoreUnavailable(words) if status in AWAY else errors.FairleadError(words)
+    kind = KINDS.get(code) or (errors.StoreUnavailable if status in AWAY else errors.FairleadError)
+    error = kind(words)
     error.code = code or error.code
+    if retry_after is not None:
+        error.retry_after = retry_after
     return error

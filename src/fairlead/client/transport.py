@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -12,7 +12,9 @@ from fairlead import __version__
 from fairlead.client.problems import AWAY, error_of
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
 from fairlead.shapes.base import Json
+from fairlead.shapes.cron import CronsAnswer
 from fairlead.shapes.limit import LimitsAnswer
+from fairlead.shapes.task_type import TaskTypesAnswer
 from fairlead.shapes.worker import WorkersAnswer
 from fairlead.timeouts import LenientTimeout
 
@@ -25,7 +27,7 @@ ATTEMPTS = 3  # of a call that may be repeated
 PAUSE = 0.1  # seconds after the first of them, then longer
 
 A = TypeVar("A")
-P = TypeVar("P", LimitsAnswer, WorkersAnswer)
+P = TypeVar("P", LimitsAnswer, WorkersAnswer, CronsAnswer, TaskTypesAnswer)
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
 
@@ -45,7 +47,7 @@ class HttpTransport:
     """Asks one gateway. Nothing is sent before the first call."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        self.url = checked_url(url)
+        self.url = url.rstrip("/")
         headers = {"user-agent": f"fairlead/{__version__}"}
         if key:
             headers["authorization"] = f"Bearer {checked_key(key)}"
@@ -58,9 +60,6 @@ class HttpTransport:
             follow_redirects=False,
             trust_env=False,
         )
-
-    async def close(self) -> None:
-        await self.http.aclose()
 
     async def get(self, kind: type[A], address: str, **query: Any) -> A:
         return await self.ask(kind, "GET", address, query=query, repeat=True)
@@ -94,28 +93,24 @@ class HttpTransport:
 
         `repeat`: repeating the request changes nothing, so it is sent again if no answer came.
         """
-        content = None if body is None else body if isinstance(body, bytes) else encode(body)
+        content = None if body is None else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
         asked = {name: value for name, value in (query or {}).items() if value not in (None, "")}
         within += len(content or b"") / BYTES_PER_SECOND
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with LenientTimeout(within):
-                    answer, said = await self._once(
-                        method, address, most, content=content, headers=headers, params=asked
-                    )
-                    return self._read(kind, answer, said)
+                    stream = self.http.stream(method, address, content=content, headers=headers, params=asked)
+                    async with stream as answer:
+                        return self._read(kind, answer, await read_capped(answer, most))
             except (httpx.TransportError, TimeoutError) as problem:
                 if not repeat or attempt == ATTEMPTS or isinstance(problem, TimeoutError):
-                    raise self._away(problem) from problem
+                    words = str(problem) or type(problem).__name__
+                    raise StoreUnavailable(
+                        f"The gateway at {self.url} did not answer ({words}): is it running?"
+                    ) from problem
             await asyncio.sleep(PAUSE * 4 ** (attempt - 1))
         raise AssertionError("every attempt returns or raises")
-
-    async def _once(
-        self, method: str, address: str, most: int, **request: Any
-    ) -> tuple[httpx.Response, bytes]:
-        async with self.http.stream(method, address, **request) as answer:
-            return answer, await read_capped(answer, most)
 
     async def refuse(self, answer: httpx.Response) -> None:
         """Raises the error of an unexpected answer."""
@@ -140,10 +135,6 @@ class HttpTransport:
             f"{self.url} answered {answer.status_code}, and not as a gateway does: check the URL."
         )
 
-    def _away(self, problem: Exception) -> StoreUnavailable:
-        words = str(problem) or type(problem).__name__
-        return StoreUnavailable(f"The gateway at {self.url} did not answer ({words}): is it running?")
-
 
 async def read_capped(answer: httpx.Response, most: int) -> bytes:
     chunks, size = [], 0
@@ -165,17 +156,6 @@ def _value(content: bytes) -> Any:
 def _retry_after(answer: httpx.Response) -> float | None:
     said = answer.headers.get("retry-after", "")
     return float(said) if said.isdigit() else None
-
-
-def checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or parts.query or parts.fragment or parts.username:
-        raise InvalidSettings("the URL of a gateway is like http://127.0.0.1:8000; give the key separately")
-    return url.rstrip("/")
 
 
 def checked_key(key: str) -> str:

@@ -65,7 +65,11 @@ def state_messages(task: Task, explanation: Explanation | None = None) -> list[M
         first |= {"status": task.status, "run_at": time_text(task.run_at), **_queue_facts(explanation)}
         return [first, *waiting_messages(task.seq, at, explanation)]
     if task.status is State.EXECUTING:
-        return [first | {"worker_id": task.assigned_worker_id, "fence": task.fence}, *_progress(task, at)]
+        start = first | {"worker_id": task.assigned_worker_id, "fence": task.fence}
+        if task.progress is None:
+            return [start]
+        said = {"fraction": task.progress.fraction, "message": task.progress.message}
+        return [start, first | {"type": "PROGRESS"} | said]
     if task.status is State.COMPLETED:
         return [first | {"result": task.result}]
     if task.error and task.status is not State.CANCELLED:
@@ -99,13 +103,6 @@ def _queue_facts(explanation: Explanation | None) -> Message:
         "queue_position": explanation.queue_position,
         "effective_priority": explanation.effective_priority.word,
     }
-
-
-def _progress(task: Task, at: int) -> list[Message]:
-    if task.progress is None:
-        return []
-    facts = {"fraction": task.progress.fraction, "message": task.progress.message}
-    return [_message("PROGRESS", task.seq, task.task_id, at) | facts]
 
 
 def _class(place: str) -> str:

@@ -27,8 +27,4 @@ def redacted(text: str) -> str:
     """Replaces what looks like a key, a password, a token or the query of a URL with `***`."""
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
-    return _URL.sub(_without_query, text)
-
-
-def _without_query(url: re.Match[str]) -> str:
-    return f"{url[1]}?{HIDDEN}" if url[2] else url[0]
+    return _URL.sub(lambda url: f"{url[1]}?{HIDDEN}" if url[2] else url[0], text)

@@ -38,17 +38,23 @@ def _type(_: str, wanted: TaskSettings) -> dict[str, str]:
     check_limits(wanted.limits)
     check_capabilities(wanted.required_capabilities)
     check_seconds("timeout_seconds", wanted.timeout_seconds)
+    check_seconds("lease_seconds", wanted.lease_seconds)
     if wanted.max_retries is not None:
         check_whole("max_retries", wanted.max_retries, 1000)
     limits = write_limits(wanted.limits)
     facts = {
         "limits": limits,
         "capabilities": ",".join(sorted(wanted.required_capabilities)),
-        "timeout": wanted.timeout_seconds and max(1, round(wanted.timeout_seconds * 1000)),
+        "timeout": _ms(wanted.timeout_seconds),
+        "lease": _ms(wanted.lease_seconds),
         "max_retries": wanted.max_retries,
     }
     said = {fact: value for fact, value in facts.items() if value not in ("", None)}
     return {"limits": limits, "text": msgspec.json.encode(said).decode()}
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, round(seconds * 1000))
 
 
 def _limit(name: str, wanted: LimitSettings) -> dict[str, Any]:

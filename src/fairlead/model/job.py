@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import uuid_utils
@@ -11,6 +11,8 @@ import uuid_utils
 from fairlead.checks import MOST_STEPS, UUID
 from fairlead.errors import InvalidInput, UnknownJob
 from fairlead.model.priority import PRIORITIES, Priority
+from fairlead.model.states import TERMINAL, State
+from fairlead.model.stats import Explanation
 
 
 class JobStatus(StrEnum):
@@ -22,6 +24,9 @@ class JobStatus(StrEnum):
 
 
 ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})
+
+#: Of a step: that of its task, or this one before it is queued.
+PENDING = "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class SubmittedJob:
     status: JobStatus
     repeated: bool = False  # the same id or idempotency key was accepted before
     priority: Priority | None = None  # of a job that was accepted before and is remembered by its key alone
+    warnings: tuple[str, ...] = ()  # for example, that no worker serves the type of a step yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +78,12 @@ class JobStep:
     name: str
     task_id: str
     stage: int
+    status: str = PENDING  # the state of its task, also when the record of that has expired
     attempts: int = 0
+    queued_at: int | None = None
+    started_at: int | None = None  # the latest time
+    completed_at: int | None = None  # in whatever state
+    waited_seconds: float | None = None  # so far, in all attempts; with delays before retries
     result: dict[str, Any] | None = None  # {status, data, metrics}
     seq: int = 0  # of the live message with its result
 
@@ -119,8 +130,18 @@ class Job:
                 known[f"{step.key}__attempts"] = step.attempts
         return known
 
+    @property
+    def current_steps(self) -> list[JobStep]:
+        """Those of its current stage that have not ended; none when the job has."""
+        if self.status in ENDED:
+            return []
+        stage = self.steps[self.current_step_index].stage
+        return [step for step in self.steps if step.stage == stage and step.status not in TERMINAL]
+
     @classmethod
-    def from_record(cls, job_id: str, record: Mapping[str, Any]) -> "Job":
+    def from_record(cls, job_id: str, record: Mapping[str, Any], now: int) -> "Job":
+        """`now`: until when steps that wait have waited."""
+
         def number(name: str) -> int | None:
             return int(record[name]) if name in record else None
 
@@ -130,7 +151,7 @@ class Job:
             feature_name=record["feature"],
             status=JobStatus(record["status"]),
             input_data=msgspec.json.decode(record["input"]),
-            steps=tuple(_steps(record)),
+            steps=tuple(_steps(record, now)),
             current_step_index=int(record["step"]),
             priority=PRIORITIES[str(record["effective"])],
             original_priority=PRIORITIES[str(record["priority"])],
@@ -145,12 +166,63 @@ class Job:
         )
 
 
-def _steps(record: Mapping[str, Any]) -> list[JobStep]:
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """`next_cursor` leads to the next page; empty: this was the last. An empty page need not be the last."""
+
+    jobs: list[Job]
+    next_cursor: str = ""
+
+
+class JobFilter(TypedDict, total=False):
+    """Which jobs a page lists, and where it begins; what is left out or None may be anything."""
+
+    status: str | None
+    user_id: str | None
+    feature_name: str | None
+    limit: int
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepExplanation:
+    """Why a step of the current stage waits."""
+
+    step: int
+    name: str
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class JobExplanation:
+    """What a job waits for, or how it ended. `sentence` says it in words."""
+
+    job_id: str
+    status: JobStatus
+    error: JobError | None = None
+    steps: tuple[StepExplanation, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """One for each step that waits or runs."""
+        if self.steps:
+            return [f"{one.name}: {one.explanation.sentence}" for one in self.steps]
+        if self.error:
+            return [f"It failed at step {self.error.step} ({self.error.code}): {self.error.message}"]
+        return [f"It is {self.status}."]
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(self.sentences)
+
+
+def _steps(record: Mapping[str, Any], now: int) -> list[JobStep]:
     steps: list[JobStep] = []
     for stage, specs in enumerate(msgspec.msgpack.decode(record["plan"])):
         for spec in specs:
             index = len(steps)
             result = record.get(f"result:{index}")
+            kept = record.get(f"step:{index}")
             steps.append(
                 JobStep(
                     index=index,
@@ -160,9 +232,30 @@ def _steps(record: Mapping[str, Any]) -> list[JobStep]:
                     attempts=int(record.get(f"attempts:{index}", 0)),
                     seq=int(record.get(f"done:{index}", 0)),
                     result=None if result is None else msgspec.json.decode(result),
+                    **(_times(kept, now) if kept else {"status": _unkept_status(record, index)}),
                 )
             )
     return steps
+
+
+def _times(packed: bytes, now: int) -> dict[str, Any]:
+    """What the job keeps of a step."""
+    kept = msgspec.msgpack.decode(packed, type=dict[str, Any])
+    return {
+        "status": kept["state"],
+        "queued_at": kept["queued"],
+        "started_at": kept.get("started"),
+        "completed_at": kept.get("finished"),
+        "waited_seconds": (kept["waited"] + max(0, now - kept.get("since", now))) / 1000,
+    }
+
+
+def _unkept_status(record: Mapping[str, Any], index: int) -> str:
+    """Of a step that is not queued yet, or could not be, or ended under a version that kept less."""
+    if f"result:{index}" in record:
+        return State.COMPLETED
+    error = record.get("error")
+    return State.FAILED if error and msgspec.json.decode(error)["step"] == index else PENDING
 
 
 def check_job_id(job_id: str) -> str:

@@ -40,7 +40,7 @@ class Limit:
     paused: bool
     interval_us: int | None
     hold: str | None  # the sub-queue units are kept back for
-    slots: tuple[Slot, ...]  # of one limit, up to 100; the list of all limits has none
+    slots: tuple[Slot, ...] = ()  # of one limit, up to 100; the list of all limits has none
     has_more_slots: bool = False
     tenant: str | None = None  # whose own it is; None: the operator's
     shared: bool = False  # with all tenants, which may name it

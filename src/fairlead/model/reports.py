@@ -12,11 +12,7 @@ from fairlead.log.tracebacks import readable, shortened
 from fairlead.model.task import Task
 
 MOST_TRACEBACK = 4096  # bytes of the traceback of the last failure that are kept with a task
-
-
 MOST_CHUNKS = 1_000
-
-
 MOST_CHUNK_BYTES = 64 * 1024
 
 

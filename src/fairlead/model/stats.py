@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
+from fairlead.model.unserved import sentence_of
 from fairlead.model.worker import WorkerStats
+from fairlead.times import time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Explanation:
     held_for: str | None = None  # the task whose hold keeps the units back
     type_paused: bool = False
     no_capable_worker: bool = False
+    task_type: str | None = None  # of a queued task
+    type_unserved: bool = False  # no live worker serves it
+    missing_capabilities: tuple[str, ...] = ()  # that none of the live workers of its type has
+    similar_type: str | None = None  # a known type that may have been meant
     reserve: bool = False  # the only free slots are reserved for base priority high
     run_at: int | None = None
 
@@ -70,12 +76,19 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
+        if self.state is State.DELAYED and self.run_at is not None:
+            return f"It is delayed until {time_text(self.run_at)}."
         if self.state is not State.QUEUED:
             return f"It is {self.state}."
         if self.type_paused:
             return "Its task type is paused."
         if self.no_capable_worker:
-            return "No live worker has the capabilities and task types it needs."
+            return sentence_of(
+                self.task_type or "",
+                self.missing_capabilities,
+                self.similar_type,
+                serves_type=not self.type_unserved,
+            )
         if self.blocked_by:
             return "It waits for " + ", ".join(_blocker_words(blocker) for blocker in self.blocked_by) + "."
         if self.reserve:

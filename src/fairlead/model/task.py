@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import uuid_utils
@@ -227,6 +227,9 @@ WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
 #: JSON of the users.
 CONTENT = frozenset({"parameters", "result"})
 
+#: The numbers of a stored record that a task calls by the same name.
+NUMBERS = ("max_retries", "concurrency_limit", "fence", "run_at", "deadline", "lease_until", "step")
+
 #: The fields of a stored record: what a task calls them, and how they are read.
 IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "type": ("task_type", str),
@@ -236,28 +239,20 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "parameters": ("parameters", msgspec.json.decode),
     "created": ("created_at", int),
     "timeout": ("timeout_ms", int),
-    "max_retries": ("max_retries", int),
     "capabilities": ("required_capabilities", lambda names: tuple(names.split(","))),
     "limits": ("limits", read_limits),
-    **{name: (name, str) for name in TEXTS},
-    "concurrency_group": ("concurrency_group", str),
-    "concurrency_limit": ("concurrency_limit", int),
-    "max_wait_seconds": ("max_wait_seconds", float),
-    "delay_seconds": ("delay_seconds", float),
+    **{name: (name, str) for name in (*TEXTS, "concurrency_group")},
+    **{name: (name, int) for name in NUMBERS},
+    **{name: (name, float) for name in ("max_wait_seconds", "delay_seconds")},
     "retries": ("retry_count", int),
     "crashes": ("crash_count", int),
     "losses": ("loss_count", int),
-    "fence": ("fence", int),
-    "run_at": ("run_at", int),
     "started": ("started_at", int),
-    "deadline": ("deadline", int),
-    "lease_until": ("lease_until", int),
     "finished": ("completed_at", int),
     "worker": ("assigned_worker_id", str),
     "result": ("result", msgspec.json.decode),
     "error": ("error", lambda text: TaskError(**msgspec.json.decode(text))),
     "progress": ("progress", lambda text: TaskProgress(**msgspec.json.decode(text))),
-    "step": ("step", int),
     "key": ("idempotency_key", read_key),
     "told": ("seq", int),
 }
@@ -275,6 +270,7 @@ class Submitted:
     #: of a task that was accepted before, has ended, and is remembered by its idempotency key alone
     priority: Priority | None = None
     effective_priority: Priority | None = None
+    warnings: tuple[str, ...] = ()  #: for example, that no worker serves its type yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +279,14 @@ class TaskPage:
 
     tasks: list[Task]
     next_cursor: str = ""
+
+
+class TaskFilter(TypedDict, total=False):
+    """Which tasks a page lists, and where it begins; what is left out or None may be anything."""
+
+    status: str | None
+    priority: str | None
+    task_type: str | None
+    user_id: str | None
+    limit: int
+    cursor: str

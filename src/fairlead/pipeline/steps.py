@@ -1,7 +1,7 @@
 """The input of a step from its job, and which parts a Python function receives."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +34,9 @@ def step_parameters(job: StepInput, names: Collection[str] | None) -> dict[str, 
     Only those that the function takes (None: it takes any): the others are for other steps.
     """
     given = dict(job.params)
-    for data in _answers(job.context):
-        given |= data
+    results = [(int(key[1]), result) for name, result in job.context.items() if (key := KEY.match(name))]
+    # the earliest first: the order of keys in JSON says nothing
+    for _, result in sorted(results, key=lambda numbered: numbered[0]):
+        if isinstance(result, Mapping) and isinstance(data := result.get("data"), Mapping):
+            given |= data
     return given if names is None else {name: given[name] for name in given if name in names}
-
-
-def _answers(context: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Those that are objects, the earliest first: the order of keys in JSON says nothing."""
-    entries = []
-    for key, entry in context.items():
-        if (numbered := KEY.match(key)) and isinstance(entry, Mapping):
-            entries.append((int(numbered[1]), entry.get("data")))
-    for _, data in sorted(entries, key=lambda entry: entry[0]):
-        if isinstance(data, Mapping):
-            yield data

@@ -100,7 +100,7 @@ class Board:
         self.shares.ledger(task.place).start(task.tag)
         self.leave(task, started=True)
         task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(now), worker.id
-        task.started, task.deadline, task.lease_until = now, now + task.timeout, now + lease_ms
+        task.started, task.deadline, task.lease_until = now, now + task.timeout, now + task.lease_of(lease_ms)
         task.wait_until = None
         self.ledger.take(task.fence, task.limits, now)
         self.running[task.id] = task

@@ -73,6 +73,10 @@ class Ledger:
             limit.take_over(old, now)
         self.limits[name] = limit
 
+    def forget(self, name: str) -> None:
+        del self.limits[name]
+        self.companions.forget(name)
+
     # Holds
 
     def make_holds(self, queued: Iterable[Task], served: Served, policy: Policy, now: int) -> None:

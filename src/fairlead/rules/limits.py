@@ -103,6 +103,10 @@ class Companions:
     def see_alone(self, limit: str) -> None:
         self._with[limit] = frozenset()
 
+    def forget(self, limit: str) -> None:
+        self._with.pop(limit, None)
+        self._capabilities.pop(limit, None)
+
     def overlap(self, one: str, other: str) -> bool:
         return one not in self._with.get(other, frozenset()) and other not in self._with.get(one, frozenset())
 

@@ -6,6 +6,7 @@ from fairlead.model.states import State
 from fairlead.rules.values import Policy, Task
 
 LOSSES_PER_CRASH = 4
+MOST_LONGER = 3  # a timeout grows to this many times what it was at first
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ def after_failure(
     if task.retries >= task.max_retries:
         return RetryDecision(State.DEAD_LETTER, task.retries, task.crashes, task.losses, task.timeout)
     retries = task.retries + 1
-    timeout = task.timeout * 3 // 2 if code == "timeout" else task.timeout
+    timeout = task.timeout
+    if code == "timeout":
+        timeout = min(timeout * 3 // 2, MOST_LONGER * task.timeout_given)
     full = min(policy.retry_max, policy.retry_base * 2 ** (retries - 1))
     delay = max(retry_after, full // 2 + full * jitter // 2000)
     state = State.DELAYED if delay > 0 else State.QUEUED

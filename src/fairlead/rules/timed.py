@@ -15,9 +15,33 @@ from fairlead.rules.values import Lease, Place, Task
 Thing = TypeVar("Thing", bound=Task | Lease)
 
 
+class TimedWork:
+    """What time alone may still do in one act, in work: 1 for a task, and 1 for each limit that it names."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def share(self, due: Iterable[Thing]) -> Iterator[Thing]:
+        """What is moved of the next kind: half of what is left, so that no kind delays the others."""
+        share = max(1, -(-self.left // 2))
+        for thing in due:
+            if share <= 0:
+                return
+            work = 1 + len(thing.limits)
+            share, self.left = share - work, self.left - work
+            yield thing
+
+
 class TimedBoard(Board):
-    def expire(self, now: int) -> None:
-        for lease in _due(self._lease_ends(), now, self.policy.batch):
+    def advance(self, now: int) -> None:
+        """All that is due, as far as it fits into one act."""
+        work = TimedWork(self.policy.timed_work)
+        self.expire(now, work)
+        self.promote(now, work)
+
+    def expire(self, now: int, work: TimedWork | None = None) -> None:
+        work = work or TimedWork(self.policy.timed_work)
+        for lease in work.share(_due(self._lease_ends(), now)):
             if isinstance(lease, Lease):
                 self.free_lease(lease)
             else:
@@ -61,12 +85,12 @@ class TimedBoard(Board):
         self.workers.pop(worker, None)
         return len(held)
 
-    def promote(self, now: int) -> None:
-        batch = self.policy.batch
-        for task in self._delays_over(now)[:batch]:
+    def promote(self, now: int, work: TimedWork | None = None) -> None:
+        work = work or TimedWork(self.policy.timed_work)
+        for task in work.share(self._delays_over(now)):
             del self.delayed[task.id]
             self.begin_again(task, task.run_at or now)
-        for task in _due(self._patience_ends(), now, batch):
+        for task in work.share(_due(self._patience_ends(), now)):
             self.leave(task)
             task.state, task.error_code = State.FAILED, "RESOURCE_EXHAUSTED"
             self.end_job(task)
@@ -74,7 +98,7 @@ class TimedBoard(Board):
             due = [(at, task) for at, task in self._promotions(place) if at <= now]
             # tasks that arrived together move in the order in which they came
             due.sort(key=lambda pair: (pair[0], pair[1].seq))
-            for _, task in due[:batch]:
+            for task in work.share(task for _, task in due):
                 self.leave(task)
                 self.enter(task, better_place)
 
@@ -121,6 +145,6 @@ class TimedBoard(Board):
                     yield limit.refilled_at(units, now)
 
 
-def _due(instants: Iterable[tuple[int, Thing]], now: int, batch: int) -> list[Thing]:
+def _due(instants: Iterable[tuple[int, Thing]], now: int) -> list[Thing]:
     due = [(at, thing.id, thing) for at, thing in instants if at <= now]
-    return [thing for *_, thing in sorted(due, key=lambda row: row[:2])[:batch]]
+    return [thing for *_, thing in sorted(due, key=lambda row: row[:2])]

@@ -14,6 +14,7 @@ from fairlead.errors import (
     Fenced,
     InvalidInput,
     LimitFull,
+    LimitInUse,
     NotReplayable,
     UnknownLimit,
     UnknownTask,
@@ -51,6 +52,15 @@ class Twin(TimedBoard):
             raise InvalidInput("limit", "needs slots, or a count and a period")
         self.ledger.define(name, limit, now)
         self._review_holds(now)
+
+    def delete_limit(self, name: str) -> None:
+        if name not in self.ledger.limits:
+            raise UnknownLimit
+        needed = [task.limits for task in self.tasks.values() if task.state not in TERMINAL or task.stopping]
+        needed += [lease.limits for lease in self.leases.values()]
+        if any(name in limits for limits in needed):
+            raise LimitInUse
+        self.ledger.forget(name)
 
     def pause_limit(self, name: str, paused: bool, now: int) -> None:
         if name not in self.ledger.limits:
@@ -119,8 +129,7 @@ class Twin(TimedBoard):
         worker = self._alive(worker_id, now)
         if worker.draining:
             return []
-        self.expire(now)
-        self.promote(now)
+        self.advance(now)
         worker.mark_seen(now)
         self.make_holds(now)
         started: list[str] = []
@@ -143,13 +152,13 @@ class Twin(TimedBoard):
 
     def renew(self, task_id: str, fence: int, lease_ms: int, now: int) -> int:
         task = self._executing(task_id, fence)
-        task.lease_until = min(now + lease_ms, task.deadline + lease_ms)
+        task.lease_until = min(now, task.deadline) + task.lease_of(lease_ms)
         return task.lease_until
 
     def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int, worker: str = "") -> int:
         task = self._executing(task_id, fence, worker)
         task.deadline = max(task.deadline, now + ms)
-        task.lease_until = max(task.lease_until, now + lease_ms)
+        task.lease_until = max(task.lease_until, now + task.lease_of(lease_ms))
         return task.deadline
 
     def complete(
@@ -232,6 +241,8 @@ class Twin(TimedBoard):
         task = self._known(task_id)
         if task.state not in REPLAYABLE:
             raise NotReplayable
+        if task.limits.keys() - self.ledger.limits.keys():
+            raise InvalidInput("limits", "one of them no longer exists")
         task.retries = task.crashes = task.losses = 0
         task.timeout, task.wait_until, task.error_code = task.timeout_given, None, None
         self.begin_again(task, now)
@@ -265,8 +276,7 @@ class Twin(TimedBoard):
         if lease_id in self.leases:
             return self.leases[lease_id].fence
         self.ledger.check({limit: units})
-        self.expire(now)
-        self.promote(now)
+        self.advance(now)
         if self.ledger.room(limit, now, priority=Priority.MEDIUM) < units:
             raise LimitFull
         self.ledger.companions.see_alone(limit)

@@ -45,10 +45,10 @@ class Policy:
     hold_for: int = 300_000  #: a hold without a start ends then
     grace: int = 1_000  #: a lease ends this long after it ran out
     retry_base: int = 1_000
-    retry_max: int = 300_000
+    retry_max: int = 30_000
     crash_limit: int = 3
     worker_ttl: int = 30_000
-    batch: int = 128  #: most moves of one kind by time at once
+    timed_work: int = 64  #: most that time alone does in one act; a task counts 1, each of its limits 1
     witnesses: int = 16  #: most workers asked whether they outlived a lost one
     hold_looks: int = 8  #: most sub-queues considered for a hold at once
     most_holds: int = 64
@@ -64,7 +64,8 @@ class NewTask:
     capabilities: frozenset[str] = frozenset()
     limits: Mapping[str, int] = field(default_factory=dict)
     timeout: int = 600_000
-    max_retries: int = 3
+    lease: int = 0  #: of each run, if a worker asks for less
+    max_retries: int = 8
     run_at: int | None = None
     max_wait: int | None = None
     arrival: int | None = None  #: of a later step: when its job was submitted
@@ -83,6 +84,7 @@ class Task:
     limits: Mapping[str, int]
     timeout: int
     timeout_given: int
+    lease: int
     max_retries: int
     place: Place
     state: State
@@ -119,6 +121,7 @@ class Task:
             limits=dict(new.limits),
             timeout=new.timeout,
             timeout_given=new.timeout,
+            lease=new.lease,
             max_retries=new.max_retries,
             place=Place.native(Priority(new.base)),
             state=State.DELAYED if eligible > now else State.QUEUED,
@@ -134,6 +137,10 @@ class Task:
         capabilities = ",".join(sorted(self.capabilities))
         limits = ",".join(f"{name}={units}" for name, units in sorted(self.limits.items()))
         return f"{self.type};{capabilities}|{limits}"
+
+    def lease_of(self, asked: int) -> int:
+        """How long its lease lasts on a worker that asks for this one."""
+        return max(asked, self.lease)
 
     @property
     def sub_queue(self) -> str:

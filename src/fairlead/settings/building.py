@@ -5,35 +5,29 @@ a section that is written in part, and it knows the full key of a wrong value, a
 """
 
 import contextlib
-import difflib
 import math
 import types
 import typing
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from fairlead.checks import check_name
+from fairlead.checks import MOST_UNITS, check_name, nearest
 from fairlead.errors import InvalidInput, InvalidSettings
-from fairlead.settings import (
-    LimitSettings,
-    Positive,
-    Rate,
-    Section,
-    ServiceSettings,
-    Settings,
-    Slots,
-    TaskSettings,
-)
+from fairlead.settings import LimitSettings, Rate, ServiceSettings, Settings, Slots, TaskSettings
+from fairlead.settings.base import Key, Positive, Problem, Section
 from fairlead.settings.pipelines import Stages, name_problem, read_stages
 from fairlead.settings.rates import A_RATE, RateText
-from fairlead.settings.sources import Key, Sources
+from fairlead.settings.sources import Sources
+from fairlead.settings.tiers import NOT_TIERS, VICTIM, Tier, TierEntry, Victim
 
 S = TypeVar("S", bound=Section)
 
 A_LIMIT = 'a number of slots, or a rate such as { rate = "60/min", burst = 10 }'
-SlotCount = Annotated[int, Meta(ge=0, description=A_LIMIT)]
+MOST_NUMBER = 10**12  # more is nonsense, and a thousand times as much would not fit where the store keeps it
+SlotCount = Annotated[int, Meta(ge=0, le=MOST_UNITS, description=A_LIMIT)]
 
 
 class RateTable(Section, frozen=True):
@@ -48,10 +42,6 @@ class LimitTable(RateTable, frozen=True):
 
     limit: SlotCount | None = None
     shared: bool = False
-
-
-def build_settings(tree: dict[str, Any], sources: Sources) -> Settings:
-    return Builder(sources).section(Settings(), tree, ())
 
 
 class Builder:
@@ -69,7 +59,7 @@ class Builder:
             changes[name] = self._value(kinds[name], getattr(default, name), inner, (*key, name))
         section = msgspec.structs.replace(default, **changes)
         if problem := section.problem():
-            self._refuse(key, problem)
+            self._refuse_section(key, problem)
         return section
 
     def _value(self, kind: Any, default: Any, written: Any, key: Key) -> Any:
@@ -81,6 +71,9 @@ class Builder:
             return self._limit(written, key)
         if kind == Stages:
             return self._stages(written, key)
+        if kind == TierEntry:
+            is_tier = key[-1] != VICTIM
+            return self.section(Tier(), written, key) if is_tier else self._plain(Victim, written, key)
         if typing.get_origin(kind) is dict:
             return self._entries(typing.get_args(kind)[1], written, key)
         return self._plain(kind, written, key)
@@ -95,8 +88,10 @@ class Builder:
         return entries
 
     def _plain(self, kind: Any, written: Any, key: Key) -> Any:
-        if not _is_finite(written):
+        if not _all_numbers(math.isfinite, written):
             self._expect(key, "a finite number", written)
+        if not _all_numbers(_is_small, written):
+            self._expect(key, f"a number of at most {MOST_NUMBER}", written)
         # A variable says 42 and a name is wanted: then the text was meant, not the number.
         for candidate in (written, self._sources.texts.get(key, written)):
             with contextlib.suppress(msgspec.ValidationError):
@@ -105,9 +100,9 @@ class Builder:
 
     def _rate(self, written: Any, key: Key) -> Rate:
         if not isinstance(written, dict):
-            return Rate.of(self._plain(RateText, written, key))
+            return Rate.of_submits(self._plain(RateText, written, key))
         table = self.section(RateTable(), written, key)
-        return Rate.of(table.rate, table.burst) if table.rate else self._expect(key, A_RATE, written)
+        return Rate.of_submits(table.rate, table.burst) if table.rate else self._expect(key, A_RATE, written)
 
     def _limit(self, written: Any, key: Key) -> LimitSettings:
         if not isinstance(written, dict):
@@ -132,10 +127,16 @@ class Builder:
         self._refuse(key, f"expected {expected}, not {_shown(written)}")
 
     def _refuse(self, key: Key, problem: str) -> NoReturn:
-        # For a complaint about all of the settings there is no key and no single source.
-        place = self._sources.place(key) if key else None
+        self._refuse_section(key, Problem(problem))
+
+    def _refuse_section(self, key: Key, problem: Problem) -> NoReturn:
+        """Names what set the keys that are wrong together; else what wrote the section."""
+        places = [self._sources.place((*key, *inner)) for inner in problem.keys]
+        if not any(places) and key:
+            places = [self._sources.place(key)]
+        known = " and ".join(dict.fromkeys(filter(None, places)))
         raise InvalidSettings(
-            f"{'.'.join(key) or 'settings'}: {problem}" + (f" (from {place})" if place else "")
+            f"{'.'.join(key) or 'settings'}: {problem.words}" + (f" (from {known})" if known else "")
         )
 
 
@@ -143,7 +144,9 @@ def _name_problem(kind: Any, name: str) -> str | None:
     """What is wrong with a name that a table has for an entry of this kind, if anything."""
     if kind in (ServiceSettings, Stages):
         return name_problem(name)
-    if kind in (LimitSettings, TaskSettings):
+    if kind == TierEntry and name in NOT_TIERS:
+        return f"{name!r} is a duration of its own: give the tier another name"
+    if kind in (LimitSettings, TaskSettings, TierEntry, Positive):
         try:
             check_name("name", name)
         except InvalidInput as error:
@@ -153,8 +156,6 @@ def _name_problem(kind: Any, name: str) -> str | None:
 
 def describe(kind: Any) -> str:
     """What a value of this type is, for people."""
-    if kind is Any:
-        return "any value"
     if typing.get_origin(kind) is typing.Annotated:
         inner, meta = typing.get_args(kind)
         if meta.description:
@@ -173,21 +174,26 @@ def describe(kind: Any) -> str:
 
 
 def _hint(name: str, known: list[str], key: Key) -> str:
-    """The nearest key in the same table, else the same key of another section, else all there are."""
-    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
-        return f"did you mean {'.'.join((*key, near[0]))}?"
+    """The same key of another section, else the nearest one in the same table, else all there are."""
     settings = Settings()
     for section in settings.__struct_fields__:
         if name in getattr(getattr(settings, section), "__struct_fields__", ()):
             return f"did you mean {section}.{name}?"
+    if near := nearest(name, known):
+        return f"did you mean {'.'.join((*key, near))}?"
     return f"known here: {', '.join(known)}"
 
 
-def _is_finite(written: Any) -> bool:
-    if isinstance(written, float):
-        return math.isfinite(written)
+def _all_numbers(test: Callable[[float], bool], written: Any) -> bool:
+    """Whether the test holds for every number in it."""
+    if isinstance(written, int | float):
+        return test(written)
     inside = written.values() if isinstance(written, dict) else written if isinstance(written, list) else ()
-    return all(map(_is_finite, inside))
+    return all(_all_numbers(test, inner) for inner in inside)
+
+
+def _is_small(number: float) -> bool:
+    return abs(number) <= MOST_NUMBER
 
 
 def _shown(written: Any) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairlead.errors import InvalidSettings
 from fairlead.settings import Settings
-from fairlead.settings.building import build_settings
-from fairlead.settings.sources import Key, Sources
+from fairlead.settings.base import Key
+from fairlead.settings.building import Builder
+from fairlead.settings.sources import Sources
 
 DEFAULT_FILE = "fairlead.toml"
 PREFIX = "FAIRLEAD_"
@@ -67,7 +70,20 @@ def read_settings(
             _put_text(tree, key_path, env[name], name, sources)
     for key, (option, value) in (options or {}).items():
         _put_text(tree, tuple(key.split(".")), value, option, sources)
-    return build_settings(tree, sources), sources
+    settings = Builder(sources).section(Settings(), tree, ())
+    return _counted_from_the_submit(settings, sources), sources
+
+
+def _counted_from_the_submit(settings: Settings, sources: Sources) -> Settings:
+    """Gateways that know PROMOTE_MEDIUM_TO_HIGH_AFTER count it from the submit also of a low task."""
+    promotion = settings.promotion
+    variable, after = "PROMOTE_MEDIUM_TO_HIGH_AFTER", promotion.medium_to_high_seconds
+    is_set = sources.names.get(("promotion", "medium_to_high_seconds")) == variable
+    if not is_set or not after or promotion.low_to_high_seconds is not None:
+        return settings
+    seconds = max(after, promotion.low_to_medium_seconds)
+    sources.names["promotion", "low_to_high_seconds"] = variable
+    return replace(settings, promotion=replace(promotion, low_to_high_seconds=seconds))
 
 
 def _read_file(path: Path) -> tuple[str, dict[str, Any]]:
@@ -110,4 +126,4 @@ def _put(tree: dict[str, Any], key: Key, value: Any, source: str, sources: Sourc
             place[name] = {}
         place = place[name]
     place[last] = value
-    sources.names[key] = source
+    (sources.empty if value == {} else sources.names)[key] = source

@@ -43,11 +43,9 @@ def _check_count(steps: Sequence[object]) -> None:
 
 def _read_stage(entry: Any, number: int) -> tuple[str, ...]:
     if isinstance(entry, dict):
-        if entry.keys() != {"parallel"}:
+        if entry.keys() != {"parallel"} or not isinstance(entry["parallel"], list | tuple):
             raise ValueError(f"entry {number}: {A_STEP}")
         entry = entry["parallel"]
-        if not isinstance(entry, list | tuple):
-            raise ValueError(f"entry {number}: {A_STEP}")
     names = tuple(entry) if isinstance(entry, list | tuple) else (entry,)
     _check_count(names)
     if not names:

@@ -30,6 +30,12 @@ def parse_rate(text: str) -> tuple[int, float]:
     return int(match[1]), float(PERIODS[match[2]])
 
 
+def default_burst(count: int) -> int:
+    """A tenth of the rate, at least 1. In any period up to `count + burst - 1` units are taken: with a larger
+    burst a rate of 10/s would let almost 20 through in its first second."""
+    return max(1, count // 10)
+
+
 def rate_text(interval_us: int) -> str:
     """The shortest unit in which this interval is a whole number of times: 1000000 is `1/s`, as is 60/min."""
     for unit in ("s", "min", "h", "day"):

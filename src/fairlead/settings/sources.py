@@ -5,7 +5,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import Any
 
-Key = tuple[str, ...]
+from fairlead.settings.base import Key
 
 
 @dataclass
@@ -15,10 +15,13 @@ class Sources:
     names: dict[Key, str] = field(default_factory=dict)
     texts: dict[Key, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # what is written in them
+    empty: dict[Key, str] = field(default_factory=dict)  # tables without a key, which set nothing
 
     def of(self, key: Key) -> str | None:
-        """What set this key, something inside it, or what it is inside of."""
-        for known, name in self.names.items():
+        """What set this key, else something inside it, else a value that it is part of."""
+        if key in self.names:
+            return self.names[key]
+        for known, name in reversed(self.names.items()):  # the latest, which overrides the others
             shared = min(len(known), len(key))
             if known[:shared] == key[:shared]:
                 return name
@@ -26,7 +29,7 @@ class Sources:
 
     def place(self, key: Key) -> str | None:
         """The same, with the line where it is a file."""
-        source = self.of(key)
+        source = self.of(key) or self.empty.get(key)
         line = line_of(self.files[source], key) if source in self.files else None
         return f"{source}, line {line}" if line else source
 

@@ -1,12 +1,11 @@
-"""Declarations by the code of a worker: task types, limits, pipelines and periodic tasks."""
+"""Declarations by the code of a worker: task types, limits and pipelines."""
 
 from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from fairlead.shapes.base import Answer, Body, Moment, Name, SomeSeconds, Time, Units
+from fairlead.shapes.base import Answer, Body, Name, SomeSeconds, Units
 from fairlead.shapes.limit import LimitBody
-from fairlead.shapes.task import BatchItem, SubmitBody
 
 
 class TypeBody(Body, frozen=True):
@@ -16,6 +15,7 @@ class TypeBody(Body, frozen=True):
     required_capabilities: Annotated[list[Name], Meta(max_length=16)] = field(default_factory=list)
     timeout_seconds: SomeSeconds | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    lease_seconds: SomeSeconds | None = None
 
 
 class DeclareBody(Body, frozen=True):
@@ -27,10 +27,11 @@ class DeclareBody(Body, frozen=True):
     pipelines: Annotated[dict[Name, list[Any]], Meta(max_length=1000)] = field(default_factory=dict)
 
 
-class TickBody(Body, frozen=True):
-    previous: Time
-    tick: Time
-    task: SubmitBody
+class ConfirmBody(Body, frozen=True):
+    """Names of task types and pipelines that the code of a process has declared."""
+
+    types: Annotated[list[Name], Meta(max_length=1000)] = field(default_factory=list)
+    pipelines: Annotated[list[Name], Meta(max_length=1000)] = field(default_factory=list)
 
 
 class DeclareAnswer(Answer):
@@ -40,11 +41,5 @@ class DeclareAnswer(Answer):
     lease_seconds: float
 
 
-class CronAnswer(Answer):
-    name: str
-    last: Moment
-    now: Moment
-
-
-class TickAnswer(Answer):
-    submitted: BatchItem | None
+class ConfirmAnswer(Answer):
+    all_known: bool  # false: declare them again

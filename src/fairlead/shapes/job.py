@@ -2,17 +2,39 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from msgspec import field
+from msgspec import Meta, field
 
-from fairlead.model.job import Job, JobError, JobStep, SubmittedJob
+from fairlead.model.job import (
+    Job,
+    JobError,
+    JobExplanation,
+    JobStatus,
+    JobStep,
+    StepExplanation,
+    SubmittedJob,
+)
 from fairlead.model.limit import Limit
 from fairlead.settings import ServiceSettings
 from fairlead.settings.pipelines import SERVICE, Stages
-from fairlead.shapes.base import Answer, Body, Moment, Name, PriorityName, Shape, Short, SomeSeconds, Uuid
+from fairlead.shapes.base import (
+    Answer,
+    Body,
+    Moment,
+    Name,
+    PriorityName,
+    Shape,
+    Short,
+    SomeSeconds,
+    StatusName,
+    Uuid,
+)
+from fairlead.shapes.task import ExplainAnswer
 
 JobStatusName = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
+#: `pending`: not queued yet, because an earlier stage is not done.
+StepStatusName = Literal["pending", StatusName]
 
 
 class JobBody(Body, frozen=True):
@@ -28,11 +50,20 @@ class JobBody(Body, frozen=True):
     job_id: Uuid | None = None  # sent again with the same one, it is one job
 
 
+class JobQuery(Body, frozen=True):
+    status: JobStatusName | None = None
+    user_id: Short | None = None
+    feature_name: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    cursor: Annotated[str, Meta(max_length=100)] = ""
+
+
 class SubmittedJobAnswer(Shape[SubmittedJob]):
     job_id: str
     priority: PriorityName
     status: JobStatusName
     repeated: bool
+    warnings: list[str]  # for example, that no worker serves the type of a step yet
 
 
 class JobErrorAnswer(Shape[JobError]):
@@ -47,6 +78,12 @@ class JobStepAnswer(Shape[JobStep]):
     name: str
     task_id: str
     stage: int
+    status: StepStatusName
+    attempts: int
+    queued_at: Moment | None
+    started_at: Moment | None  # the latest time
+    completed_at: Moment | None  # in whatever state
+    waited_seconds: float | None  # so far, in all attempts; with delays before retries
 
 
 class JobAnswer(Shape[Job]):
@@ -75,8 +112,52 @@ class JobAnswer(Shape[Job]):
 
     def _step(self, answer: JobStepAnswer) -> JobStep:
         step = answer.to_value()
-        attempts = self.context.get(f"{step.key}__attempts", 0)
-        return replace(step, result=self.context.get(step.key), attempts=attempts)
+        return replace(step, result=self.context.get(step.key))
+
+
+class JobsAnswer(Answer):
+    jobs: list[JobAnswer]
+    next_cursor: str | None
+
+
+class StepExplainAnswer(ExplainAnswer):
+    """Why a step waits."""
+
+    extra: ClassVar = ("step", "name")
+
+    step: int
+    name: str
+
+    @classmethod
+    def of(cls, step: StepExplanation) -> Self:
+        return cls.from_value(step.explanation, step=step.step, name=step.name)
+
+
+class JobExplainAnswer(Answer):
+    job_id: str
+    status: JobStatusName
+    sentence: str
+    error: JobErrorAnswer | None
+    steps: list[StepExplainAnswer]  # of the current stage
+
+    @classmethod
+    def of(cls, job: JobExplanation) -> Self:
+        return cls(
+            job_id=job.job_id,
+            status=job.status.value,
+            sentence=job.sentence,
+            error=JobErrorAnswer.from_value(job.error) if job.error else None,
+            steps=[StepExplainAnswer.of(step) for step in job.steps],
+        )
+
+    def to_value(self) -> JobExplanation:
+        steps = (StepExplanation(one.step, one.name, one.to_value()) for one in self.steps)
+        error = self.error.to_value() if self.error else None
+        return JobExplanation(self.job_id, JobStatus(self.status), error, tuple(steps))
+
+
+class ResumeQuery(Body, frozen=True):
+    force: bool = False  # also after a permanent error
 
 
 class ResumeAnswer(Answer):

@@ -78,7 +78,6 @@ class LimitAnswer(Shape[Limit], omit_defaults=True):
 
     def to_value(self, **given: Any) -> Limit:
         """The answer does not name the sub-queue that units are held back for: it may be another tenant's."""
-        given.setdefault("slots", ())
         interval = None if self.rate is None else read_rate(self.rate)
         return super().to_value(interval_us=interval, hold="" if self.held_back else None, **given)
 
@@ -86,6 +85,11 @@ class LimitAnswer(Shape[Limit], omit_defaults=True):
 class LimitsAnswer(Answer):
     limits: list[LimitAnswer]
     next_cursor: str | None
+
+
+class DeletedLimit(Answer):
+    name: str
+    deleted: Literal[True]
 
 
 class SlotAnswer(Shape[Slot]):
@@ -108,9 +112,6 @@ class LimitAndSlots(LimitAnswer, kw_only=True):
     group: str
     slots: list[SlotAnswer]
     has_more_slots: bool
-
-    def to_value(self, **given: Any) -> Limit:
-        return super().to_value(slots=tuple(slot.to_value() for slot in self.slots), **given)
 
 
 class LeaseAnswer(Shape[Lease]):

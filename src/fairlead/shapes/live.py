@@ -1,10 +1,11 @@
-"""Live updates: tickets, queries, and the events of a stream."""
+"""Live updates: tickets, queries, and events."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
-from fairlead.shapes.base import Answer, Body
+from fairlead.model.event import Event
+from fairlead.shapes.base import Answer, Body, Moment, Shape
 
 
 class TicketQuery(Body, frozen=True):
@@ -30,3 +31,15 @@ class EventAnswer(Answer):
 class TicketAnswer(Answer):
     ticket: str
     expires_in: int
+
+
+class EventLine(Shape[Event], rename={"before": "from", "after": "to"}):
+    """One act on a task, as `fairlead task watch --output json` prints it."""
+
+    task_id: str
+    act: str
+    before: str | None
+    after: str
+    at: Moment
+    fence: int
+    detail: dict[str, Any]

@@ -98,6 +98,7 @@ class SubmitAnswer(Shape[Submitted]):
     queue_position: int | None
     estimate: Estimate | None
     blocked_by: list[str]
+    warnings: list[str]  # for example, that no worker serves its type yet
 
 
 class ErrorAnswer(Shape[TaskError]):
@@ -112,6 +113,7 @@ class BatchItem(Shape[Submitted]):
     status: StatusName | None = None
     queue_position: int | None = None
     blocked_by: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     repeated: bool = False
     error: ProblemAnswer | None = None
 
@@ -218,6 +220,10 @@ class ExplainAnswer(Shape[Explanation]):
     held_for: str | None
     type_paused: bool
     no_capable_worker: bool
+    task_type: str | None
+    type_unserved: bool  # no live worker serves it
+    missing_capabilities: list[str]  # that none of the live workers of its type has
+    similar_type: str | None  # a known type that may have been meant
     reserve: bool
     run_at: Moment | None
 
@@ -225,6 +231,7 @@ class ExplainAnswer(Shape[Explanation]):
 class ReplayAnswer(Answer):
     task_id: str
     status: Literal["queued"]
+    replayed: list[str]  # with a step of a job, all its failed steps
 
 
 class ReplaysAnswer(Answer):

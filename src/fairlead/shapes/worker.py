@@ -84,6 +84,8 @@ class ProgressBody(Body, frozen=True):
 class HeartbeatBody(Body, frozen=True):
     current_load: Annotated[int, Meta(ge=0)] = 0
     status: Literal["active", "draining"] = "active"
+    #: renew the leases of these tasks only; None: of all that the worker holds
+    task_ids: Annotated[list[str], Meta(max_length=5000)] | None = None
     progress: Annotated[dict[str, ProgressBody], Meta(max_length=1000)] = field(default_factory=dict)
 
 

@@ -53,14 +53,24 @@ def greeting(options: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
     return [hello, ("SELECT", database)] if database else [hello]
 
 
-def _tls(client: Redis) -> ssl.SSLContext | None:
+def check_options(client: Redis) -> None:
+    """Raises InvalidSettings for what the URL says after its question mark, if it cannot be used."""
     try:
-        connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+    except TypeError as problem:
+        unknown = str(problem).rpartition(" ")[2]
+        raise InvalidSettings(
+            f"the URL of the engine has an unknown option {unknown}: leave it out"
+        ) from None
     except RedisError:
         wanted = options_of(client).get("ssl_cert_reqs")
         raise InvalidSettings(
             f"the URL of the engine has ssl_cert_reqs={wanted}: use one of none, optional, required"
         ) from None
+
+
+def _tls(client: Redis) -> ssl.SSLContext | None:
+    connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
     return connection.ssl_context.get() if isinstance(connection, SSLConnection) else None
 
 

@@ -1,13 +1,12 @@
-"""Many items at once, sent in acts of a bounded size: the server does nothing else while it runs one."""
+"""Many items or reads in parts of a bounded size, so that none of them delays the calls beside it."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from fairlead import errors
-from fairlead.store.connection import pack
+from fairlead.store.connection import Connection, pack
+from fairlead.store.multiplexer import Command
 
 #: In one act. An item that is larger than this is sent in an act by itself.
 MOST_ITEMS = 200
@@ -15,32 +14,10 @@ MOST_LIMITS = 200  # that its tasks name
 MOST_BYTES = 1024 * 1024
 CHUNK_BYTES = MOST_BYTES // 2  # of output; its packing takes some too
 
-T = TypeVar("T")
-U = TypeVar("U")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Items to send together. One that cannot be sent is answered with its error; the others are sent."""
-
-    accepted: list[dict[str, Any]]
-    problems: list[errors.FairleadError | None]  # one per item; None: it is among the accepted
-
-    @classmethod
-    def of(cls, items: Iterable[T], form: Callable[[T], dict[str, Any]]) -> "Batch":
-        batch = cls([], [])
-        for item in items:
-            try:
-                batch.accepted.append(form(item))
-                batch.problems.append(None)
-            except errors.InvalidInput as problem:
-                batch.problems.append(problem)
-        return batch
-
-    def answers(self, replies: Iterable[U]) -> "list[U | errors.FairleadError]":
-        """In the order of the items."""
-        waiting = iter(replies)
-        return [next(waiting) if problem is None else problem for problem in self.problems]
+#: In one piece of reads; the first, as long as nothing is known of the answers.
+FIRST_COMMANDS = 16
+MOST_COMMANDS = 500
+GOOD_BYTES = 256 * 1024  # of the answers to one piece: far above the cost of a round trip, read in a few ms
 
 
 def in_parts(items: Iterable[dict[str, Any]]) -> Iterator[list[msgspec.Raw]]:
@@ -77,3 +54,36 @@ def in_pieces(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _holder(report: dict[str, Any]) -> dict[str, Any]:
     return {name: report[name] for name in ("id", "fence") if name in report}
+
+
+async def read_in_pieces(connection: Connection, commands: Sequence[Command]) -> list[Any]:
+    """The answers, in order. Other reads get their turn between two pieces."""
+    answers: list[Any] = []
+    count = FIRST_COMMANDS
+    while len(answers) < len(commands):
+        piece = commands[len(answers) : len(answers) + count]
+        answered = await connection.read(*piece, paged=True)
+        count = next_count(len(piece), sum(map(size_of, answered)))
+        answers += answered
+    return answers
+
+
+async def scan_keys(connection: Connection) -> list[str]:
+    """The keys of the namespace, without their prefix; bytes that are not UTF-8 become surrogates."""
+    prefix = connection.keys.prefix
+    found = {key async for key in connection.client.scan_iter(match=prefix + "*", count=1000)}
+    return [key.decode(errors="surrogateescape").removeprefix(prefix) for key in found]
+
+
+def next_count(count: int, size: int) -> int:
+    """How many commands to send next, after this number had answers of this size; it grows step by step."""
+    return max(1, min(MOST_COMMANDS, 4 * count, count * GOOD_BYTES // max(1, size)))
+
+
+def size_of(answer: Any) -> int:
+    """About how many bytes it took."""
+    if isinstance(answer, bytes):
+        return len(answer)
+    if isinstance(answer, dict):
+        return sum(map(size_of, answer)) + sum(map(size_of, answer.values()))
+    return sum(map(size_of, answer)) if isinstance(answer, list) else 1

@@ -16,7 +16,7 @@ from fairlead.errors import FairleadError, InvalidSettings, StoreFault, StoreFul
 from fairlead.log.events import EventLog
 from fairlead.model.states import TERMINAL
 from fairlead.settings.urls import engine_url_problem
-from fairlead.store.address import options_of
+from fairlead.store.address import check_options, options_of
 from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
 from fairlead.store.membership import Membership
@@ -64,6 +64,7 @@ def make_client(url: str, *, answer_within: float | None = None) -> Redis:
         )
     except ValueError as error:  # an option after the question mark, say
         raise InvalidSettings(f"the URL of the server cannot be used: {error}") from None
+    check_options(client)
     return client
 
 
@@ -112,18 +113,14 @@ class Connection:
         reply = self._in_turn(self._turns, self._evaluate(act, arguments, patience))
         return self._learn(await self._within(patience, reply))
 
-    async def read(self, *commands: Command) -> list[Any]:
-        """The answers to commands that change nothing, in one round trip; raises what the server refused."""
-        return await self._read(self._turns, commands)
+    async def read(self, *commands: Command, paged: bool = False) -> list[Any]:
+        """The answers to commands that change nothing, in one round trip; raises what the server refused.
 
-    async def read_piece(self, *commands: Command) -> list[Any]:
-        """As `read`, for a part of something long: few of these are under way at a time."""
-        return await self._read(self._page_turns, commands)
-
-    async def _read(self, turns: asyncio.Semaphore, commands: Sequence[Command]) -> list[Any]:
+        `paged`: a part of something long, of which few are under way at a time.
+        """
         if not commands:
             return []
-        patience = self._patience()
+        patience, turns = self._patience(), self._page_turns if paged else self._turns
         reply = self._in_turn(turns, self.shared.call(*commands, patience=patience))
         return await self._accepted(await self._within(patience, reply))
 
@@ -144,7 +141,7 @@ class Connection:
         return answers
 
     def _patience(self) -> LenientTimeout:
-        return LenientTimeout(self.answer_within, lambda: self.shared.heard_at())
+        return LenientTimeout(self.answer_within, lambda: self.shared.received_at())
 
     async def _in_turn(self, turns: asyncio.Semaphore, reply: Coroutine[Any, Any, Any]) -> Any:
         try:

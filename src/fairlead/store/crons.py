@@ -1,22 +1,50 @@
 """Periodic tasks in the store: when each cron last ticked, and the act that submits its next tick."""
 
+import asyncio
+from bisect import bisect_right
+
 from fairlead import errors
-from fairlead.checks import LATEST, check_name, check_whole
+from fairlead.checks import LATEST, check_name, check_short, check_whole
+from fairlead.cron import Cron, next_tick
+from fairlead.model.cron import CronStatus
 from fairlead.model.task import NewTask, Submitted
-from fairlead.store.connection import pack
+from fairlead.store.connection import pack, text
 from fairlead.store.replies import submitted
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 from fairlead.store.specs import spec_of
 
 
-class Crons:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class Crons(Part):
+    async def all(self) -> list[CronStatus]:
+        return (await self.page())[0]
 
-    async def last(self, name: str) -> tuple[int, int]:
-        """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
+    async def page(self, after: str = "", count: int | None = None) -> tuple[list[CronStatus], str]:
+        """By name, those after this one, and the name to continue from: "" when there are no more."""
+        self._connection.membership.check()
+        key, clock = self._connection.keys.key, self._session.clock()
+        ticks, schedules, (seconds, micros) = await self._connection.read(
+            ("HGETALL", key("crons")), ("HGETALL", key("schedules")), ("TIME",)
+        )
+        now = int(clock) if clock else int(seconds) * 1000 + int(micros) // 1000
+        names = sorted(ticks)
+        first = bisect_right(names, after.encode())
+        last = len(names) if count is None else first + count
+        crons = []
+        for name in names[first:last]:
+            crons.append(_status(text(name), int(ticks[name]), text(schedules.get(name, b"")), now))
+            await asyncio.sleep(0)  # to find a tick may take a while: others are served in between
+        return crons, crons[-1].name if last < len(names) else ""
+
+    async def last(self, name: str, schedule: str = "", timezone: str = "UTC") -> tuple[int, int]:
+        """Its last tick and the store's now, in ms. A cron seen for the first time begins now.
+
+        `schedule`: the expression by which the caller ticks it, to be shown to people.
+        """
         check_name("name", name)
-        answer = await self._session.run("last_tick", name)
+        check_short("schedule", schedule or None)
+        check_short("timezone", timezone)
+        declared = f"{timezone} {schedule}" if schedule else ""
+        answer = await self._session.run("last_tick", name, declared)
         return answer["last"], answer["now"]
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
@@ -33,3 +61,15 @@ class Crons:
         spec = pack(spec_of(task, self._session.settings))
         row = (await self._session.run("tick", name, previous, tick, spec))["row"]
         return None if row["answer"] == "passed" else submitted(row)
+
+
+def _status(name: str, last: int, declared: str, now: int) -> CronStatus:
+    timezone, _, schedule = declared.partition(" ")
+    if not schedule:
+        return CronStatus(name=name, schedule=None, timezone=None, last_tick=last, next_tick=None)
+    try:
+        cron = Cron(name=name, expression=schedule, task_type=name, timezone=timezone)
+        following = next_tick(cron, max(last, now))
+    except errors.InvalidInput:  # a time zone that this machine does not know
+        following = None
+    return CronStatus(name=name, schedule=schedule, timezone=timezone, last_tick=last, next_tick=following)

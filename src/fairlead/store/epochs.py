@@ -5,7 +5,7 @@ from typing import Literal
 
 from fairlead.errors import InvalidInput, StoreFault
 from fairlead.store.membership import Found, unreadable
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 
 FIELDS = ("schema", "epoch", "opening", "beat", "sealed", "opens_at")
 SEALED_WHEN = ("gone", "rolled_back")  # not when it is another namespace: that may be healthy, and not ours
@@ -21,11 +21,8 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-class Epochs:
+class Epochs(Part):
     """The data of one namespace, as one connection knows it."""
-
-    def __init__(self, session: Session) -> None:
-        self._connection = session.connection
 
     async def check(self) -> Found:
         """Raises StoreLost when the data is not what is known."""

@@ -1,27 +1,51 @@
-"""Jobs in the store, each a run of a pipeline: submit, read, cancel and resume them."""
+"""Jobs in the store: submit, read, cancel and resume them; and the pipelines and types that were declared."""
 
+import contextlib
 import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from fairlead import errors
-from fairlead.checks import check_name, check_short, to_json
-from fairlead.model.job import Job, JobStatus, NewJob, NewStep, SubmittedJob, check_job_id, check_stages
+from fairlead.checks import check_name, check_short, check_task_id, nearest, to_json
+from fairlead.model.job import (
+    Job,
+    JobExplanation,
+    JobPage,
+    JobStatus,
+    NewJob,
+    NewStep,
+    StepExplanation,
+    SubmittedJob,
+    check_job_id,
+    check_stages,
+)
 from fairlead.model.priority import Priority, priority_named
+from fairlead.model.stats import Explanation
 from fairlead.model.task import NewTask, write_key
+from fairlead.model.unserved import warnings_of
 from fairlead.settings import Settings
+from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.store.connection import pack, text
-from fairlead.store.pipelines import Pipelines
-from fairlead.store.replies import expect_ok
-from fairlead.store.session import Session
+from fairlead.store.pages import Newest
+from fairlead.store.replies import expect_ok, read_explanation
+from fairlead.store.session import Part, Session
 from fairlead.store.specs import spec_of
 
 OPTIONAL = ("user_id", "tenant", "trace_id")
+ORIGINS = ("file", "code")  # a file takes precedence
+PACKED = (b"plan", b"step:")  # how the fields begin that are not text
+PAGE_BYTES = 256 * 1024  # of the jobs of a page; the last may exceed it by the results of all its steps
+
+as_stages = msgspec.json.Decoder(Stages).decode
 
 
-class Jobs:
+class Jobs(Part):
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self.pipelines = Pipelines(session)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
@@ -29,24 +53,89 @@ class Jobs:
         request = pack(_request(job, self._session.settings))
         answer = expect_ok(await self._session.ask("submit_job", request), "exists")
         known = Priority(answer["priority"]) if "priority" in answer else None
-        return SubmittedJob(answer["id"], JobStatus(answer["status"]), answer["answer"] == "exists", known)
+        repeated, warnings = answer["answer"] == "exists", warnings_of(answer.get("unserved", ()))
+        return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known, warnings)
 
     async def get(self, job_id: str) -> Job:
-        connection = self._session.connection
-        (fields,) = await connection.read(("HGETALL", connection.keys.key("job", check_job_id(job_id))))
+        key = self._connection.keys.key("job", check_job_id(job_id))
+        fields, now = await self._connection.read(("HGETALL", key), ("TIME",))
         if not fields:
             raise errors.UnknownJob()
-        record = {text(name): value if name == b"plan" else text(value) for name, value in fields.items()}
-        return Job.from_record(job_id, record)
+        return _job(job_id, fields, self._instant(now))
+
+    async def page(
+        self,
+        *,
+        status: str | None = None,
+        user_id: str | None = None,
+        feature_name: str | None = None,
+        tenant: str | None = None,
+        limit: int = 50,
+        cursor: str = "",
+    ) -> JobPage:
+        """A page of matching jobs, newest first; continue with its `next_cursor`.
+
+        It ends early at 256 KiB. A job that exists from the first page to the last is on one of them, and on
+        no other.
+        """
+        self._connection.membership.check()
+        if status is not None and status not in list(JobStatus):
+            raise errors.InvalidInput("status", f"{status!r} is not one of {', '.join(JobStatus)}")
+        if feature_name is not None:
+            check_name("feature_name", feature_name)
+        check_short("user_id", user_id)
+        check_short("tenant", tenant)
+        wanted = {"status": status, "user_id": user_id, "feature": feature_name, "tenant": tenant}
+        now = self._instant(*await self._connection.read(("TIME",)))
+
+        def make(job_id: str, fields: Mapping[bytes, bytes]) -> Job | None:
+            job = _job(job_id, fields, now)
+            # it may have changed since the list was read
+            return job if status in (None, job.status) else None
+
+        return JobPage(*await Newest(self._connection, "job", wanted, make).page(limit, cursor, PAGE_BYTES))
+
+    async def explain(self, job_id: str) -> JobExplanation:
+        """What the steps of the current stage wait for, or how the job ended."""
+        job = await self.get(job_id)
+        steps: list[StepExplanation] = []
+        for step in job.current_steps:
+            with contextlib.suppress(errors.UnknownTask):  # the job has just ended, and its step is forgotten
+                explained = await self.explain_task(step.task_id)
+                steps.append(StepExplanation(step.index, step.name, explained))
+        return JobExplanation(job.job_id, job.status, job.error, tuple(steps))
+
+    async def explain_task(self, task_id: str, *, brief: bool = False) -> Explanation:
+        """Why it waits; unless `brief`, with a known type that is similar to a type that no worker serves."""
+        answer = await self._session.run("explain", check_task_id(task_id), "1" if brief else "0")
+        similar = None
+        if "types" in answer:
+            known = {*answer["types"], *await self.pipelines.task_types()}
+            similar = None if answer["type"] in known else nearest(answer["type"], known)
+        return read_explanation(task_id, answer, similar)
+
+    def _instant(self, time: Sequence[bytes]) -> int:
+        """By the clock of the acts; `time` is the server's."""
+        given, (seconds, micros) = self._session.clock(), time
+        return int(given) if given else int(seconds) * 1000 + int(micros) // 1000
 
     async def cancel(self, job_id: str) -> None:
         """Ends it, with those of its steps that wait or run."""
         await self._session.run("cancel_job", check_job_id(job_id))
 
-    async def resume(self, job_id: str) -> list[str]:
-        """Continues at the stage that failed; returns those of its steps that are done and not run again."""
-        done: list[str] = (await self._session.run("resume_job", check_job_id(job_id)))["done"]
+    async def resume(self, job_id: str, *, force: bool = False) -> list[str]:
+        """Continues at the stage that failed; returns those of its steps that are done and not run again.
+
+        With `force` also after a permanent error.
+        """
+        answer = await self._session.run("resume_job", check_job_id(job_id), "1" if force else "0")
+        done: list[str] = answer["done"]
         return done
+
+
+def _job(job_id: str, fields: Mapping[bytes, bytes], now: int) -> Job:
+    record = {text(name): value if name.startswith(PACKED) else text(value) for name, value in fields.items()}
+    return Job.from_record(job_id, record, now)
 
 
 def _request(job: NewJob, settings: Settings) -> dict[str, Any]:
@@ -81,7 +170,7 @@ def _step(job: NewJob, step: NewStep, index: int, settings: Settings) -> dict[st
         user_id=job.user_id,
         tenant=job.tenant,
         weight=job.weight,
-        max_wait_seconds=job.max_wait_seconds,
+        max_wait_seconds=_max_wait(job, step, settings),
         trace_id=job.trace_id,
         job_id=job.job_id,
     )
@@ -91,8 +180,62 @@ def _step(job: NewJob, step: NewStep, index: int, settings: Settings) -> dict[st
     return spec
 
 
+def _max_wait(job: NewJob, step: NewStep, settings: Settings) -> float | None:
+    """How long the step may wait: as the job says, else as its service does."""
+    if job.max_wait_seconds is not None or not step.task_type.startswith(SERVICE):
+        return job.max_wait_seconds
+    service = settings.services.get(step.task_type.removeprefix(SERVICE))
+    return service.wait_seconds if service else None
+
+
 def _digest(job: NewJob, fields: dict[str, Any]) -> str:
     """The same request again has the same digest, whatever its id and its trace."""
     left_out = {"trace_id"} if job.priority_asked else {"trace_id", "priority"}
     content = sorted((name, repr(value)) for name, value in fields.items() if name not in left_out)
     return hashlib.sha256(repr([*content, repr(job.max_wait_seconds)]).encode()).hexdigest()[:32]
+
+
+class Pipelines(Part):
+    """The declared pipelines and task types. There may be thousands of either: only a part is read."""
+
+    async def get(self, name: str) -> Stages | None:
+        return (await self._read([name])).get(name)
+
+    async def names(self) -> list[str]:
+        return await self._declared("pipelines")
+
+    async def page(self, after: str, count: int) -> tuple[dict[str, Stages], str]:
+        """Those after this name, and the name to continue from: "" when there are no more."""
+        names = await self.names()
+        first = bisect_right(names, after)
+        some = names[first : first + count]
+        return await self._read(some), some[-1] if first + count < len(names) else ""
+
+    async def task_types(self) -> list[str]:
+        return await self._declared("types")
+
+    async def task_types_among(self, names: Iterable[str]) -> set[str]:
+        """Those of these names that are task types."""
+        wanted = [*names]
+        return {name for name, settings in await self._look_up("types", wanted) if settings is not None}
+
+    async def _declared(self, key: str) -> list[str]:
+        (fields,) = await self._connection.read(("HKEYS", self._connection.keys.key(key)))
+        return sorted({text(field).partition(":")[2] for field in fields})
+
+    async def _read(self, names: list[str]) -> dict[str, Stages]:
+        found: dict[str, Stages] = {}
+        for name, stages in await self._look_up("pipelines", names):
+            if stages is not None:
+                found.setdefault(name, as_stages(stages))
+        return found
+
+    async def _look_up(self, key: str, names: list[str]) -> list[tuple[str, bytes | None]]:
+        """By name, once for each origin."""
+        if not names:
+            return []
+        fields = [(f"{origin}:{name}", name) for name in names for origin in ORIGINS]
+        (values,) = await self._connection.read(
+            ("HMGET", self._connection.keys.key(key), *(field for field, _ in fields))
+        )
+        return [(name, value) for (_, name), value in zip(fields, values, strict=True)]

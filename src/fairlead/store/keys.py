@@ -5,12 +5,10 @@ live on one shard, so one script may touch them all. The Lua acts get this table
 `keys.task(id)`.
 """
 
-import re
 from dataclasses import dataclass
 
 from fairlead.errors import InvalidInput
-
-NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+from fairlead.settings.processes import A_NAMESPACE, NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,8 @@ FIXED = (
         "meta",
         "hash",
         "schema, epoch and beat, whether it is sealed, counters (seq, fence), policy, virtual times, "
-        "streaks, the next alarm, when rates were used",
+        "streaks, the next alarm, when rates were used, "
+        "since when the upkeep runs without a pause",
     ),
     Key("limits", "zset", "names of all limits: <name>, or <tenant>/<name> of a tenant's own"),
     Key(
@@ -40,6 +39,11 @@ FIXED = (
     Key("shared", "zset", "names of the operator's limits that every tenant may name"),
     Key("types", "hash", "<code or file>:<task type> -> what is declared of it there"),
     Key("pipelines", "hash", "<code or file>:<pipeline> -> its stages, each a list of steps"),
+    Key(
+        "declarations",
+        "zset",
+        "<types or pipelines>:<name> that code declares, by when a process last declared or confirmed it",
+    ),
     Key("pace", "hash", "account -> usual microseconds of its runs; `new` becomes `old` when full", of="age"),
     Key("fin", "zset", "account -> finish tag in one place, until its virtual time passes", of="place"),
     Key("paused", "hash", "task types that may not start"),
@@ -52,9 +56,12 @@ FIXED = (
     Key("audiences", "hash", "audience -> the profiles in it"),
     Key("routes", "hash", "route (type and capabilities) -> its audience"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
+    Key("schedules", "hash", "cron -> its time zone and expression, for people"),
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),
     Key("keys", "zset", "API keys by when they end; those that ended long ago go when one is made"),
     Key("key", "hash", "an API key: the digest of its secret, what it may do, and how much", of="id"),
+    Key("tasks", "stream", "ids of all tasks, by the number that each has as `made`"),
+    Key("jobs", "stream", "ids of all jobs, likewise"),
     Key("events", "stream", "the outbox: an entry per act with its events, until recorded or over the cap"),
 )
 
@@ -129,6 +136,7 @@ PASSING = (
 
 ALL = FIXED + LIVE + PASSING
 CHANNEL = "live"  # where every act publishes its events
+POLICY_CHANNEL = "policy"  # where a process reports that its settings differ from the policy in force
 KEY_CHANNEL = "changed_keys"  # where the ids of API keys are published that were made or changed
 
 
@@ -140,7 +148,7 @@ class Keys:
 
     def __post_init__(self) -> None:
         if not NAMESPACE.fullmatch(self.namespace):
-            raise InvalidInput("namespace", "use 1 to 64 of A-Z a-z 0-9 _ . -")
+            raise InvalidInput("namespace", A_NAMESPACE)
 
     @property
     def prefix(self) -> str:
@@ -149,14 +157,6 @@ class Keys:
     @property
     def meta(self) -> str:
         return self.prefix + "meta"
-
-    @property
-    def channel(self) -> str:
-        return self.prefix + CHANNEL
-
-    @property
-    def key_channel(self) -> str:
-        return self.prefix + KEY_CHANNEL
 
     def key(self, name: str, of: str = "") -> str:
         return f"{self.prefix}{name}:{of}" if of else self.prefix + name

@@ -17,17 +17,14 @@ from fairlead.model.tenants import cut_name, scope_of
 from fairlead.settings import Rate, Slots
 from fairlead.store.connection import Answer, pack
 from fairlead.store.replies import expect_ok
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 from fairlead.store.specs import account_of, weight_of
 
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often
 LEAST_PAUSE = 0.02  # seconds between two requests without a call in between
 
 
-class Limits:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Limits(Part):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
@@ -47,6 +44,16 @@ class Limits:
         check_name("name", name)
         await self._session.run("pause", "limit", scope_of(tenant) + name, int(paused))
 
+    async def delete(self, name: str, *, tenant: str | None = None) -> None:
+        """Raises LimitInUse while a task that has not ended, a lease or a declaration needs it."""
+        check_name("name", name)
+        cursor = taken = ""
+        while True:  # page by page: any number of tasks may run
+            answer = await self._session.ask("delete_limit", scope_of(tenant), name, cursor, taken)
+            if expect_ok(answer, "more")["answer"] == "ok":
+                return
+            cursor, taken = answer["cursor"], answer["taken"]
+
     async def page(
         self, after: str = "", count: int = 200, *, tenant: str | None = None
     ) -> tuple[list[Limit], str]:
@@ -57,12 +64,12 @@ class Limits:
         answer = await self._session.run("show_limits", scope_of(tenant), "", "", "", after, count)
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
 
-    async def pages(self, after: str = "", *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
+    async def pages(self, *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
         """All of them, page by page, so that other callers are served in between."""
-        is_first = True
-        while is_first or after:
+        limits, after = await self.page(tenant=tenant)
+        yield limits
+        while after:
             limits, after = await self.page(after, tenant=tenant)
-            is_first = False
             yield limits
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
@@ -70,8 +77,7 @@ class Limits:
 
     async def count(self) -> int:
         """Of the operator and all tenants together."""
-        connection = self._session.connection
-        (count,) = await connection.read(("ZCARD", connection.keys.key("limits")))
+        (count,) = await self._connection.read(("ZCARD", self._connection.keys.key("limits")))
         return int(count)
 
     async def get(

@@ -9,7 +9,8 @@ from fairlead.model.event import Event, StepOf
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
-from fairlead.store.outbox import JobRow, Row, rows_of
+from fairlead.store.keys import CHANNEL
+from fairlead.store.records import JobRow, Row, rows_of
 from fairlead.store.session import Session
 from fairlead.store.subscription import Listener
 
@@ -59,7 +60,8 @@ class Live:
     def __init__(self, session: Session) -> None:
         connection = session.connection
         self._watchers: dict[str | None, set[Watcher]] = {}  # by task or job; None: of all tasks
-        self._listener = Listener(connection.subscriber, connection.keys.channel, self._deliver, self._turned)
+        channel = connection.keys.key(CHANNEL)
+        self._listener = Listener(connection.subscriber, channel, self._deliver, self._turned)
 
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str | None = None) -> AsyncIterator[AsyncIterator[Event | None]]:

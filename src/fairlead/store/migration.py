@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairlead.model.job import ENDED
+from fairlead.store.batches import read_in_pieces, scan_keys
 from fairlead.store.connection import Connection, pack, text
-from fairlead.store.pieces import read_in_pieces, scan_keys
+from fairlead.store.records import read_facts
 
 #: Indexes of schema 2 that are built again, or are gone.
 SINGLE = ("lanes", "signatures", "markers", "patience", "holds", "refills", "idle", "durations", "waiting")
@@ -32,7 +33,7 @@ async def migrate(
     commands = [("HGET", connection.keys.key("job", job), "status") for job in found["job"]]
     jobs_open = sum(text(status) not in ENDED for status in await read_in_pieces(connection, commands))
     await step("begin", {"drop": drop, "jobs_open": jobs_open, "policy": policy})
-    if schema != 3:  # which has all indexes but those of tenants
+    if schema not in (3, 4):  # which lack lists only
         while await step("tasks"):
             pass
         workers = found["worker"]
@@ -41,9 +42,25 @@ async def migrate(
         for first in range(0, max(len(found["task"]), len(found["job"])), AT_ONCE):
             last = first + AT_ONCE
             await step("ended", {"tasks": found["task"][first:last], "jobs": found["job"][first:last]})
-    for first in range(0, len(found["task"]), AT_ONCE):
-        await step("tenants", found["task"][first : first + AT_ONCE])
+    if schema != 4:
+        for first in range(0, len(found["task"]), AT_ONCE):
+            await step("tenants", found["task"][first : first + AT_ONCE])
+    tasks, jobs = (
+        await _oldest_first(connection, "task", found),
+        await _oldest_first(connection, "job", found),
+    )
+    for first in range(0, max(len(tasks), len(jobs)), AT_ONCE):
+        last = first + AT_ONCE
+        await step("lists", {"tasks": tasks[first:last], "jobs": jobs[first:last]})
     await step("end")
+
+
+async def _oldest_first(connection: Connection, kind: str, found: Mapping[str, list[str]]) -> list[str]:
+    commands = [("HMGET", connection.keys.key(kind, of), "facts", "created") for of in found[kind]]
+    created: list[tuple[int, str]] = []
+    for of, (packed, plain) in zip(found[kind], await read_in_pieces(connection, commands), strict=True):
+        created.append((int(plain or read_facts(packed).get("created", 0)), of))
+    return [of for _, of in sorted(created)]
 
 
 async def _keys(connection: Connection) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 
 from fairlead.clock import monotonic
-from fairlead.log.limited import LimitedLog
+from fairlead.log.events import LimitedLog
 from fairlead.store.address import greeting, open_connection, options_of
 from fairlead.timeouts import LenientTimeout
 
@@ -46,7 +46,7 @@ class Channel(asyncio.Protocol):
         self._waiting: deque[asyncio.Future[Any]] = deque()
         self._seen: dict[asyncio.Future[Any], Callable[[Any], None]] = {}
         self._calls = 0  # whose callers still wait
-        self._heard_at = monotonic()
+        self._received_at = monotonic()
         self._retired = False
         self._lost: Exception | None = None
 
@@ -80,18 +80,14 @@ class Channel(asyncio.Protocol):
     def is_open(self) -> bool:
         return self._lost is None and not self._retired and not self._transport.is_closing()
 
-    @property
-    def is_closed(self) -> bool:
-        return self._lost is not None
-
-    def heard_at(self) -> float:
+    def received_at(self) -> float:
         """When the server sent something last, or was first asked for something after a pause."""
-        return self._heard_at
+        return self._received_at
 
     @property
     def silent_seconds(self) -> float:
         """How long the server has sent nothing although it owes an answer."""
-        return monotonic() - self._heard_at if self._waiting else 0.0
+        return monotonic() - self._received_at if self._waiting else 0.0
 
     async def call(self, *commands: Command, seen: Callable[[Any], None] | None = None) -> list[Any]:
         """The answers, in order; one the server refused is answered by its error.
@@ -103,7 +99,7 @@ class Channel(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in commands]
         if not self._waiting:
-            self._heard_at = monotonic()
+            self._received_at = monotonic()
         self._waiting.extend(futures)
         if seen:
             self._seen[futures[-1]] = seen
@@ -138,7 +134,7 @@ class Channel(asyncio.Protocol):
         self.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = monotonic()
+        self._received_at = monotonic()
         self._reader.feed(data)
         try:
             while (reply := self._reader.gets()) is not False:
@@ -175,9 +171,9 @@ class SharedConnection:
         self._reconnected_at = -math.inf
         self._connecting = asyncio.Lock()
 
-    def heard_at(self) -> float:
+    def received_at(self) -> float:
         """When the server that is asked now sent something last."""
-        return self._channel.heard_at() if self._channel else -math.inf
+        return self._channel.received_at() if self._channel else -math.inf
 
     async def call(self, *commands: Command, patience: LenientTimeout | None = None) -> list[Any]:
         """With `patience` it waits as long as the server sends something on the same connection."""
@@ -188,7 +184,7 @@ class SharedConnection:
                     self._channel = await Channel.connect(self.client)
                 channel = self._channel
         if patience:
-            patience.heard = channel.heard_at
+            patience.last_received = channel.received_at
         return await channel.call(*commands)
 
     def replace_if_silent(self, seconds: float) -> None:
@@ -203,7 +199,8 @@ class SharedConnection:
     def replace(self) -> None:
         if self._channel:
             self._channel.retire()
-            self._retired = [channel for channel in (*self._retired, self._channel) if not channel.is_closed]
+            retired = (*self._retired, self._channel)
+            self._retired = [channel for channel in retired if not channel.closed.is_set()]
             self._channel = None
 
     async def reconnect(self) -> None:

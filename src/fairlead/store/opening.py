@@ -5,15 +5,17 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
+from fairlead.settings.sources import Sources
 from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import Engine, open_engine
 from fairlead.store.engine.folder import EngineFolder, default_data_folder
-from fairlead.store.engine.health import EngineHealth
+from fairlead.store.engine.state import EngineHealth
 from fairlead.store.multiplexer import SharedConnection
 from fairlead.store.remembered import Remembered
 from fairlead.store.store import Store
@@ -46,12 +48,19 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def gateway_store(settings: Settings) -> AsyncIterator[Store]:
-    """For a gateway. It stays closed if data was lost: the gateway serves all the same, and reports it."""
+async def gateway_store(
+    settings: Settings, sources: Sources | None = None, *, govern: bool = False, declared: bool = False
+) -> AsyncIterator[Store]:
+    """For a gateway. It stays closed if data was lost: the gateway serves all the same, and reports it.
+
+    `govern`: the settings become the policy of the namespace; otherwise an existing one is kept. `declared`:
+    the process that started this one has opened the namespace with the same settings.
+    """
     async with connected_store(settings) as store:
-        store.rejoin = store.open
+        store.policy.sources = sources or Sources()
+        store.rejoin = partial(store.open, govern=govern, declare=True)
         with contextlib.suppress(StoreLost):
-            await first_act(store, store.open)
+            await first_act(store, partial(store.open, govern=False) if declared else store.rejoin)
         yield store
 
 

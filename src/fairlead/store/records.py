@@ -1,7 +1,7 @@
-"""Records of tasks as the server keeps them: what was asked for is one packed field, `facts`."""
+"""What acts pack: of a task what was asked for, in one field of its record; and the events of one act."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,3 +17,33 @@ def read_record(stored: Mapping[bytes, bytes], without: bytes = b"") -> dict[str
 
 def read_facts(packed: bytes | None) -> dict[str, Any]:
     return msgspec.msgpack.decode(packed, type=dict[str, Any]) if packed else {}
+
+
+class JobRow(NamedTuple):
+    """The job of the task, if it is a step of one."""
+
+    id: str
+    seq: int  # the number of the event among those of the job
+    step: int
+    status: str
+    priority: int  # by age
+
+
+class Row(NamedTuple):
+    task: str
+    act: str
+    before: str  # state; "" for a new task
+    after: str
+    at: int  # ms
+    fence: int
+    packed_detail: dict[str, Any] | str  # facts, or JSON
+    seq: int  # the number of the event among those of the task
+    job: JobRow | bool
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        detail = self.packed_detail
+        return detail if isinstance(detail, dict) else msgspec.json.decode(detail) if detail else {}
+
+
+rows_of = msgspec.msgpack.Decoder(list[Row]).decode

@@ -1,6 +1,7 @@
 """The words that acts answer in, as values and errors."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -8,10 +9,13 @@ import msgspec
 from fairlead import errors
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
-from fairlead.model.reports import Handed
+from fairlead.model.reports import Claimed, Handed
 from fairlead.model.states import State
+from fairlead.model.stats import Blocker, Depth, Explanation, Stats
 from fairlead.model.task import Content, Submitted, Task
-from fairlead.model.tenants import plain_name
+from fairlead.model.tenants import cut_name, plain_name
+from fairlead.model.unserved import warnings_of
+from fairlead.model.worker import WorkerStats
 from fairlead.store.connection import Answer, unpack_handed
 
 #: The words by which an act refuses, each with the error it becomes.
@@ -27,10 +31,18 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "unknown": errors.Fenced,
     "not_replayable": errors.NotReplayable,
     "unknown_job": errors.UnknownJob,
-    "step_of_job": errors.StepOfJob,
     "not_purgeable": errors.NotPurgeable,
     "limit_full": errors.LimitFull,
     "conflict": errors.IdempotencyConflict,
+}
+
+#: Why a limit cannot be deleted, and what to do first.
+IN_USE = {
+    "file": "the settings of a server declare it; remove it there and restart the server first",
+    "type": "task type {of} needs it; declare the type without it first, or wait: a type that no process "
+    "declares is forgotten after a day",
+    "waiting": "tasks or acquires wait for it ({of}); let them run or cancel them first",
+    "running": "tasks or leases that need it have not ended; wait for them, or cancel the tasks first",
 }
 
 
@@ -52,14 +64,14 @@ def _invalid(answer: Answer) -> errors.InvalidInput:
     return errors.InvalidInput(answer["field"], answer["message"], answer["code"])
 
 
-def _too_many_units(answer: Answer) -> errors.InvalidInput:
-    message = f"the limit has {answer['most']} units: that many can never be free"
-    return errors.InvalidInput("units", message, "too_many_units")
-
-
 def _too_many_limits(answer: Answer) -> errors.InvalidInput:
     message = f"the tenant has {answer['most']} limits already: change one of them instead"
     return errors.InvalidInput("name", message, "too_many_limits")
+
+
+def _limit_in_use(answer: Answer) -> errors.LimitInUse:
+    why = IN_USE[answer["by"]].format(of=answer.get("of"))
+    return errors.LimitInUse(f"Limit {plain_name(answer['limit'])} is in use: {why}.")
 
 
 def _busy(answer: Answer) -> errors.InvalidInput:
@@ -108,14 +120,34 @@ def _not_resumable(answer: Answer) -> errors.NotResumable:
         return errors.NotResumable(f"The job is {answer['status']}: only a failed one can be resumed.")
     problem = msgspec.json.decode(answer["error"])
     why = f"step {problem['step']} failed for good ({problem['code']}: {problem['message']})"
-    return errors.NotResumable(f"The job cannot be resumed: {why}. Submit a new one.")
+    how = f"`fairlead job resume --force {answer['id']}` runs it again; over HTTP that needs the scope admin"
+    return errors.NotResumable(f"The job cannot be resumed as it is: {why}. When the cause is fixed, {how}.")
+
+
+def _step_of_job(answer: Answer) -> errors.StepOfJob:
+    """Its job has not failed, so it cannot be replayed."""
+    match answer.get("status"):
+        case None:
+            what = "whose record is gone: submit a new job"
+        case "PENDING" | "RUNNING" as status:
+            what = f"which is {status}: replay it when the job has failed"
+        case status:
+            what = f"which is {status}: submit a new job"
+    return errors.StepOfJob(f"This task is a step of job {answer['job']}, {what}.")
+
+
+def _kept_by_job(answer: Answer) -> errors.StepOfJob:
+    return errors.StepOfJob(
+        f"This task is a step of job {answer['job']}, which can be resumed as long as it is kept: "
+        "it is deleted when the job is."
+    )
 
 
 #: Refusals whose message has facts of the answer.
 DETAILED: dict[str, Callable[[Answer], errors.FairleadError]] = {
     "invalid": _invalid,
-    "too_many_units": _too_many_units,
     "too_many_limits": _too_many_limits,
+    "limit_in_use": _limit_in_use,
     "busy": _busy,
     "queue_full": _queue_full,
     "too_many_types": _too_many_types,
@@ -123,6 +155,8 @@ DETAILED: dict[str, Callable[[Answer], errors.FairleadError]] = {
     "rate_limited": _rate_limited,
     "already_finished": _already_finished,
     "not_resumable": _not_resumable,
+    "step_of_job": _step_of_job,
+    "kept_by_job": _kept_by_job,
 }
 
 
@@ -137,17 +171,76 @@ def submitted_or_error(row: Answer) -> Submitted | errors.FairleadError:
 
 def submitted(row: Answer) -> Submitted:
     """Raises the error of a refusal."""
-    if expect_ok(row, "exists")["answer"] == "exists":
-        priorities = [Priority(row[name]) for name in ("priority", "effective") if name in row]
-        return Submitted(row["id"], State(row["state"]), True, None, (), *priorities)
-    blocked_by = tuple(map(plain_name, row.get("blocked_by", ())))
-    return Submitted(row["id"], State(row["state"]), False, row.get("position"), blocked_by)
+    repeated = expect_ok(row, "exists")["answer"] == "exists"
+    priority, effective = (Priority(row[name]) if name in row else None for name in ("priority", "effective"))
+    return Submitted(
+        row["id"],
+        State(row["state"]),
+        repeated,
+        row.get("position"),
+        tuple(map(plain_name, row.get("blocked_by", ()))),
+        priority,
+        effective,
+        warnings_of([row["unserved"]] if "unserved" in row else ()),
+    )
 
 
-def tasks_of(answer: Answer, content: Content) -> list[Task]:
-    return [Task.from_record(row["id"], row["fields"], content) for row in answer["tasks"]]
+def claimed(answer: Answer, content: Content = msgspec.json.decode) -> Claimed:
+    expect_ok(answer, "draining")
+    tasks = [Task.from_record(row["id"], row["fields"], content) for row in answer["tasks"]]
+    if answer["answer"] == "draining":
+        return Claimed(tasks, answer["now"], draining=True)
+    return Claimed(tasks, answer["now"], answer.get("alarm"), again=answer["again"])
 
 
 def handed_by(packed: bytes) -> Handed:
     now, (task_id, record) = unpack_handed(packed)
     return Handed(Task.from_record(task_id, record), now)
+
+
+def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
+    now: int = answer["now"]
+    depth: Counter[str] = Counter()
+    oldest: dict[str, int] = {}
+    for row in answer["places"]:
+        word = Priority(int(row["place"][0])).word
+        depth[word] += row["depth"]
+        oldest[word] = min(oldest.get(word, now), row.get("oldest", now))
+    return Stats(
+        queues={p.word: Depth(depth[p.word], (now - oldest[p.word]) / 1000) for p in Priority},
+        workers=list(workers),
+        delayed=answer["delayed"],
+        ended_last_minute=Counter(answer["ended"] or {}),  # an empty Lua table is packed as a list
+        lost_events=answer["lost_events"],
+        missing_records=answer["missing_records"],
+        held=answer.get("held"),
+    )
+
+
+def read_explanation(task_id: str, answer: Answer, similar_type: str | None = None) -> Explanation:
+    if answer["state"] != State.QUEUED:
+        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"))
+    ahead = answer["ahead"] or {}  # an empty Lua table is packed as a list
+    return Explanation(
+        task_id,
+        State.QUEUED,
+        effective_priority=Priority(int(answer["place"][0])),
+        promoted=answer["place"][1] == "p",
+        position=answer["position"],
+        ahead={Priority(int(place)).word: count for place, count in ahead.items()},
+        promotes_at=answer.get("promotes_at"),
+        blocked_by=tuple(map(_blocker, answer["blocked_by"])),
+        held_for=answer.get("held_for"),
+        type_paused=answer["type_paused"],
+        no_capable_worker=answer["capable_workers"] == 0,
+        task_type=answer["type"],
+        type_unserved=not answer.get("serves_type", True),
+        missing_capabilities=tuple(answer.get("missing", ())),
+        similar_type=similar_type,
+        reserve=answer["only_reserve_free"],
+    )
+
+
+def _blocker(row: Answer) -> Blocker:
+    tenant, name = cut_name(row["limit"])
+    return Blocker(**{**row, "limit": name, "tenant": tenant})

@@ -50,10 +50,6 @@ class Act:
     body: str
 
     @property
-    def guarded(self) -> bool:
-        return self.guard != "off"
-
-    @property
     def function(self) -> str:
         clock = "clock" if "clock" in self.arguments else '""'
         opening = OPENING.format(clock=clock) if self.guard == "open" else ""
@@ -61,7 +57,7 @@ class Act:
 
     @property
     def call(self) -> str:
-        return f"perform(run.{self.name}, KEYS[1], ARGV, {'true' if self.guarded else 'false'})"
+        return f"perform(run.{self.name}, KEYS[1], ARGV, {'false' if self.guard == 'off' else 'true'})"
 
     @property
     def registration(self) -> str:

@@ -42,3 +42,11 @@ class Session:
             return await self.connection.blocking.next(self.connection.keys.key(key, of), seconds)
         except (RedisError, OSError, TimeoutError) as problem:
             raise translated(problem) from problem
+
+
+class Part:
+    """A part of the store: what can be done with one kind of thing, in the session of the whole."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._connection = session.connection

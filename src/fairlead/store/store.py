@@ -12,6 +12,7 @@ import msgspec
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short, check_task_id, to_json
+from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
 from fairlead.model.states import State
@@ -19,11 +20,12 @@ from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
+from fairlead.store import replies
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.socket_tickets import SocketTickets
-from fairlead.store.batches import Batch, in_parts, in_pieces
-from fairlead.store.connection import Answer, Connection, make_client, pack
+from fairlead.store.batches import in_parts, in_pieces
+from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
@@ -32,15 +34,15 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
-from fairlead.store.policy import SCHEMA, stored_policy
+from fairlead.store.policy import SCHEMA, Policy, stored_policy
 from fairlead.store.queries import Queries
-from fairlead.store.replies import expect_ok, refusal, state_or_error, submitted, submitted_or_error, tasks_of
 from fairlead.store.specs import spec_of
-from fairlead.store.stats import read_explanation, read_stats
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
 
+PROMOTING_ACTS = 64  # of one call: the caretaker has other duties
 DECLARED_AT_ONCE = 50  # types, limits and pipelines: a few ms of the server
+CONFIRMED_AT_ONCE = 500
 
 
 class Store(Queries):
@@ -65,6 +67,7 @@ class Store(Queries):
         self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)
+        self.policy = Policy(self, self.audit)
 
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
@@ -78,16 +81,18 @@ class Store(Queries):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def open(self, *, govern: bool = True) -> None:
+    async def open(self, *, govern: bool = True, declare: bool | None = None) -> None:
         """Checks the server, writes schema and policy, declares types and limits of the settings.
 
         Safe to repeat. Raises StoreLost when the data is not what this process knows (`membership.py`).
 
-        With `govern=False` this process only joins, and changes no settings of the namespace.
+        With `govern=False` an existing policy is kept. `declare`: whether the types and limits of the
+        settings are declared; by default if this process governs. One that does neither only joins.
         """
+        declare = govern if declare is None else declare
         await check(self.connection)
         await self.epochs.join()
-        policy = stored_policy(self.settings)
+        policy, before = stored_policy(self.settings), await self.policy.stored()
         arguments = "configure", SCHEMA, pack(policy), int(govern), new_token()
         answer = await self.connection.run(*arguments)
         if answer["answer"] == "older":
@@ -98,7 +103,9 @@ class Store(Queries):
                 f"Namespace {self.connection.keys.namespace!r} has schema {answer['schema']}, "
                 f"this Fairlead knows {SCHEMA}: upgrade it."
             )
-        if govern:
+        if govern or declare:
+            await self.policy.report(before, governs=govern)
+        if declare:
             await self.connection.forget_old_functions()
             settings = self.settings
             await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
@@ -140,6 +147,16 @@ class Store(Queries):
             )
             await self.run("declare", origin, pack(some_types), pack(some_limits), pack(some_plans))
 
+    async def confirm(self, types: Iterable[str], pipelines: Iterable[str]) -> bool:
+        """Whether all of these that code declared are known; they are kept for another day."""
+        rows = [("types", name) for name in types] + [("pipelines", name) for name in pipelines]
+        missing = False
+        for start in range(0, len(rows), CONFIRMED_AT_ONCE):
+            part = rows[start : start + CONFIRMED_AT_ONCE]
+            named = ([name for kind, name in part if kind == one] for one in ("types", "pipelines"))
+            missing |= (await self.run("confirm", *map(pack, named)))["missing"]
+        return not missing
+
     async def submit(self, *tasks: NewTask) -> list[Submitted | errors.FairleadError]:
         """Accepts up to 1,000 tasks at once; the answers are in order.
 
@@ -153,17 +170,17 @@ class Store(Queries):
         refused = [answer for answer in answers if isinstance(answer, errors.FairleadError)]
         if refused and len(refused) == len(answers):
             raise refused[0]
-        replies: list[Submitted | errors.FairleadError] = []
+        answered: list[Submitted | errors.FairleadError] = []
         for part, answer in zip(parts, answers, strict=True):
             if isinstance(answer, errors.FairleadError):
-                replies += [answer] * len(part)
+                answered += [answer] * len(part)
             else:
-                replies += map(submitted_or_error, expect_ok(answer)["rows"])
-        return batch.answers(replies)
+                answered += map(replies.submitted_or_error, replies.expect_ok(answer)["rows"])
+        return batch.answers(answered)
 
     async def submit_one(self, task: NewTask) -> Submitted:
         (row,) = (await self.run("submit", pack([spec_of(task, self.settings)])))["rows"]
-        return submitted(row)
+        return replies.submitted(row)
 
     async def claim(
         self,
@@ -173,18 +190,18 @@ class Store(Queries):
         lease_ms: int | None = None,
         idle: bool = False,
         request: str = "",
-        heard: Iterable[int] | None = None,
+        acknowledged: Iterable[int] | None = None,
         capabilities: Iterable[str] | None = None,
         content: Content = msgspec.json.decode,
     ) -> Claimed:
         """Up to `want` tasks that can start now. The same `request` gets the same answer.
 
-        `idle`: if there are fewer, the worker is woken as soon as there is more. `heard`: it may then be
-        handed a task at once; these are the fences of those that have reached it. `capabilities`: what the
-        worker offers from now on.
+        `idle`: if there are fewer, the worker is woken as soon as there is more. `acknowledged`: it may then
+        be handed a task at once; these are the fences of those that have reached it. `capabilities`: what
+        the worker offers from now on.
         """
-        call = self._claim_call(worker, want, lease_ms, idle, request, heard, capabilities)
-        return self._claimed(await self.connection.run(*call), content)
+        call = self._claim_call(worker, want, lease_ms, idle, request, acknowledged, capabilities)
+        return replies.claimed(await self.connection.run(*call), content)
 
     def _claim_call(
         self,
@@ -193,21 +210,15 @@ class Store(Queries):
         lease_ms: int | None,
         idle: bool,
         request: str,
-        heard: Iterable[int] | None = None,
+        acknowledged: Iterable[int] | None = None,
         capabilities: Iterable[str] | None = None,
     ) -> tuple[Any, ...]:
         check_name("worker_id", worker)
-        lease, wait = lease_ms or self.settings.lease_ms, (1 if heard is None else 2) if idle else 0
+        lease, wait = lease_ms or self.settings.lease_ms, (1 if acknowledged is None else 2) if idle else 0
         offered = "" if capabilities is None else listed("capabilities", capabilities)
-        fences = " ".join(map(str, heard or ()))
+        fences = " ".join(map(str, acknowledged or ()))
         most = min(want, MOST_PER_CALL)
         return ("claim", worker, most, lease, wait, request, fences, offered, self.clock())
-
-    def _claimed(self, answer: Answer, content: Content = msgspec.json.decode) -> Claimed:
-        if answer["answer"] == "draining":
-            return Claimed(tasks_of(answer, content), answer["now"], draining=True)
-        expect_ok(answer)
-        return Claimed(tasks_of(answer, content), answer["now"], answer.get("alarm"), again=answer["again"])
 
     async def report(
         self,
@@ -218,7 +229,7 @@ class Store(Queries):
         claim: int = 0,
         idle: bool = False,
         request: str = "",
-        heard: Iterable[int] | None = None,
+        acknowledged: Iterable[int] | None = None,
     ) -> tuple[list[State | errors.FairleadError], Claimed]:
         """Results, failures and the next claim in one round trip."""
         batches = {
@@ -231,13 +242,14 @@ class Store(Queries):
             for part in in_parts(batch.accepted)
         ]
         if claim:
-            calls.append(self._claim_call(worker, claim, None, idle, request, heard))
+            calls.append(self._claim_call(worker, claim, None, idle, request, acknowledged))
         answers, passed_over = await self.connection.run_together(*calls)
-        claimed = self._claimed(answers.pop()) if claim else Claimed()
+        claimed = replies.claimed(answers.pop()) if claim else Claimed()
         if passed_over:  # it ran before the reports that make room for it
             claimed = replace(claimed, again=True)
-        replies = (state_or_error(row) for answer in answers for row in expect_ok(answer)["rows"])
-        return [answer for batch in batches.values() for answer in batch.answers(replies)], claimed
+        rows = (row for answer in answers for row in replies.expect_ok(answer)["rows"])
+        states = map(replies.state_or_error, rows)
+        return [answer for batch in batches.values() for answer in batch.answers(states)], claimed
 
     async def complete(self, worker: str, *reports: Completed) -> list[State | errors.FairleadError]:
         return (await self.report(worker, completed=reports))[0]
@@ -250,7 +262,7 @@ class Store(Queries):
         lease = lease_ms or self.settings.lease_ms
         holders = [grant.packed() for grant in grants]
         rows = await self.run_parts(holders, lambda part: ("renew", part, lease))
-        return [refusal(row) or row["ends"] for row in rows]
+        return [replies.refusal(row) or row["ends"] for row in rows]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; returns its deadline."""
@@ -264,22 +276,26 @@ class Store(Queries):
         pieces = [in_pieces(report) for report in batch.accepted]
         every = [piece for some in pieces for piece in some]
         rows = iter(await self.run_parts(every, lambda part: ("progress", worker, part)))
-        answers = [[refusal(next(rows)) for _ in some] for some in pieces]
+        answers = [[replies.refusal(next(rows)) for _ in some] for some in pieces]
         return batch.answers(next(filter(None, of_one), None) for of_one in answers)
 
     async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
         """Gives tasks back unrun, to the place they had."""
         holders = [grant.packed() for grant in grants]
         rows = await self.run_parts(holders, lambda part: ("release", worker, part, 0))
-        return [state_or_error(row) for row in rows]
+        return [replies.state_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; returns the worker that runs it, if there is one."""
         return (await self.run("cancel", check_task_id(task_id))).get("worker")
 
-    async def replay(self, task_id: str) -> None:
-        """Queues a failed or dead-lettered task again; InvalidInput when a limit that it needs is gone."""
-        await self.run("replay", check_task_id(task_id))
+    async def replay(self, task_id: str) -> list[str]:
+        """Queues a failed or dead-lettered task again; InvalidInput when a limit that it needs is gone.
+
+        With a step its job is resumed. Returns the tasks that were queued: more if other steps failed too.
+        """
+        queued: list[str] = (await self.run("replay", check_task_id(task_id)))["queued"]
+        return queued
 
     async def purge(self, task_id: str) -> None:
         """Forgets a failed or dead-lettered task for good."""
@@ -296,7 +312,14 @@ class Store(Queries):
         return ended
 
     async def promote(self) -> int:
-        return int((await self.run("promote"))["due"])
+        """Ends delays and waits, promotes by age, refills rates; returns how many it moved."""
+        moved = 0
+        for _ in range(PROMOTING_ACTS):
+            answer = await self.run("promote")
+            moved += answer["moved"]
+            if not answer["more"]:
+                break
+        return moved
 
     async def pause_type(self, task_type: str, paused: bool = True) -> None:
         check_name("task_type", task_type)
@@ -308,10 +331,10 @@ class Store(Queries):
         # The queues first: a task that is claimed between the reads is then counted twice, never left out.
         answer = await self.run("stats", tenant or "")
         workers = await self.workers.all(brief=brief) if tenant is None else []
-        return read_stats(answer, workers)
+        return replies.read_stats(answer, workers)
 
-    async def explain(self, task_id: str) -> Explanation:
-        return read_explanation(task_id, await self.run("explain", check_task_id(task_id)))
+    async def explain(self, task_id: str, *, brief: bool = False) -> Explanation:
+        return await self.jobs.explain_task(task_id, brief=brief)
 
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""

@@ -17,7 +17,7 @@ QUIET = PING_EVERY + 2.0
 
 
 class Listener:
-    """Calls `heard` with each message of a channel, and `turned` when the subscription begins or is lost.
+    """Calls `receive` with each message of a channel, and `turned` when the subscription begins or is lost.
 
     It begins again after each loss: whatever was published in between is missing.
     """
@@ -26,12 +26,12 @@ class Listener:
         self,
         subscriber: "Subscriber",
         channel: str,
-        heard: Callable[[bytes], None],
+        receive: Callable[[bytes], None],
         turned: Callable[[], None],
     ) -> None:
         self.subscribed = False
         self.channel = channel
-        self.heard = heard
+        self.receive = receive
         self._turned = turned
         self._subscriber = subscriber
 
@@ -76,13 +76,9 @@ class Subscriber:
         del self._listeners[listener.channel]
         if self._connection and self._listeners:
             self._connection.send("UNSUBSCRIBE", listener.channel)
-        elif not self._listeners:
-            await self._stop()
-
-    async def _stop(self) -> None:
-        # taken before the wait: a listener that comes during it starts another subscription
-        running, self._running = self._running, None
-        if running:
+        elif not self._listeners and self._running:
+            # taken before the wait: a listener that comes during it starts another subscription
+            running, self._running = self._running, None
             running.cancel()
             await asyncio.wait([running])
 
@@ -111,7 +107,7 @@ class Subscriber:
         kind, channel, content = message
         for listener in tuple(self._listeners.get(channel.decode(), ())):  # none: the last has just stopped
             if kind == b"message":
-                listener.heard(content)
+                listener.receive(content)
             elif kind == b"subscribe":
                 listener.turn(True)
 

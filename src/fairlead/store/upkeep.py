@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fairlead.checks import check_ms, check_name
 from fairlead.model.worker import LostWorker
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +17,16 @@ class Memory:
     pressed: int | None = None  # bytes left to what has finished, because memory is nearly full
 
 
-class Upkeep:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Upkeep(Part):
     async def elect(self, who: str, lease_ms: int) -> str:
         """Who is the caretaker now: `who`, unless another one is."""
         check_name("who", who)
         check_ms("lease_ms", lease_ms)
-        return await self._elect(who, lease_ms)
+        return str((await self._session.run("elect", who, lease_ms)).get("caretaker", ""))
 
     async def resign(self, who: str) -> None:
         """Another one may be elected at once."""
-        await self._elect(who, 0)
-
-    async def _elect(self, who: str, lease_ms: int) -> str:
-        return str((await self._session.run("elect", who, lease_ms)).get("caretaker", ""))
+        await self._session.run("elect", who, 0)
 
     async def bury(self) -> list[LostWorker]:
         """The workers that have fallen silent; each is returned once, to one caller."""
@@ -42,6 +36,11 @@ class Upkeep:
     async def forget(self) -> int:
         """Forgets up to 128 ended records of each kind, over bounds or expired; returns the most of one."""
         return int((await self._session.run("forget"))["forgotten"])
+
+    async def sweep(self) -> tuple[int, bool]:
+        """Removes left-over entries from a part of the lists: how many, and whether a list goes on."""
+        answer = await self._session.run("sweep")
+        return answer["removed"], answer["more"]
 
     async def inspect(self) -> Memory:
         """Reads the memory use of the server, and keeps it for other acts."""

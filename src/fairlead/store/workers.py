@@ -11,7 +11,7 @@ from fairlead.model.reports import Grant, Handed
 from fairlead.model.worker import Beat, WorkerStats, latest_first
 from fairlead.store.connection import Answer, pack, text
 from fairlead.store.replies import expect_ok, handed_by
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 
 TAKE = b"take:"  # how a call that brings a task begins
 PLACE = re.compile(r"[0-9]{1,20}")
@@ -28,10 +28,7 @@ class WorkerPage:
     size: int
 
 
-class Workers:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Workers(Part):
     async def register(
         self,
         worker: str,
@@ -46,8 +43,7 @@ class Workers:
         """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
         check_name("worker_id", worker)
         check_whole("capacity", capacity, 100_000, least=1)
-        if isinstance(reserve, bool) or not isinstance(reserve, int) or not 0 <= reserve < capacity:
-            raise errors.InvalidInput("reserve", "is not a whole number from 0 to less than the capacity")
+        check_whole("reserve", reserve, capacity)
         check_short("name", name or None)
         check_short("version", version or None)
         offered = listed("capabilities", capabilities)

@@ -40,6 +40,16 @@ def _log(lost: list[LostWorker]) -> None:
         log.warning("workers_lost", count=len(lost), named=MOST_NAMED, running=running)
 
 
+async def sweep_lists(store: Store) -> int:
+    """Removes entries whose records have expired: a part of the lists in each round, from end to end.
+
+    A part is small, because the lists may be long and nearly all their records exist. Entries that expired
+    together lie together: a full part is followed by the next at once.
+    """
+    removed, _ = await store.upkeep.sweep()
+    return removed
+
+
 #: All are safe to run twice: an elected caretaker that was stopped for a while may wake beside its successor.
 #: Expired leases and due tasks are handled by every claim too; here also while no worker claims.
 DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
@@ -47,4 +57,5 @@ DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
     "due": lambda store: store.promote(),
     "dead_workers": lambda store: log_dead_workers(store.upkeep),
     "dead_letters": lambda store: store.upkeep.forget(),
+    "lists": sweep_lists,
 }

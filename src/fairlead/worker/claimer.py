@@ -49,7 +49,8 @@ class Claimer:
         self._requests = 0
         # tasks with their fences, the latest, in order; and what the log records of them
         self._started: dict[tuple[str, int], dict[str, Fact]] = {}
-        self._heard: set[int] = set()  # fences of tasks that came by a call; the store does not know it yet
+        # fences of tasks that came by a call, for the next claim to acknowledge
+        self._acknowledged: set[int] = set()
         self._last_claim = -math.inf, 0  # a moment before the last claim that was answered: here, there (ms)
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -98,16 +99,16 @@ class Claimer:
         now, (sent, store_now) = monotonic(), self._last_claim
         # counted from before the claim that said we wait: the call may have lain unread for long
         lease_ends = min(now, sent + (handed.now - store_now) / 1000) + self._lease_seconds
-        self._heard.add(handed.task.fence)
+        self._acknowledged.add(handed.task.fence)
         self._begin(handed.task, now, lease_ends)
         self.look()
 
-    async def give_back_unheard(self) -> None:
+    async def release_unacknowledged(self) -> None:
         """What the store has handed to this worker, which is about to leave and reports nothing any more."""
-        _, claimed = await self._backend.report(self._worker, claim=1, heard=self._heard)
-        unheard = [Grant(task.task_id, task.fence) for task in claimed.tasks]
+        _, claimed = await self._backend.report(self._worker, claim=1, acknowledged=self._acknowledged)
+        unacknowledged = [Grant(task.task_id, task.fence) for task in claimed.tasks]
         unbegun = [one for one in self._runs.reports if isinstance(one, Grant)]
-        await self._backend.release(self._worker, *unheard, *unbegun)
+        await self._backend.release(self._worker, *unacknowledged, *unbegun)
 
     async def _trip(self, letter: str, want: int) -> None:
         reports = self._runs.reports[: self._most_per_trip]
@@ -132,14 +133,20 @@ class Claimer:
         self._may_claim = False
         # of the first attempt: a lease may have begun with it although its answer was lost
         sent = monotonic()
-        heard = tuple(self._heard)
+        acknowledged = tuple(self._acknowledged)
         answers, claimed = await until_answered(
             lambda: self._backend.report(
-                self._worker, completed, failed, claim=want, idle=True, request=request, heard=heard
+                self._worker,
+                completed,
+                failed,
+                claim=want,
+                idle=True,
+                request=request,
+                acknowledged=acknowledged,
             )
         )
         if want:
-            self._heard.difference_update(heard)
+            self._acknowledged.difference_update(acknowledged)
             self._last_claim = sent, claimed.now
         sent_reports: list[Completed | Failed] = [*completed, *failed]
         for report, answer in zip(sent_reports, answers, strict=True):

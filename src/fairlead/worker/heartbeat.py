@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from fairlead.backend import Backend, UpkeepBackend
-from fairlead.background import in_background
+from fairlead.background import in_background, until
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
@@ -43,7 +43,7 @@ class Heartbeat:
         # what is to be reported for it when it is dead; None: it did not say goodbye
         self.left_over: list[tuple[str, int, str]] | None = None
         self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
-        self.heard_at = 0.0  # when the worker last gave a sign of life
+        self.alive_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were
         self.lease_seconds = 0.0
         self._beat_seconds = 0.0
@@ -59,7 +59,7 @@ class Heartbeat:
         """Until the worker says goodbye or its end of the pipe is gone."""
         async with in_background({"heartbeat": self._beat_on, "life_watch": self._watch}):
             async for message in self._pipe:
-                self.heard_at = monotonic()
+                self.alive_at = monotonic()
                 if "alive" in message:
                     self.apart = message["apart"]
                     continue
@@ -68,7 +68,7 @@ class Heartbeat:
                     self.lease_seconds = message["lease_seconds"]
                     self._beat_seconds = message["beat_seconds"]
                     self.lease_ends, self.deadlines = {}, {}
-                    self.prolonged_at = self.heard_at
+                    self.prolonged_at = self.alive_at
                 elif message.get("draining"):
                     self._draining = True
                 elif "bye" in message:
@@ -78,13 +78,13 @@ class Heartbeat:
 
     async def _watch(self) -> None:
         """Counted in looks, not by the clock: this process may just have been stopped itself."""
-        heard, quiet = 0.0, 0.0
+        before, quiet = 0.0, 0.0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.worker is None:
                 continue
-            if self.heard_at != heard:
-                heard, quiet = self.heard_at, 0.0
+            if self.alive_at != before:
+                before, quiet = self.alive_at, 0.0
                 await self._silence.end(self.worker)
             elif (quiet := quiet + LOOK_SECONDS) >= QUIET_SECONDS:
                 quiet -= AGAIN_SECONDS
@@ -176,7 +176,7 @@ class HeartbeatThread:
     async def __aexit__(self, *_: object) -> None:
         """After the worker said goodbye, or without one."""
         await self._pipe.close()
-        await asyncio.to_thread(self._thread.join)
+        await until(lambda: not self._thread.is_alive())
 
     def _run(self) -> None:
         try:

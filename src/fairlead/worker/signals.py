@@ -27,16 +27,16 @@ def leave_signals_to_the_parent() -> None:
 
 def on_stop(stop: Callable[[], None], hurry: Callable[[], None]) -> None:
     """The first signal calls `stop`, every later one `hurry`, and HURRY always `hurry`."""
-    heard_at: float | None = None
+    received_at: float | None = None
 
     def hear() -> None:
-        nonlocal heard_at
-        now, before = monotonic(), heard_at
+        nonlocal received_at
+        now, before = monotonic(), received_at
         if before is None:
-            heard_at = now
+            received_at = now
             stop()
         elif now - before > AT_ONCE_SECONDS:
-            heard_at = now
+            received_at = now
             hurry()
 
     loop = asyncio.get_running_loop()

@@ -48,7 +48,7 @@ class Ticker:
 
     async def _look(self, cron: Cron) -> float:
         """Submits what is due; in how many seconds, by the store's clock, it is worth looking again."""
-        last, now = await self._backend.crons.last(cron.name)
+        last, now = await self._backend.crons.last(cron.name, cron.expression, cron.timezone)
         ticks = due(cron, last, now)
         for tick in ticks:
             try:

@@ -212,7 +212,7 @@ class Worker:
         try:
             await self._backend.workers.leave(self.id)
         except InvalidInput:  # it was handed one in its last moment, and has not read it
-            await self._claimer.give_back_unheard()
+            await self._claimer.release_unacknowledged()
             await self._backend.workers.leave(self.id)
 
     async def _leave(self) -> None:
@@ -224,7 +224,7 @@ class Worker:
             left_over.append((run.task.task_id, run.task.fence, type(report).__name__))
         with contextlib.suppress(FairleadError):
             if self._runs.running:
-                await self._claimer.give_back_unheard()
+                await self._claimer.release_unacknowledged()
             else:
                 await self._depart()
         self._pipe.send({"bye": left_over})

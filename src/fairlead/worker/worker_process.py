@@ -124,12 +124,12 @@ class WorkerProcess:
 
     async def _guard(self, heartbeat: Heartbeat) -> None:
         """Kills it when it can do nothing itself any more and a lease ends, or a task is past its time."""
-        heard, silent = 0.0, 0.0
+        before, silent = 0.0, 0.0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             # counted in looks, not by the clock: a stopped worker, alone or with us, gets its time to answer
-            silent = silent + LOOK_SECONDS if heartbeat.heard_at == heard and self.moves() else 0.0
-            now, heard, lease = monotonic(), heartbeat.heard_at, heartbeat.lease_seconds
+            silent = silent + LOOK_SECONDS if heartbeat.alive_at == before and self.moves() else 0.0
+            now, before, lease = monotonic(), heartbeat.alive_at, heartbeat.lease_seconds
             overdue = heartbeat.worker is not None and (
                 now > heartbeat.prolonged_at + lease  # what it claimed since is not among those held
                 or any(now > end for end in heartbeat.lease_ends.values())

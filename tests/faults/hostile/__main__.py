@@ -14,7 +14,7 @@ __all__ = ["key_holders", "strangers"]  # they register their attacks
 
 
 def main(attack: str, host: str, port: str, seconds: str, share: str, key: str) -> None:
-    os.nice(10)  # real attackers have machines of their own
+    os.nice(10)  # real attackers have their own machines
     target = Target(host, int(port), key, time.monotonic() + float(seconds))
     asyncio.run(ATTACKS[attack].run(target, float(share)))
     print(json.dumps({name: round(value) for name, value in dataclasses.asdict(target.tally).items()}))

@@ -65,7 +65,7 @@ class Line:
         await self.writer.drain()
 
     async def answer(self) -> bytes:
-        """The body of the next answer, whose head says how long it is."""
+        """The body of the next answer, of the length given in its head."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = next(
             int(line.partition(b":")[2])
@@ -77,7 +77,7 @@ class Line:
         return body
 
     async def until_cut(self) -> None:
-        """Reads what comes, until the server hangs up or the attack is over."""
+        """Reads until the server disconnects or the attack is over."""
         while chunk := await self.reader.read(1 << 16):
             self.target.tally.megabytes_read += len(chunk) / 1e6
 
@@ -88,7 +88,7 @@ Attacker = Literal["stranger", "client", "worker"]  # the latter two have keys
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done over each of `lines` connections at a time; those that are cut are opened again."""
+    """What each of `lines` concurrent connections does; those that are cut are opened again."""
 
     lines: int
     on_line: OnLine

@@ -28,18 +28,18 @@ class Siege:
     keys: Mapping[Attacker, str]
     others_key: str
 
-    async def stand(self, *attacks: str, seconds: float, share: float = 1) -> dict[str, Any]:
-        """What the others saw of these attacks, all at once, and how much memory the server took."""
+    async def withstand(self, *attacks: str, seconds: float, share: float = 1) -> dict[str, Any]:
+        """The effect of these concurrent attacks on other clients, and the memory that the server used."""
         meter = Meter(self.server)
         others = Others("127.0.0.1", self.server.port, self.others_key)
         over = asyncio.Event()
         meter.reset()
-        asking = asyncio.create_task(others.until(over))
+        requests = asyncio.create_task(others.until(over))
         try:
             tallies = await asyncio.gather(*(self._attack(attack, seconds, share) for attack in attacks))
         finally:
             over.set()
-            await asking
+            await requests
         return {
             **others.figures(),
             "memory_mb": meter.peak(),
@@ -52,9 +52,9 @@ class Siege:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.faults.hostile", attack, *arguments, stdout=PIPE
         )
-        said, _ = await process.communicate()
+        output, _ = await process.communicate()
         assert process.returncode == 0
-        tally: dict[str, float] = json.loads(said)
+        tally: dict[str, float] = json.loads(output)
         return tally
 
 

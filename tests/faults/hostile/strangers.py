@@ -1,4 +1,4 @@
-"""Attacks by anybody who can reach the address: no key is needed for these."""
+"""Attacks that need no key, only access to the address."""
 
 import asyncio
 

@@ -6,13 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from fairlead.api.delivery import has_unacknowledged
 from fairlead.api.http.exchange import Exchange
-from fairlead.api.http.head import Address, Head, scope_of
-from fairlead.api.http.manager import ConnectionManager
-from fairlead.api.http.outlet import Outlet
-from fairlead.api.http.protocol import BoundedProtocol
-from fairlead.api.http.reader import RequestReader
+from fairlead.api.http.manager import BoundedProtocol, ConnectionManager
+from fairlead.api.http.outlet import Outlet, has_unacknowledged
+from fairlead.api.http.reader import Address, Head, RequestReader, scope_of
 from fairlead.api.http.websocket import WebSocketConnection
 from fairlead.api.http.wire import refusal
 from fairlead.api.problems import BodyTooSlow, HttpProblem

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message
 
-from fairlead.api.http.head import Head
 from fairlead.api.http.outlet import Outlet
+from fairlead.api.http.reader import Head
 from fairlead.api.http.wire import CHUNKED, CLOSE, CONTINUE, LAST_CHUNK, STATUS_LINE, answer_of, header_line
 from fairlead.api.problems import logged_problem
 

@@ -10,9 +10,9 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from fairlead.api.http.head import Head
-from fairlead.api.http.problems import BadHandshake
+from fairlead.api.http.reader import Head
 from fairlead.api.http.wire import CLOSE, STATUS_LINE, header_line
+from fairlead.api.problems import BadHandshake
 
 MOST_UNDER_WAY = 8  # in a process; each costs as much as several plain requests
 

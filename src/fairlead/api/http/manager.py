@@ -1,16 +1,19 @@
-"""What the connections of a process share: the application, the bounds, and the check of their deadlines."""
+"""The connections of a process: what both protocols do alike, and what all connections share."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.types import ASGIApp
 
 from fairlead.api.http.handshake import HandshakeQueue
+from fairlead.api.http.outlet import Outlet
 
 READ_BYTES = 64 * 1024  # at once, from one connection
 LOOK_SECONDS = 1.0  # at most, between two checks of all connections
+MOST_DISCARDED = 4 * 1024 * 1024  # bytes that are read after the last answer, so that it arrives
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +30,96 @@ class Bounds:
         return min(LOOK_SECONDS, min(seconds) / 4)
 
 
-class Connection(Protocol):
-    """A connection, as the manager sees it."""
+class BoundedProtocol(ABC, asyncio.BufferedProtocol):
+    """A connection. It reads no more at once than it should keep while it cannot process it, and ends so that
+    the client can read the last answer."""
 
-    def look(self, now: float) -> None: ...
-    def shut_down(self) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
+    outlet: Outlet
+
+    def __init__(self, manager: "ConnectionManager") -> None:
+        self._manager = manager
+        self._unread = b""  # what has been received, from `_at` on
+        self._at = 0
+        self._is_reading = True
+        self._again: asyncio.Handle | None = None  # when reading continues
+        self._discarded: int | None = None  # bytes, once whatever arrives is of no use
+
+    # What the transport calls
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """All connections share it: the loop calls `buffer_updated` right after it has read into it."""
+        return self._manager.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._manager.buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        if self._discarded is not None:
+            self._discarded += len(data)
+            if self._discarded > MOST_DISCARDED:
+                self.close()
+            return
+        self._unread = self._unread[self._at :] + data if self._unread else data
+        self._at = 0
+        self._advance()
+
+    def pause_writing(self) -> None:
+        self.outlet.pause(self._manager.now())
+
+    def resume_writing(self) -> None:
+        self.outlet.resume()
+
+    # What the manager calls
+
+    @abstractmethod
+    def look(self, now: float) -> None:
+        """Ends what has taken too long."""
+
+    @abstractmethod
+    def shut_down(self) -> None:
+        """The server stops."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Once everything is sent, for which the client has some time."""
+
+    def abort(self) -> None:
+        self.outlet.transport.abort()
+
+    # Reading
+
+    @abstractmethod
+    def _advance(self) -> None:
+        """Reads as much as can be processed now. While something is left nothing more is received."""
+
+    def _continue(self) -> None:
+        self._again = None
+        self._advance()
+
+    def _set_reading(self, wanted: bool) -> None:
+        transport = self.outlet.transport
+        if wanted != self._is_reading and not transport.is_closing():
+            self._is_reading = wanted
+            if wanted:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()
+
+    def _discard_rest(self) -> None:
+        """Closing now would reset the connection, because not all of it has been read, and the reset could
+        overtake what was sent."""
+        self._unread, self._at = b"", 0
+        self._discarded = 0
+        if self.outlet.is_open:
+            self.outlet.transport.write_eof()
+            self._set_reading(True)
 
 
 class ConnectionManager:
-    """One timer checks all connections: a timer for each, or for each request, would cost more."""
+    """The application, the bounds, and the check of all deadlines.
+
+    One timer checks all connections: a timer for each, or for each request, would cost more.
+    """
 
     def __init__(self, app: ASGIApp, bounds: Bounds) -> None:
         self.app = app
@@ -45,31 +127,31 @@ class ConnectionManager:
         self.is_stopping = False
         self.handshakes = HandshakeQueue()
         self.buffer = memoryview(bytearray(READ_BYTES))
-        self._connections: set[Connection] = set()
-        self._arriving: set[Connection] = set()  # accepted, but without a transport yet
-        self._idle: dict[Connection, None] = {}  # connections between two requests, the longest idle first
+        self._connections: set[BoundedProtocol] = set()
+        self._arriving: set[BoundedProtocol] = set()  # accepted, but without a transport yet
+        self._idle: dict[BoundedProtocol, None] = {}  # between two requests, the longest idle first
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._alone = asyncio.Event()
         self._timer = self._loop.call_later(bounds.look_seconds, self._look)
         self.now = self._loop.time
 
-    def expect(self, connection: Connection) -> None:
+    def expect(self, connection: BoundedProtocol) -> None:
         self._arriving.add(connection)
 
-    def join(self, connection: Connection) -> None:
+    def join(self, connection: BoundedProtocol) -> None:
         self._arriving.discard(connection)
         self._connections.add(connection)
         if self.is_stopping:
             connection.shut_down()
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: BoundedProtocol) -> None:
         self._arriving.discard(connection)
         self._connections.discard(connection)
         self._idle.pop(connection, None)
         self._note_end()
 
-    def note_idle(self, connection: Connection) -> None:
+    def note_idle(self, connection: BoundedProtocol) -> None:
         self._idle[connection] = None
 
     @property
@@ -93,7 +175,7 @@ class ConnectionManager:
         longest.close()
         return True
 
-    def note_busy(self, connection: Connection) -> None:
+    def note_busy(self, connection: BoundedProtocol) -> None:
         self._idle.pop(connection, None)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

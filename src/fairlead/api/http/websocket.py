@@ -11,17 +11,14 @@ from starlette.types import Message
 from websockets.protocol import State
 
 from fairlead.api.http.handshake import acceptance, agreed, refusal_head, socket_scope
-from fairlead.api.http.head import Head
-from fairlead.api.http.manager import ConnectionManager
+from fairlead.api.http.manager import BoundedProtocol, ConnectionManager
 from fairlead.api.http.messages import FrameBudget, MessageReader
 from fairlead.api.http.outlet import Outlet
-from fairlead.api.http.problems import BadHandshake, HandshakeTimeout, ServerStops
-from fairlead.api.http.protocol import BoundedProtocol
+from fairlead.api.http.reader import Head
 from fairlead.api.http.wire import refusal
 from fairlead.api.live.connections import FAULT, NORMAL, SERVER_STOPS, TOO_SLOW
-from fairlead.api.problems import Forbidden
-from fairlead.log.events import EventLog
-from fairlead.log.limited import LimitedLog
+from fairlead.api.problems import BadHandshake, Forbidden, HandshakeTimeout, ServerStops
+from fairlead.log.events import EventLog, LimitedLog
 from fairlead.log.tracebacks import traceback_of
 
 STEP = 2 * 1024  # bytes passed to the parser at once: a few hundred frames at most

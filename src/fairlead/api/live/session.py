@@ -104,12 +104,12 @@ def _read(said: str | bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise MalformedJson(f"The message is not JSON ({problem}): send one object, in UTF-8.") from None
     if not isinstance(wanted, dict):
-        raise InvalidBody([("message", 'not an object: send a task such as {"task_type": "echo"}')])
+        raise InvalidBody("message", 'not an object: send a task such as {"task_type": "echo"}')
     return wanted
 
 
 def _flag(wanted: dict[str, Any], name: str) -> bool:
     value = wanted.pop(name, False)
     if not isinstance(value, bool):
-        raise InvalidBody([(name, "neither true nor false")])
+        raise InvalidBody(name, "neither true nor false")
     return value

@@ -15,10 +15,7 @@ from fairlead.api.request import ClientGone, Request, address_of, headers_of, re
 from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.live.feed import Feed
-from fairlead.log.events import EventLog
 from fairlead.model.key import Identity
-
-log = EventLog("fairlead.api")
 
 
 class Ended(Exception):

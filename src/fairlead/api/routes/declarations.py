@@ -5,16 +5,21 @@ from typing import Any
 from msgspec.structs import asdict
 
 from fairlead import errors
-from fairlead.api.large_bodies import taking_turns
 from fairlead.api.problems import InvalidBody
-from fairlead.api.request import Request
+from fairlead.api.request import Request, taking_turns
 from fairlead.api.routes.limits import wanted_limit
 from fairlead.api.routes.tasks import REFUSED, accepted, new_task
 from fairlead.api.table import Routes
 from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.settings.pipelines import Stages, read_stages
 from fairlead.shapes.base import Moment
-from fairlead.shapes.declaration import CronAnswer, DeclareAnswer, DeclareBody, TickAnswer, TickBody
+from fairlead.shapes.cron import CronBody, LastTickAnswer, TickAnswer, TickBody
+from fairlead.shapes.declaration import (
+    ConfirmAnswer,
+    ConfirmBody,
+    DeclareAnswer,
+    DeclareBody,
+)
 from fairlead.shapes.limit import LimitBody
 from fairlead.times import read_time, time_text
 
@@ -35,26 +40,35 @@ async def declare(request: Request, body: DeclareBody) -> DeclareAnswer:
     )
 
 
+@routes.post("/declarations/confirm")
+async def confirm(request: Request, body: ConfirmBody) -> ConfirmAnswer:
+    """Keep what code has declared: task types and pipelines are forgotten a day after they were confirmed."""
+    return ConfirmAnswer(all_known=await request.store.confirm(body.types, body.pipelines))
+
+
 def _limit(name: str, body: LimitBody) -> LimitSettings:
     try:
         return wanted_limit(body)
     except InvalidBody as problem:
-        raise InvalidBody([(f"limits.{name}.{field}", words) for field, words in problem.fields]) from None
+        raise InvalidBody(f"limits.{name}.{problem.field}", problem.reason) from None
 
 
 def _stages(name: str, steps: list[Any]) -> Stages:
     try:
         return read_stages(steps)
     except ValueError as problem:
-        raise InvalidBody([(f"pipelines.{name}", str(problem))]) from None
+        raise InvalidBody(f"pipelines.{name}", str(problem)) from None
 
 
 @routes.post("/crons/{name}")
-async def last_tick(request: Request) -> CronAnswer:
-    """Get the last tick of a periodic task; a new one starts now."""
-    name = request.path["name"]
-    last, now = await request.store.crons.last(name)
-    return CronAnswer(name=name, last=Moment(time_text(last)), now=Moment(time_text(now)))
+async def last_tick(request: Request, body: CronBody | None) -> LastTickAnswer:
+    """Get the last tick of a periodic task; a new one starts now.
+
+    The schedule is kept for the list of crons.
+    """
+    name, declared = request.path["name"], (body.schedule, body.timezone) if body else ()
+    last, now = await request.store.crons.last(name, *declared)
+    return LastTickAnswer(name=name, last=Moment(time_text(last)), now=Moment(time_text(now)))
 
 
 @routes.post("/crons/{name}/tick", refusals=REFUSED, answer=TickAnswer)

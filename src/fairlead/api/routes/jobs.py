@@ -1,20 +1,16 @@
-"""Jobs: submit, get, resume, cancel; and the pipelines and services they use."""
+"""Jobs: submit, get, list, explain, resume, cancel; and the pipelines and services they use."""
 
 import contextlib
 
-from starlette.types import ASGIApp
+from msgspec.structs import asdict
 
 from fairlead import errors
-from fairlead.api.live.stream import EventStream, nothing_new
 from fairlead.api.priorities import priority_of
-from fairlead.api.problems import TooManyConnections
 from fairlead.api.request import Request
 from fairlead.api.routes.limits import AT_ONCE, page_of
-from fairlead.api.routes.live import last_seen
-from fairlead.api.routes.tasks import key_of, terms_of, trace_of
+from fairlead.api.routes.tasks import REFUSED, key_of, terms_of, trace_of
 from fairlead.api.table import Routes
-from fairlead.live.job_feed import JobFeed
-from fairlead.model.job import ENDED, NewJob
+from fairlead.model.job import NewJob
 from fairlead.model.tenants import id_of
 from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings.pipelines import SERVICE, Stages
@@ -23,29 +19,21 @@ from fairlead.shapes.job import (
     CancelJobAnswer,
     JobAnswer,
     JobBody,
+    JobExplainAnswer,
+    JobQuery,
+    JobsAnswer,
     PipelinesAnswer,
     ResumeAnswer,
+    ResumeQuery,
     ServiceAnswer,
     ServicesAnswer,
     SubmittedJobAnswer,
 )
-from fairlead.shapes.live import EventsQuery
 
 routes = Routes("/api/v1", scope="read")
 
 
-@routes.post(
-    "/jobs",
-    scope="submit",
-    status=201,
-    refusals=(
-        errors.InvalidInput,
-        errors.UnknownPipeline,
-        errors.IdempotencyConflict,
-        errors.QueueFull,
-        errors.RateLimited,
-    ),
-)
+@routes.post("/jobs", scope="submit", status=201, refusals=(*REFUSED, errors.UnknownPipeline))
 async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
     """Submit a job, which runs a pipeline: its first step is queued."""
     await request.gateway.spend(request.caller, 1)
@@ -75,22 +63,43 @@ async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
     return SubmittedJobAnswer.from_value(submitted, priority=priority)
 
 
+@routes.get("/jobs")
+async def find(request: Request, query: JobQuery) -> JobsAnswer:
+    """List the jobs that match, newest first, page by page; a page ends early at 256 KiB."""
+    page = await request.store.jobs.page(**asdict(query), tenant=request.caller.tenant)
+    return JobsAnswer(jobs=[*map(JobAnswer.from_value, page.jobs)], next_cursor=page.next_cursor or None)
+
+
 @routes.get("/jobs/{job_id}", refusals=(errors.UnknownJob,))
 async def get(request: Request) -> JobAnswer:
     """Get a job, with the results of its steps so far."""
     return JobAnswer.from_value(await request.own_job(request.path["job_id"]))
 
 
+@routes.get("/jobs/{job_id}/explain", refusals=(errors.UnknownJob,))
+async def explain(request: Request) -> JobExplainAnswer:
+    """Explain what the current steps of a job wait for, or how it ended."""
+    job = await request.own_job(request.path["job_id"])
+    answer = JobExplainAnswer.of(await request.store.jobs.explain(job.job_id))
+    if request.caller.tenant is not None:
+        for step in answer.steps:
+            step.held_for = None  # it may be another tenant's
+    return answer
+
+
 @routes.post(
     "/jobs/{job_id}/resume",
     scope="submit",
+    forced_scope="admin",
     refusals=(errors.UnknownJob, errors.NotResumable, errors.InvalidInput),
 )
-async def resume(request: Request) -> ResumeAnswer:
-    """Resume a job at the step that failed, with all results so far."""
+async def resume(request: Request, query: ResumeQuery) -> ResumeAnswer:
+    """Resume a job at the step that failed; `force=true` (admin) also after a permanent error."""
     job = await request.own_job(request.path["job_id"])
-    skipped = await request.store.jobs.resume(job.job_id)
+    skipped = await request.store.jobs.resume(job.job_id, force=query.force)
     status = (await request.store.jobs.get(job.job_id)).status
+    if query.force:
+        await request.audit("resume_job", job.job_id, {"status": job.status}, {"status": status})
     return ResumeAnswer(job_id=job.job_id, status=status.value, skipped=skipped)
 
 
@@ -100,22 +109,6 @@ async def cancel(request: Request) -> CancelJobAnswer:
     job = await request.own_job(request.path["job_id"])
     await request.store.jobs.cancel(job.job_id)
     return CancelJobAnswer(job_id=job.job_id, status="CANCELLED")
-
-
-@routes.get(
-    "/jobs/{job_id}/events",
-    streams=True,
-    media="text/event-stream",
-    refusals=(errors.UnknownJob, TooManyConnections),
-    answer=str,
-)
-async def events(request: Request, query: EventsQuery) -> ASGIApp:
-    """Stream a job as Server-Sent Events: what is kept of its past, its state, then each change."""
-    job = await request.own_job(request.path["job_id"])
-    after = last_seen(request, query)
-    if after == job.seq and job.status in ENDED:
-        return nothing_new
-    return EventStream(request, JobFeed(request.store, job), after)
 
 
 @routes.get("/pipelines")

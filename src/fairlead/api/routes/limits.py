@@ -11,8 +11,11 @@ from fairlead.api.problems import Forbidden, InvalidBody
 from fairlead.api.request import ClientGone, Request
 from fairlead.api.table import Routes
 from fairlead.model.limit import Lease, Limit
+from fairlead.model.tenants import scope_of
 from fairlead.settings import Rate, Slots
+from fairlead.shapes.base import Json
 from fairlead.shapes.limit import (
+    DeletedLimit,
     ForceQuery,
     HolderQuery,
     LeaseAnswer,
@@ -81,11 +84,7 @@ async def _get(request: Request, tenant: str | None, lease_id: str | None = None
 async def put(request: Request, body: LimitBody, query: TenantQuery) -> LimitAndSlots:
     """Define or change a limit (a tenant's key: one of the tenant's own), effective at once; 0 pauses it."""
     tenant = tenant_of(request, query.tenant)
-    try:
-        known = await _get(request, tenant)
-        before = to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
-    except errors.UnknownLimit:
-        before = None
+    before = await _own(request, tenant)
     await request.store.limits.set(
         request.path["name"], wanted_limit(body), tenant=tenant, shared=body.shared
     )
@@ -94,18 +93,37 @@ async def put(request: Request, body: LimitBody, query: TenantQuery) -> LimitAnd
     return LimitAndSlots.from_value(after)
 
 
+@routes.delete("/{name}", scope="admin", refusals=(*UNKNOWN, errors.LimitInUse))
+async def delete(request: Request, query: TenantQuery) -> DeletedLimit:
+    """Delete a limit that no task, lease or declaration needs."""
+    name, tenant = request.path["name"], tenant_of(request, query.tenant)
+    known = await _own(request, tenant)
+    await request.store.limits.delete(name, tenant=tenant)
+    await request.audit("delete_limit", scope_of(tenant) + name, known, None)
+    return DeletedLimit(name=name, deleted=True)
+
+
+async def _own(request: Request, tenant: str | None) -> Json | None:
+    """The limit as it is, for the audit; none if the tenant means a shared one by this name."""
+    try:
+        known = await _get(request, tenant)
+    except errors.UnknownLimit:
+        return None
+    return to_builtins(LimitAnswer.from_value(known)) if known.tenant == tenant else None
+
+
 def wanted_limit(body: LimitBody) -> Slots | Rate:
     if (body.limit is None) == (body.rate is None):
-        raise InvalidBody([("limit", "give `limit` (slots) or `rate` (such as 60/min), one of them")])
+        raise InvalidBody("limit", "give `limit` (slots) or `rate` (such as 60/min), one of them")
     if body.rate is None:
         if body.burst is not None:
-            raise InvalidBody([("burst", "belongs to a rate")])
+            raise InvalidBody("burst", "belongs to a rate")
         assert body.limit is not None
         return Slots(limit=body.limit, shared=body.shared or False)
     try:
         return Rate.of(body.rate, body.burst, shared=body.shared or False)
     except ValueError as problem:
-        raise InvalidBody([("rate", str(problem))]) from None
+        raise InvalidBody("rate", str(problem)) from None
 
 
 @routes.post(

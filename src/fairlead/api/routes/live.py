@@ -13,11 +13,11 @@ from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.request import Request
 from fairlead.api.table import Routes, SocketRoute
 from fairlead.background import cancel_all
-from fairlead.live.feed import Feed, TaskFeed
-from fairlead.live.job_feed import JobFeed
+from fairlead.live.feed import Feed, JobFeed, TaskFeed
+from fairlead.model.job import ENDED
 from fairlead.model.states import TERMINAL
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, TicketQuery, WatchQuery
-from fairlead.store.access.socket_tickets import SECONDS
+from fairlead.store.access.socket_tickets import TICKET_SECONDS
 
 routes = Routes("/api/v1", scope="read")
 
@@ -66,10 +66,28 @@ async def submit_and_watch(request: Request, socket: Socket, query: TicketQuery)
 async def events(request: Request, query: EventsQuery) -> ASGIApp:
     """Stream a task as Server-Sent Events: what is kept of its past, its state, then each change."""
     task = await request.own_task(request.path["task_id"])
+    feed = TaskFeed(request.store, task.task_id)
+    return _stream(request, query, feed, task.seq if task.status in TERMINAL else None)
+
+
+@routes.get(
+    "/jobs/{job_id}/events",
+    operation_id="jobs_events",
+    streams=True,
+    media="text/event-stream",
+    refusals=(errors.UnknownJob, TooManyConnections),
+    answer=str,
+)
+async def job_events(request: Request, query: EventsQuery) -> ASGIApp:
+    """Stream a job as Server-Sent Events: what is kept of its past, its state, then each change."""
+    job = await request.own_job(request.path["job_id"])
+    return _stream(request, query, JobFeed(request.store, job), job.seq if job.status in ENDED else None)
+
+
+def _stream(request: Request, query: EventsQuery, feed: Feed, last: int | None) -> ASGIApp:
+    """`last` is the number of the last message, once it is known."""
     after = last_seen(request, query)
-    if after == task.seq and task.status in TERMINAL:
-        return nothing_new
-    return EventStream(request, TaskFeed(request.store, task.task_id), after)
+    return nothing_new if after == last else EventStream(request, feed, after)
 
 
 def last_seen(request: Request, query: EventsQuery) -> int:
@@ -78,14 +96,14 @@ def last_seen(request: Request, query: EventsQuery) -> int:
     if query.after is not None or last is None:
         return query.after or 0
     if not (last.isascii() and last.isdigit() and len(last) < 10):
-        raise InvalidBody([("last-event-id", "not the id of an event: send the last one received, or none")])
+        raise InvalidBody("last-event-id", "not the id of an event: send the last one received, or none")
     return int(last)
 
 
 @routes.post("/tickets", status=201)
 async def make_ticket(request: Request) -> TicketAnswer:
     """Create a ticket that opens one WebSocket in place of the key, once, within 30 seconds."""
-    return TicketAnswer(ticket=await request.store.tickets.make(request.caller), expires_in=SECONDS)
+    return TicketAnswer(ticket=await request.store.tickets.make(request.caller), expires_in=TICKET_SECONDS)
 
 
 SOCKETS = (

@@ -10,11 +10,10 @@ import msgspec
 from msgspec.structs import asdict
 
 from fairlead import errors
-from fairlead.api.large_bodies import decode_item, in_groups, taking_turns
 from fairlead.api.priorities import priority_of
 from fairlead.api.priority_service import Terms
-from fairlead.api.problems import HttpProblem, problem_of
-from fairlead.api.request import BATCH_BODY, Request
+from fairlead.api.problems import problem_of
+from fairlead.api.request import BATCH_BODY, Request, decode_item, in_groups, taking_turns
 from fairlead.api.table import Routes
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
@@ -64,7 +63,7 @@ async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> 
     task_id = submitted.task_id
     try:
         task = await request.store.get(task_id)
-        explanation = await request.store.explain(task_id)
+        explanation = await request.store.explain(task_id, brief=True)
     except errors.UnknownTask:  # its key outlives it
         return _as_it_was(submitted, wanted)
     return SubmitAnswer.from_value(
@@ -132,7 +131,7 @@ async def _users_of(request: Request, items: Sequence[msgspec.Raw]) -> Iterable[
     if request.gateway.priorities:
         async for group in taking_turns(in_groups(items)):
             for item in group:
-                with contextlib.suppress(HttpProblem):  # it is refused when its turn comes
+                with contextlib.suppress(errors.FairleadError):  # it is refused when its turn comes
                     if user_id := decode_item(item, ITS_USER).user_id:
                         found[user_id] = None
     return found
@@ -146,6 +145,7 @@ def accepted(answer: Submitted | errors.FairleadError) -> Json:
         "status": answer.status,
         "queue_position": answer.queue_position,
         "blocked_by": answer.blocked_by,
+        "warnings": answer.warnings,
         "repeated": answer.repeated,
     }
 
@@ -158,7 +158,7 @@ async def terms_of(request: Request, user_ids: Iterable[str | None]) -> dict[str
     service = request.gateway.priorities
     if service is None:
         return {}
-    return await service.terms_of_all(user_id for user_id in user_ids if user_id)
+    return await service.terms_of(user_id for user_id in user_ids if user_id)
 
 
 def new_task(
@@ -204,7 +204,7 @@ def trace_of(request: Request) -> str | None:
 
 @routes.get("/tasks")
 async def find(request: Request, query: TaskQuery) -> TasksAnswer:
-    """List the tasks that match, page by page, in no order; a page ends early at 1 MiB."""
+    """List the tasks that match, newest first, page by page; a page ends early at 1 MiB."""
     page = await request.store.list_tasks(**asdict(query), tenant=request.caller.tenant, content=msgspec.Raw)
     return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
 
@@ -215,7 +215,7 @@ async def get(request: Request) -> TaskAnswer:
     task = await request.own_task(request.path["task_id"])
     position = None
     if task.status == "queued":
-        position = (await request.store.explain(task.task_id)).queue_position
+        position = (await request.store.explain(task.task_id, brief=True)).queue_position
     return TaskAnswer.from_value(task, queue_position=position)
 
 

@@ -9,10 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead import errors
-from fairlead.api.large_bodies import AT_ONCE, decode_item, in_groups, size_of, taking_turns
 from fairlead.api.polling import poll_tasks, wait_for_call
 from fairlead.api.problems import InvalidBody, problem_of
-from fairlead.api.request import BATCH_BODY, Request
+from fairlead.api.request import AT_ONCE, BATCH_BODY, Request, decode_item, in_groups, size_of, taking_turns
 from fairlead.api.routes.workers import UNKNOWN, worker_id
 from fairlead.api.table import Routes
 from fairlead.log.events import EventLog
@@ -85,7 +84,7 @@ async def _report_one(request: Request, body: ResultBody) -> Json:
 async def _report_many(request: Request, body: ResultBody, items: list[msgspec.Raw]) -> Json:
     """A few at a time. All are read before the first is reported: if one is malformed, all are refused."""
     if body.task_id is not None:
-        raise InvalidBody([("results", "give one result, or a list of them, not both")])
+        raise InvalidBody("results", "give one result, or a list of them, not both")
     groups, rows = list(in_groups(items)), list[Json]()
     if len(groups) > 1:
         async for _ in taking_turns(map(_results, groups, _starts(groups))):
@@ -109,7 +108,7 @@ def _results(group: Sequence[msgspec.Raw], start: int) -> list[OneResult]:
 
 def _one(body: ResultBody) -> OneResult:
     if body.task_id is None or body.status is None:
-        raise InvalidBody([("task_id", "task_id and status are required, or a list of results")])
+        raise InvalidBody("task_id", "task_id and status are required, or a list of results")
     return OneResult(
         task_id=body.task_id,
         status=body.status,

@@ -6,7 +6,7 @@ from fairlead import errors
 from fairlead.api.request import BATCH_BODY, Request
 from fairlead.api.table import Routes
 from fairlead.checks import NAME
-from fairlead.model.reports import Progress
+from fairlead.model.reports import Grant, Progress
 from fairlead.model.worker import WorkerStats, latest_first
 from fairlead.shapes.base import LongPageQuery
 from fairlead.shapes.worker import (
@@ -23,7 +23,7 @@ from fairlead.shapes.worker import (
     WorkerAnswer,
     WorkersAnswer,
 )
-from fairlead.store.queries import PAGE_BYTES
+from fairlead.store.pages import PAGE_BYTES
 
 AT_ONCE = 200  # workers that are read together: other requests are served in between
 POLL_INTERVAL_MS = 1000  # between two polls that do not wait; those that do may follow at once
@@ -45,13 +45,16 @@ async def register(request: Request, body: RegisterBody) -> RegisterAnswer:
     """Register a worker; it gets an id to poll with."""
     settings = request.store.settings
     usual, worker = settings.worker, body.worker_id or str(uuid_utils.uuid7())
-    capacity = usual.capacity if body.capacity is None else body.capacity
+    capacity, reserve = body.capacity or usual.capacity, usual.reserve
+    if body.capacity:
+        # the usual reserve belongs to the usual capacity: a smaller worker still runs other tasks
+        reserve = min(reserve, capacity - 1)
     await request.store.workers.register(
         worker,
         capabilities=body.capabilities,
         task_types=body.task_types,
         capacity=capacity,
-        reserve=min(usual.reserve, capacity - 1) if body.reserve is None else body.reserve,
+        reserve=reserve if body.reserve is None else body.reserve,
         name=body.name or "",
         version=body.version or "",
     )
@@ -65,10 +68,14 @@ async def register(request: Request, body: RegisterBody) -> RegisterAnswer:
 
 @routes.post("/{worker_id}/heartbeat")
 async def heartbeat(request: Request, body: HeartbeatBody) -> HeartbeatAnswer:
-    """Report that the worker is alive: its leases are renewed, and the answer lists the tasks to stop."""
+    """Report that the worker is alive: its leases are renewed, and the answer lists the tasks to stop.
+
+    With `task_ids`, the leases of other tasks are not renewed.
+    """
     store, worker = request.store, worker_id(request)
+    in_hand = None if body.task_ids is None else [Grant(task_id) for task_id in body.task_ids]
     beat = await store.workers.heartbeat(
-        worker, draining=body.status == "draining", lease_ms=store.settings.lease_ms
+        worker, in_hand, draining=body.status == "draining", lease_ms=store.settings.lease_ms
     )
     reports = [
         Progress(task_id, None, progress.fraction, progress.message, progress.output)
@@ -76,7 +83,7 @@ async def heartbeat(request: Request, body: HeartbeatBody) -> HeartbeatAnswer:
     ]
     problems = await store.progress(worker, *reports) if reports else []
     lost = [one.task_id for one, problem in zip(reports, problems, strict=True) if _is_lost(problem)]
-    stop = list(dict.fromkeys(beat.cancelled + lost))
+    stop = list(dict.fromkeys(beat.cancelled + beat.lost + lost))
     return HeartbeatAnswer.from_value(beat, acknowledged=True, cancel=stop)
 
 

@@ -16,8 +16,9 @@ from fairlead.model.limit import limit_arguments
 from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.settings import Rate
 from fairlead.store.connection import pack
+from fairlead.store.keys import KEY_CHANNEL
 from fairlead.store.replies import expect_ok
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 from fairlead.store.subscription import Listener
 
 LETTERS = string.ascii_lowercase + string.digits
@@ -33,15 +34,12 @@ class Seen:
     api_key: ApiKey
     now: int
 
-    def is_open(self, later_ms: float = 0) -> bool:
+    def is_open(self, later_ms: float) -> bool:
         expires = self.api_key.expires_at
         return self.api_key.revoked_at is None and (expires is None or self.now + later_ms < expires)
 
 
-class ApiKeys:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class ApiKeys(Part):
     async def create(
         self,
         name: str,
@@ -112,14 +110,8 @@ class ApiKeys:
 
     async def any(self) -> bool:
         """Whether there was ever a key: from then on a key is required, even when all have ended."""
-        connection = self._session.connection
-        (exists,) = await connection.read(("EXISTS", connection.keys.key("keys")))
+        (exists,) = await self._connection.read(("EXISTS", self._connection.keys.key("keys")))
         return bool(exists)
-
-    async def check(self, key_text: str) -> ApiKey | None:
-        """The key with this text, if it may be used now."""
-        seen = await self.find(key_text)
-        return seen.api_key if seen and seen.is_open() else None
 
     async def find(self, key_text: str) -> Seen | None:
         """The key with this text, whether it may be used or not.
@@ -149,8 +141,8 @@ class ApiKeys:
 
     def listener(self, changed: Callable[[], None]) -> Listener:
         """Calls `changed` when a key was made or changed, and when such a change may have been missed."""
-        connection = self._session.connection
-        return Listener(connection.subscriber, connection.keys.key_channel, lambda _: changed(), changed)
+        channel = self._connection.keys.key(KEY_CHANNEL)
+        return Listener(self._connection.subscriber, channel, lambda _: changed(), changed)
 
 
 def id_of(key_text: str) -> str:

@@ -3,50 +3,38 @@
 Somebody who may write to the server can rebuild the whole chain: keep the last hash elsewhere to detect that.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from fairlead.checks import check_units, to_json
-from fairlead.errors import StoreFault
+from fairlead.errors import InvalidInput, StoreFault
 from fairlead.log.tracebacks import readable
+from fairlead.model.audit import AuditEntry, AuditPage
 from fairlead.store.connection import Answer, text
 from fairlead.store.replies import expect_ok
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 
 MOST_KEPT = 10_000  # as the act trims it
-PAGE = 500
+AT_ONCE = 500  # entries that are read together
+FEW_AT_ONCE = 20  # when their size counts
+PAGE_BYTES = 1024 * 1024  # of a page, which ends early
 MOST_LETTERS = 500
 
 Row = tuple[str, str]  # an entry as JSON, and its hash
 Rows = list[Row]
 Sentences = list[str]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
-    seq: int
-    at: int  # ms
-    actor: str
-    act: str
-    subject: str
-    before: Any
-    after: Any
-    reason: str
-    previous: str  # the hash of the entry before
-    hash: str = ""
-
-
 Entries = list[AuditEntry]
+CURSOR = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 
 
-class Audit:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class Audit(Part):
     async def record(
         self, actor: str, act: str, subject: str, before: Any, after: Any, reason: str = ""
     ) -> AuditEntry:
@@ -68,17 +56,28 @@ class Audit:
     async def list(self, count: int = 100) -> Entries:
         """The latest first; 10,000 are kept."""
         check_units("count", count)
-        rows = await self._rows(count)
-        try:
-            return [_entry(row) for row in rows]
-        except ValueError:
-            raise StoreFault("An entry of the audit cannot be read: `fairlead doctor` says which.") from None
+        return _entries([row async for _, row in self._rows(count)])
+
+    async def page(self, count: int = 100, cursor: str = "") -> AuditPage:
+        """The latest first, as many as fit into 1 MiB; continue with its `next_cursor`."""
+        check_units("count", count)
+        _check_cursor(cursor)
+        rows: Rows = []
+        size, last = 0, ""
+        async for place, row in self._rows(count + 1, cursor, FEW_AT_ONCE):
+            if len(rows) == count or size >= PAGE_BYTES:
+                return AuditPage(_entries(rows), last)
+            rows.append(row)
+            size, last = size + len(row[0]), place
+        return AuditPage(_entries(rows))
 
     async def verify(self) -> Sentences:
         """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         first = await self._written()
-        rows = await self._rows(MOST_KEPT)
-        return [*problems(rows[::-1], first, await self._written())]
+        rows = [row async for _, row in self._rows(MOST_KEPT)][::-1]
+        written = await self._written()
+        # 10,000 entries take longer than other requests may be made to wait
+        return await asyncio.to_thread(lambda: [*problems(rows, first, written)])
 
     async def _append(self, previous: str, digest: str, entry: str) -> Answer | None:
         """None when it was appended."""
@@ -90,20 +89,36 @@ class Audit:
         answer = await self._append("", "", "")
         return int(answer["seq"]) - 1 if answer else 0
 
-    async def _rows(self, count: int) -> Rows:
-        connection = self._session.connection
-        rows: Rows = []
-        latest = "+"
-        while len(rows) < count:
-            want = min(PAGE, count - len(rows))
-            command = ("XREVRANGE", connection.keys.key("audit"), latest, "-", "COUNT", want)
-            (page,) = await connection.read(command)
-            read = (dict(zip(fields[::2], fields[1::2], strict=True)) for _, fields in page)
-            rows += [(_text(fields, b"entry"), _text(fields, b"hash")) for fields in read]
+    async def _rows(
+        self, count: int, before: str = "", at_once: int | None = None
+    ) -> AsyncIterator[tuple[str, Row]]:
+        """Up to `count` with their places in the stream, the latest first, those before this place."""
+        while count > 0:
+            want = min(at_once or AT_ONCE, count)
+            latest = f"({before}" if before else "+"
+            command = ("XREVRANGE", self._connection.keys.key("audit"), latest, "-", "COUNT", want)
+            (page,) = await self._connection.read(command)
+            for place, fields in page:
+                known = dict(zip(fields[::2], fields[1::2], strict=True))
+                yield text(place), (_text(known, b"entry"), _text(known, b"hash"))
             if len(page) < want:
-                break
-            latest = f"({text(page[-1][0])}"
-        return rows
+                return
+            count, before = count - want, text(page[-1][0])
+
+
+def _check_cursor(cursor: str) -> None:
+    if not cursor:
+        return
+    match = CURSOR.fullmatch(cursor)
+    if not match or not 0 < max(map(int, match.groups())) < 1 << 64:
+        raise InvalidInput("cursor", "not returned by a previous page; omit it to start over")
+
+
+def _entries(rows: Rows) -> Entries:
+    try:
+        return [_entry(row) for row in rows]
+    except ValueError:
+        raise StoreFault("An entry of the audit cannot be read: `fairlead doctor` says which.") from None
 
 
 def problems(rows: Rows, at_least: int, at_most: int) -> Iterator[str]:

@@ -41,7 +41,7 @@ class KeyRing:
         await cancel_all(*self._noting)
 
     async def check(self, key_text: str) -> ApiKey | None:
-        """As `ApiKeys.check`."""
+        """The key with this text, if it may be used now."""
         since, seen = await self._find(key_text)
         if not seen or not seen.is_open((monotonic() - since) * 1000):
             return None

@@ -7,26 +7,23 @@ import msgspec
 
 from fairlead.model.key import Identity
 from fairlead.store.access.api_keys import digest_of
-from fairlead.store.session import Session
+from fairlead.store.session import Part
 
-SECONDS = 30
-MOST_LETTERS = 100
+TICKET_SECONDS = 30
+LONGEST_TICKET = 100
 
 
-class SocketTickets:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
+class SocketTickets(Part):
     async def make(self, holder: Identity) -> str:
         """A ticket for 30 seconds; the store knows only its digest."""
         ticket = "flt_" + secrets.token_urlsafe(32)
         content = msgspec.json.encode(asdict(holder))
-        await self._session.run("make_ticket", digest_of(ticket), content, SECONDS * 1000)
+        await self._session.run("make_ticket", digest_of(ticket), content, TICKET_SECONDS * 1000)
         return ticket
 
     async def take(self, ticket: str) -> Identity | None:
         """Its holder, once: the second caller with the same ticket gets None."""
-        if len(ticket) > MOST_LETTERS:
+        if len(ticket) > LONGEST_TICKET:
             return None
         content = (await self._session.run("take_ticket", digest_of(ticket))).get("holder")
         return msgspec.json.decode(content, type=Identity) if content else None

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
+from fairlead.store.doctor.snapshot import Breach, Fields, Scores, Snapshot, number
 
 
 def _compare(

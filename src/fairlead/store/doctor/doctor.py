@@ -3,19 +3,21 @@
 I1 to I10 are the invariants of tasks, leases and limits, S1 to S10 those of the scheduler. W1: an act broke
 half-way. K1: a key that is not Fairlead's, or of the wrong type. K2: a record that runs out too early, or
 never. K3: a declared task type that no submit can use. K4: an API key that is not listed by when it ends.
-K5: a limit that is not listed as it is shared. K6: a value that cannot be read. C1: a wrong count of what
-waits. R1: what has ended is not listed or counted rightly. J1 and J2: a job and its steps do not agree. A1:
-the audit was edited.
+K5: a limit that is not listed as it is shared. K6: a value that cannot be read. K7: what code declares is not
+listed by when. C1: a wrong count of what waits. R1: what has ended is not listed or counted rightly. L1: a
+task or a job is not in the list of all. J1 to J4: a job and its steps do not agree. A1: the audit was edited.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
+from fairlead.checks import LATEST
+from fairlead.store.access.audit import problems
 from fairlead.store.connection import Connection
 from fairlead.store.doctor import (
-    access,
     counts,
     jobs,
     limits,
+    listing,
     places,
     retention,
     tasks,
@@ -23,8 +25,7 @@ from fairlead.store.doctor import (
     waiters,
     workers,
 )
-from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Snapshot, number, split, take
+from fairlead.store.doctor.snapshot import Breach, Fields, Snapshot, number, split, take
 from fairlead.store.keys import LIVE
 
 __all__ = ["Breach", "diagnose", "examine"]
@@ -86,6 +87,29 @@ def nothing_left_at_rest(s: Snapshot) -> Iterator[Breach]:
             yield Breach("I10", f"nothing waits or runs, but key {key} is there", key)
 
 
+def keys_are_listed(s: Snapshot) -> Iterator[Breach]:
+    """K4: the list of API keys and their records know the same keys and ends."""
+    listed, records = s.zset("keys"), s.hashes.get("key", {})
+    for key, record in records.items():
+        end, right = listed.get(key), _end(record)
+        if end != right:
+            at = "does not have it" if end is None else f"has it with {end:.0f}"
+            yield Breach("K4", f"API key {key} ends at {right}, but the list of keys {at}", key)
+    for key in listed.keys() - records.keys():
+        yield Breach("K4", f"the list of keys has {key}, which has no record", key)
+
+
+def _end(record: Fields) -> int:
+    return min(number(record, name) if name in record else LATEST for name in ("expires", "revoked"))
+
+
+def audit_is_a_chain(s: Snapshot) -> Iterator[Breach]:
+    """A1: every entry of the audit names the one before it, and all that were written are there."""
+    written = number(s.meta, "audited")
+    for problem in problems(s.audit, written, written):
+        yield Breach("A1", f"audit: {problem}", problem)
+
+
 CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     tasks.one_place,
     tasks.none_lost,
@@ -124,10 +148,14 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     retention.finished_are_listed,
     retention.failed_jobs_are_listed,
     retention.finished_are_counted,
+    listing.all_are_listed,
     limits.declarations,
     limits.shared_with_tenants,
+    limits.declared_by_code,
     jobs.jobs_go_on,
     jobs.results_are_kept,
-    access.keys_are_listed,
-    access.audit_is_a_chain,
+    jobs.steps_are_known,
+    jobs.failed_steps_are_current,
+    keys_are_listed,
+    audit_is_a_chain,
 )

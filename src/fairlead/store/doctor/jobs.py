@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from fairlead.model.job import ENDED, JobStatus
-from fairlead.model.states import TERMINAL
-from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Snapshot, number
+from fairlead.model.states import REPLAYABLE, TERMINAL
+from fairlead.store.doctor.snapshot import Breach, Snapshot, number
 
 
 def jobs_go_on(s: Snapshot) -> Iterator[Breach]:
@@ -45,3 +47,37 @@ def results_are_kept(s: Snapshot) -> Iterator[Breach]:
         if record.get("status") == JobStatus.COMPLETED and number(record, "step") != number(record, "total"):
             at, total = record.get("step"), record.get("total")
             yield Breach("J2", f"job {job} is COMPLETED, but at step {at} of {total}", job)
+
+
+def steps_are_known(s: Snapshot) -> Iterator[Breach]:
+    """J3: what a job keeps of a step is the state of its task."""
+    if s.torn:  # a step may have moved after its job was read
+        return
+    for task, record in s.tasks.items():
+        job, field = record.get("job_id", ""), f"step:{record.get('step')}"
+        packed = s.jobs.get(job, {}).get(field)
+        if packed is None:  # not a step, or queued by a version that kept nothing
+            continue
+        state = _state_of(packed)
+        if state != record.get("state"):
+            yield Breach("J3", f"{s.describe(task)}, but its job {job} says {state}", task)
+
+
+def _state_of(packed: str) -> str:
+    try:
+        kept = msgspec.msgpack.decode(packed.encode(errors="surrogateescape"), type=dict[str, Any])
+        return str(kept["state"])
+    except (msgspec.MsgspecError, KeyError):
+        return "what cannot be read"
+
+
+def failed_steps_are_current(s: Snapshot) -> Iterator[Breach]:
+    """J4: a job is not past a step that failed: when it was resumed, the step left the dead letters."""
+    if s.torn:  # the step may have been queued again after it was read
+        return
+    for task, record in s.tasks.items():
+        if "step" not in record or record.get("state") not in REPLAYABLE:
+            continue
+        job = s.jobs.get(record.get("job_id", ""), {})  # it may have expired before its step
+        if number(job, "step") > number(record, "step"):
+            yield Breach("J4", f"{s.describe(task)}, but its job {record['job_id']} is past that step", task)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead.model.tenants import cut_name
-from fairlead.store.doctor.breach import Breach, differences
-from fairlead.store.doctor.snapshot import Fields, Snapshot, number
+from fairlead.store.doctor.snapshot import Breach, Fields, Snapshot, differences, number
 from fairlead.store.names import needs, needs_of_lot
 
 
@@ -37,8 +36,8 @@ def _taken(s: Snapshot) -> dict[tuple[str, str], int]:
     for task, record in s.leased.items():
         for name, units in needs(record.get("limits", "")).items():
             taken[name, task] = units
-    for lease, fields in s.bare_leases.items():
-        taken[fields.get("limit", ""), f"lease:{lease}"] = number(fields, "units")
+    for holder, fields in s.bare_leases.items():
+        taken[fields.get("limit", ""), holder] = number(fields, "units")
     return taken
 
 
@@ -64,7 +63,7 @@ def use_is_held(s: Snapshot) -> Iterator[Breach]:
 
 def all_units_or_none(s: Snapshot) -> Iterator[Breach]:
     """I4, S2: a lease holds units of each slots limit it needs. (Rates are used up when it starts.)"""
-    leases = s.leased | {f"lease:{lease}": fields for lease, fields in s.bare_leases.items()}
+    leases = s.leased | s.bare_leases
     for (name, holder), units in _taken(s).items():
         limit, lease = s.limits.get(name, {}), leases[holder]
         fence = number(lease, "stopping" if "stopping" in lease else "fence")
@@ -107,6 +106,19 @@ def declarations(s: Snapshot) -> Iterator[Breach]:
             continue
         for name in needs(str(limits)).keys() - s.limits.keys():
             yield Breach("K3", f"{field} is declared to need limit {name}, which nobody defined", field)
+
+
+def declared_by_code(s: Snapshot) -> Iterator[Breach]:
+    """K7: what code declares is listed by when that was, and is forgotten a day later."""
+    declared = {
+        f"{kind}:{field.removeprefix('code:')}"
+        for kind in ("types", "pipelines")
+        for field in s.hash(kind)
+        if field.startswith("code:")
+    }
+    for name in declared ^ s.zset("declarations").keys():
+        where = "is not listed by when that was" if name in declared else "is listed, but not declared"
+        yield Breach("K7", f"what code declares: {name} {where}", f"declared {name}")
 
 
 def shared_with_tenants(s: Snapshot) -> Iterator[Breach]:

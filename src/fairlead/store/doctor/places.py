@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach, Members, differences, members_of
 from fairlead.store.doctor.limits import refilled_at, room
-from fairlead.store.doctor.snapshot import Fields, Scores, Snapshot, number
+from fairlead.store.doctor.snapshot import Breach, Fields, Members, Scores, Snapshot, differences, number
 from fairlead.store.names import Lot, needs_of
 
 THRESHOLDS = {"2n": "low_to_medium", "1n": "medium_to_high", "1p": "low_to_high"}
@@ -89,7 +88,7 @@ def indexes(s: Snapshot) -> Iterator[Breach]:
             expected[f"lots:{name}", lot] = 0
         if marker := s.hash("markers").get(lot):
             expected[f"heads:{lot.partition('@')[2]}", f"{marker}m{lot}"] = _first(parked)[2]
-    for key, member, right, have in differences(expected, members_of(s, "heads", "parked", "lots", "subs")):
+    for key, member, right, have in differences(expected, s.members("heads", "parked", "lots", "subs")):
         if have is None:
             yield Breach(
                 "S4", f"{member} is hidden: it belongs into {key}, but is not there", f"{key} {member}"
@@ -198,11 +197,8 @@ def holds(s: Snapshot) -> Iterator[Breach]:
 
 def alarm(s: Snapshot) -> Iterator[Breach]:
     """S4: the alarm is not later than what time does next."""
-    due: list[tuple[float, str]] = []
-    for (key, member), instant in members_of(
-        s, "leases", "delayed", "waits", "refills", "revisits", "orphans"
-    ).items():
-        due.append((instant, f"{member} of {key}"))
+    timed = s.members("leases", "delayed", "waits", "refills", "revisits", "orphans")
+    due = [(instant, f"{member} of {key}") for (key, member), instant in timed.items()]
     for place, threshold in THRESHOLDS.items():
         if after := number(s.meta, threshold):
             due += [(at + after, f"{task} of age:{place}") for task, at in s.zset("age", place).items()]

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from fairlead.model.job import JobStatus
 from fairlead.model.states import State
-from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Snapshot, number
+from fairlead.store.doctor.snapshot import Breach, Snapshot, number
 
 ENTRY = re.compile(r"([0-9]{1,18}):((?:task|job):.+)")  # bytes, kind and id
 FINISHED = frozenset({State.COMPLETED, State.CANCELLED})

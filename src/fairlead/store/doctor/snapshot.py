@@ -1,28 +1,28 @@
-"""Everything a namespace holds as plain values, read in one atomic step when it is small.
+"""Everything a namespace holds as plain values, read in one atomic step when it is small; and a breach of it.
 
 A script that may not write lists the keys and reads them. A large server is not stopped for that long: there
 the keys are listed first, the indexes read in one step and the records in pieces: that snapshot may be torn.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from redis.exceptions import RedisError
 
+from fairlead.store.batches import scan_keys
 from fairlead.store.connection import Connection
-from fairlead.store.keys import ALL
+from fairlead.store.keys import ALL, PASSING
 from fairlead.store.names import PLACES, cut_position, route_of
-from fairlead.store.outbox import rows_of
-from fairlead.store.pieces import scan_keys
-from fairlead.store.records import read_facts
+from fairlead.store.records import Row, read_facts, rows_of
 from fairlead.store.server_errors import translated
 
 Fields = dict[str, str]
 Scores = dict[str, float]  # member -> score, in the order of the set
+Members = dict[tuple[str, str], float]  # (key, member) -> score
 
 SMALL = 10_000  # keys on the server that are looked through in one step
 PIECE = 500
@@ -32,23 +32,14 @@ TASK_FIELDS = (
     *("facts", "state", "type", "priority", "capabilities", "limits", "created", "finished"),
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
-    *("tenant", "user_id", "job_id", "step"),
+    *("tenant", "user_id", "job_id", "step", "made"),
 )
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
 #: Run out by themselves, now or later. They grow with traffic, the other keys with what waits and runs.
-TIMED = frozenset(
-    {"task", "job", "output", "worker", "wake", "granted", "idempotency", "ticket", "recent", "recentof"}
-)
-
-
-class Event(NamedTuple):
-    task: str
-    act: str
-    before: str
-    to: str
-    at: int
-    fence: int
+TIMED = frozenset(key.name for key in PASSING if key.of) - {"deadof", "lease"}
+#: The lists of all tasks and jobs, as long as there are records.
+LISTS = ("tasks", "jobs")
 
 
 @dataclass
@@ -59,8 +50,9 @@ class Snapshot:
     sets: dict[str, dict[str, Scores]] = field(default_factory=dict)
     strings: dict[str, dict[str, str]] = field(default_factory=dict)
     ttls: dict[tuple[str, str], int] = field(default_factory=dict)  # ms; -1: none
-    events: list[Event] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
     audit: list[tuple[str, str]] = field(default_factory=list)  # entries with their hashes
+    listed: dict[str, dict[int, str]] = field(default_factory=dict)  # by list: number -> id
     strange: dict[str, str] = field(default_factory=dict)  # key -> what is wrong with it
     unreadable: dict[str, str] = field(default_factory=dict)  # key -> what of its content cannot be decoded
     present: list[str] = field(default_factory=list)  # keys, without the prefix
@@ -73,6 +65,15 @@ class Snapshot:
 
     def zset(self, name: str, of: str = "") -> Scores:
         return self.sets.get(name, {}).get(of, {})
+
+    def members(self, *names: str) -> Members:
+        """The members of all sorted sets of these names."""
+        return {
+            (join(name, of), member): score
+            for name in names
+            for of, members in self.sets.get(name, {}).items()
+            for member, score in members.items()
+        }
 
     @property
     def meta(self) -> Fields:
@@ -92,7 +93,9 @@ class Snapshot:
 
     @property
     def bare_leases(self) -> dict[str, Fields]:
-        return {i: lease for i, lease in self.hashes.get("lease", {}).items() if i not in self.waiters}
+        """By their holder, as indexes name it."""
+        leases = self.hashes.get("lease", {})
+        return {f"lease:{i}": lease for i, lease in leases.items() if i not in self.waiters}
 
     @cached_property
     def waiters(self) -> dict[str, Fields]:
@@ -109,9 +112,9 @@ class Snapshot:
         return {i: t for i, t in self.tasks.items() if t.get("state") == "executing" or "stopping" in t}
 
     @cached_property
-    def stories(self) -> dict[str, list[list[Event]]]:
+    def stories(self) -> dict[str, list[list[Row]]]:
         """The events of each task, a list per life: once its record has run out, an id may be used again."""
-        stories: dict[str, list[list[Event]]] = {}
+        stories: dict[str, list[list[Row]]] = {}
         for event in self.events:
             lives = stories.setdefault(event.task, [])
             if not lives or event.act == "submit":
@@ -126,6 +129,40 @@ class Snapshot:
         record = self.tasks[task]
         stopping = " (its worker has not confirmed yet)" if "stopping" in record else ""
         return f"task {task} is {record.get('state', 'without a state')}{stopping}"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """An invariant that does not hold."""
+
+    invariant: str
+    sentence: str
+    # Identifies the breach: unlike the sentence, it does not change with the numbers.
+    about: str = field(repr=False)
+
+    def printable(self) -> "Breach":
+        """Bytes of a key that are no text are shown by their numbers."""
+        if self.sentence.isascii():
+            return self
+        return replace(self, sentence=self.sentence.encode(errors="backslashreplace").decode())
+
+    def same_as(self, other: "Breach") -> bool:
+        return (self.invariant, self.about) == (other.invariant, other.about)
+
+
+def differences(
+    expected: Mapping[tuple[str, str], float], found: Mapping[tuple[str, str], float]
+) -> Iterator[tuple[str, str, float | None, float | None]]:
+    """(key, member, expected score, found score) where they differ; None: not there."""
+    if expected == found:
+        return
+    for (key, member), score in expected.items():
+        have = found.get((key, member))
+        if have != score:
+            yield key, member, score, have
+    for (key, member), have in found.items():
+        if (key, member) not in expected:
+            yield key, member, None, have
 
 
 def number(fields: Mapping[str, str], name: str) -> int:
@@ -192,10 +229,22 @@ def _script() -> str:
 async def _read_in_pieces(connection: Connection, before: Snapshot | None) -> Any:
     keys = {*await scan_keys(connection)} | SINGLE | _places(before)
     records = sorted(key for key in keys if split(key)[0] in TIMED)
-    time, rows = await _read(connection, sorted(keys.difference(records)))
+    time, rows = await _read(connection, sorted(keys.difference(records, LISTS)))
+    rows += [await _read_list(connection, name) for name in LISTS]
     for start in range(0, len(records), PIECE):
         rows += (await _read(connection, records[start : start + PIECE]))[1]
     return time, rows
+
+
+async def _read_list(connection: Connection, name: str) -> Any:
+    """Its row, in pieces. What was listed before is there, as long as its record is."""
+    client: Any = connection.client
+    key, content, start = connection.keys.key(name), list[Any](), "-"
+    kind = await client.type(key)
+    while kind == b"stream" and (entries := await client.xrange(key, start, count=PIECE)):
+        content += [(number, [one for pair in fields.items() for one in pair]) for number, fields in entries]
+        start = f"({_text(content[-1][0])}"
+    return name.encode(), kind, content, -1
 
 
 def _places(before: Snapshot | None) -> set[str]:
@@ -243,7 +292,7 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
         scores = {member: float(score) for member, score in _pairs(content).items()}
         snapshot.sets.setdefault(name, {})[of] = scores
     elif kind == "stream":
-        _keep_stream(snapshot, name, [_pairs(flat) for _, flat in content])
+        _keep_stream(snapshot, name, [(_text(entry), _pairs(flat)) for entry, flat in content])
     elif kind == "string":
         snapshot.strings.setdefault(name, {})[of] = _text(content)
 
@@ -272,17 +321,19 @@ def _open_meta(snapshot: Snapshot, fields: Fields) -> None:
         snapshot.unreadable["meta"] = "field policy cannot be decoded"
 
 
-def _keep_stream(snapshot: Snapshot, name: str, entries: list[Fields]) -> None:
+def _keep_stream(snapshot: Snapshot, name: str, entries: list[tuple[str, Fields]]) -> None:
     if name == "audit":
-        snapshot.audit = [(entry.get("entry", ""), entry.get("hash", "")) for entry in entries]
+        snapshot.audit = [(entry.get("entry", ""), entry.get("hash", "")) for _, entry in entries]
+    elif name in LISTS:
+        snapshot.listed[name] = {
+            whole(made.partition("-")[0]): entry.get("id", "") for made, entry in entries
+        }
     else:
-        for entry in entries:
+        for _, entry in entries:
             try:
-                rows = rows_of(_bytes(entry.get("events", "")))
+                snapshot.events += rows_of(_bytes(entry.get("events", "")))
             except msgspec.MsgspecError:
                 snapshot.unreadable[name] = "an entry cannot be decoded"
-                continue
-            snapshot.events += [Event(*row[:6]) for row in rows]
 
 
 def _text(value: bytes) -> str:

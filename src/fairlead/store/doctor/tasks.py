@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from fairlead.model.states import REPLAYABLE, TERMINAL, TRANSITIONS, State
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach, Members, differences, members_of
-from fairlead.store.doctor.snapshot import Event, Fields, Snapshot, join, number
+from fairlead.store.doctor.snapshot import Breach, Fields, Members, Snapshot, differences, join, number
+from fairlead.store.records import Row
 
 ALLOWED = {(before or "", act, to) for (before, act), ends in TRANSITIONS.items() for to in ends}
 REMEMBERED = re.compile(r"\S+ \S+( \w+ [0-2] [0-2])?")  # digest, task id, how that ended
@@ -38,7 +38,7 @@ def one_place(s: Snapshot) -> Iterator[Breach]:
             expected[f"delayed:{record.get('priority', '')}", member] = number(record, "run_at")
     for lease, record in s.waiters.items():
         expected["waits", f"lease:{lease}"] = number(record, "wait_until")
-    yield from _misplaced(s, "I1", expected, members_of(s, "queue", "age", "delayed", "waits"))
+    yield from _misplaced(s, "I1", expected, s.members("queue", "age", "delayed", "waits"))
 
 
 def _misplaced(s: Snapshot, invariant: str, expected: Members, found: Members) -> Iterator[Breach]:
@@ -55,20 +55,20 @@ def _misplaced(s: Snapshot, invariant: str, expected: Members, found: Members) -
 
 
 def _lease_status(s: Snapshot, holder: str) -> str:
-    return f"{holder} is held" if holder.removeprefix("lease:") in s.bare_leases else f"there is no {holder}"
+    return f"{holder} is held" if holder in s.bare_leases else f"there is no {holder}"
 
 
 def none_lost(s: Snapshot) -> Iterator[Breach]:
     """I1: a task whose events have not ended has a record."""
     for task, lives in s.stories.items():
         last = lives[-1][-1]
-        if task not in s.tasks and last.to not in TERMINAL:
-            yield Breach("I1", f"task {task} is lost: it was {last.to} last, and has no record", task)
+        if task not in s.tasks and last.after not in TERMINAL:
+            yield Breach("I1", f"task {task} is lost: it was {last.after} last, and has no record", task)
 
 
 def dead_are_listed(s: Snapshot) -> Iterator[Breach]:
     """I1: what can be replayed is in `dead` and in its tenant's list, and nothing else that has a record."""
-    found = {place: at for place, at in members_of(s, "dead", "deadof").items() if place[1] in s.tasks}
+    found = {place: at for place, at in s.members("dead", "deadof").items() if place[1] in s.tasks}
     forgotten = s.now - number(s.meta, "dead_ttl")
     expected: Members = {}
     for task, record in s.tasks.items():
@@ -87,20 +87,19 @@ def one_lease(s: Snapshot) -> Iterator[Breach]:
     for task, record in s.leased.items():
         expected["leases", task] = number(record, "lease_until") + grace
         expected[f"running:{record.get('worker', '')}", task] = 0 if record.get("priority") == "0" else 1
-    for lease, fields in s.bare_leases.items():
-        expected["leases", f"lease:{lease}"] = number(fields, "until") + grace
-    yield from _misplaced(s, "I2", expected, members_of(s, "leases", "running"))
+    for holder, fields in s.bare_leases.items():
+        expected["leases", holder] = number(fields, "until") + grace
+    yield from _misplaced(s, "I2", expected, s.members("leases", "running"))
 
 
 def fences_rise(s: Snapshot) -> Iterator[Breach]:
     """I5: no fence above the counter, none given twice, and within a task they only rise."""
     newest = number(s.meta, "fence")
-    leases = {f"lease:{lease}": fields for lease, fields in s.bare_leases.items()}
-    for holder, fields in [*s.tasks.items(), *leases.items()]:
+    for holder, fields in [*s.tasks.items(), *s.bare_leases.items()]:
         if (fence := number(fields, "fence")) > newest:
             yield Breach("I5", f"{holder} has fence {fence}, but the newest ever given is {newest}", holder)
     holders: dict[int, str] = {}
-    for holder, fields in [*s.leased.items(), *leases.items()]:
+    for holder, fields in [*s.leased.items(), *s.bare_leases.items()]:
         fence = number(fields, "stopping" if "stopping" in fields else "fence")
         if (other := holders.setdefault(fence, holder)) != holder:
             yield Breach("I5", f"the leases of {other} and {holder} both have fence {fence}", holder)
@@ -113,7 +112,7 @@ def fences_rise(s: Snapshot) -> Iterator[Breach]:
             yield Breach("I5", about, task)
 
 
-def _rising(life: list[Event]) -> Iterator[Breach]:
+def _rising(life: list[Row]) -> Iterator[Breach]:
     highest = -1
     for event in life:
         if event.fence < highest or (event.act == "claim" and event.fence == highest):
@@ -125,10 +124,10 @@ def _rising(life: list[Event]) -> Iterator[Breach]:
 def ends_once(s: Snapshot) -> Iterator[Breach]:
     """I6: nothing follows a terminal event but a replay (or, when the record has run out, a new submit)."""
     for task, lives in s.stories.items():
-        for before, after in (pair for life in lives for pair in pairwise(life)):
-            if before.to in TERMINAL and after.act != "replay":
+        for earlier, later in (pair for life in lives for pair in pairwise(life)):
+            if earlier.after in TERMINAL and later.act != "replay":
                 sentence = (
-                    f"task {task} was {before.to} at {before.at}, yet {after.act} followed at {after.at}"
+                    f"task {task} was {earlier.after} at {earlier.at}, yet {later.act} followed at {later.at}"
                 )
                 yield Breach("I6", sentence, task)
         newest = lives[-1][0]
@@ -169,22 +168,22 @@ def events_are_a_path(s: Snapshot) -> Iterator[Breach]:
     """I9: each event continues the one before by an allowed transition, and the last one gives the state."""
     for task, lives in s.stories.items():
         for event in (event for life in lives for event in life):
-            if (event.before, event.act, event.to) not in ALLOWED:
-                step = f"{event.act} from {event.before or 'nothing'} to {event.to}"
+            if (event.before, event.act, event.after) not in ALLOWED:
+                step = f"{event.act} from {event.before or 'nothing'} to {event.after}"
                 yield Breach("I9", f"task {task}: {step} at {event.at} is no transition", task)
-        for before, after in (pair for life in lives for pair in pairwise(life)):
-            ended = before.to in TERMINAL and after.act != "replay"  # reported by I6
-            if before.to != after.before and not ended:
+        for earlier, later in (pair for life in lives for pair in pairwise(life)):
+            ended = earlier.after in TERMINAL and later.act != "replay"  # reported by I6
+            if earlier.after != later.before and not ended:
                 sentence = (
-                    f"task {task}: {after.act} at {after.at} from {after.before}, but it was {before.to}"
+                    f"task {task}: {later.act} at {later.at} from {later.before}, but it was {earlier.after}"
                 )
                 yield Breach("I9", sentence, task)
         for life, following in pairwise(lives):
-            if life[-1].to not in TERMINAL:
-                sentence = f"task {task} was submitted again at {following[0].at} while it was {life[-1].to}"
+            if (was := life[-1].after) not in TERMINAL:
+                sentence = f"task {task} was submitted again at {following[0].at} while it was {was}"
                 yield Breach("I9", sentence, task)
-        if task in s.tasks and (state := s.tasks[task].get("state")) != lives[-1][-1].to:
-            yield Breach("I9", f"task {task} is {state}, but its last event says {lives[-1][-1].to}", task)
+        if task in s.tasks and (state := s.tasks[task].get("state")) != lives[-1][-1].after:
+            yield Breach("I9", f"task {task} is {state}, but its last event says {lives[-1][-1].after}", task)
 
 
 def records_run_out(s: Snapshot) -> Iterator[Breach]:

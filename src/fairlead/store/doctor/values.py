@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from fairlead.checks import is_text
-from fairlead.store.doctor.breach import Breach
-from fairlead.store.doctor.snapshot import Snapshot, join
+from fairlead.store.doctor.snapshot import Breach, Snapshot, join
 from fairlead.store.membership import unreadable
 
 #: Fields that acts read as numbers, by key; one that ends with `*` is the beginning of several.
@@ -16,19 +15,19 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         *("schema", "seq", "fence", "alarm", "audited", "rated", "sealed_at", "events", "events_gone"),
         *("finished_count", "finished_bytes", "delayed", "wide_sub_queues", "idle_workers", "jobs_open"),
         *("missing_records", "overlap_changes", "buried", "buried_at", "queued_*", "waiters_*", "virtual_*"),
-        *("declared_seq", "audience", "audience_changes", "pace"),
+        *("declared_seq", "audience", "audience_changes", "pace", "upkeep_since", "made", "swept_*"),
     ),
     "task": (
         *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),
-        *("started", "lease_until", "stopping", "reported"),
+        *("started", "lease_until", "stopping", "reported", "made"),
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
         *("hold_units", "redefined", "held:*"),
     ),
     "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
-    "worker": ("capacity", "reserve", "seen", "registered", "called"),
-    "job": ("open", "step", "total", "created", "finished"),
+    "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
+    "job": ("open", "step", "total", "created", "finished", "made"),
     "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),
     "profiles": ("n:*",),
     **{name: ("*",) for name in ("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof")},

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach, Members, differences, members_of
-from fairlead.store.doctor.snapshot import Fields, Snapshot, number, whole
+from fairlead.store.doctor.snapshot import Breach, Fields, Members, Snapshot, differences, number, whole
 from fairlead.store.doctor.workers import CALL_MS, room_for
 
 OF_CLASS = 2**50  # greater than every tag
@@ -23,7 +22,7 @@ def lines(s: Snapshot) -> Iterator[Breach]:
     for lease, record in s.waiters.items():
         rank = "012".find(record.get("place", "")[:1]) * OF_CLASS + number(record, "tag")
         expected[f"waiters:{record.get('limit', '')}", _waiter(lease, record)] = rank
-    for key, member, score, have in differences(expected, members_of(s, "waiters")):
+    for key, member, score, have in differences(expected, s.members("waiters")):
         wrong = "is not there" if have is None else "does not wait" if score is None else "has the wrong rank"
         yield Breach("I1", f"{member} of {key} {wrong}", f"{key} {member}")
 

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fairlead.store import names
-from fairlead.store.doctor.breach import Breach
 from fairlead.store.doctor.limits import room
-from fairlead.store.doctor.snapshot import Fields, Snapshot, number, whole
+from fairlead.store.doctor.snapshot import Breach, Fields, Snapshot, number, whole
 
 CALL_MS = 5_000  # a called worker has answered by then; an idle one has claimed by itself
 

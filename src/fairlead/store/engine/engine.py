@@ -19,8 +19,8 @@ from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
 from fairlead.store.connection import ANSWER_WITHIN, make_client
 from fairlead.store.engine.folder import EngineFolder
-from fairlead.store.engine.health import was_truncated
 from fairlead.store.engine.process import ServerProcess, find_server, server_arguments
+from fairlead.store.engine.state import was_truncated
 
 log = EventLog("fairlead.store")
 
@@ -109,7 +109,7 @@ async def _start(folder: EngineFolder, lock: int, durability: str) -> Engine:
         patience = Patience(folder, log_start)
         while (answer := await _ask(socket)) != "ready":
             if not server.running:
-                raise _failed(f"the embedded server ended with code {server.exit_code}", folder, log_start)
+                raise patience.failed(f"the embedded server ended with code {server.exit_code}")
             await patience.spend(answer, f"the embedded server does not answer at {socket}")
         if was_truncated(folder.end_of_log(log_start)):
             folder.note_truncation()
@@ -137,19 +137,16 @@ class Patience:
         if answer == "loading":
             self._silent_since = now
             if now - self._began > LOADING_SECONDS:
-                raise _failed(
-                    f"the embedded server is still reading its data after {LOADING_SECONDS:.0f} s",
-                    self._folder,
-                    self._log_start,
-                )
+                seconds = f"{LOADING_SECONDS:.0f} s"
+                raise self.failed(f"the embedded server is still reading its data after {seconds}")
         elif now - self._silent_since > SILENT_SECONDS:
-            raise _failed(f"{complaint} for {SILENT_SECONDS:.0f} s", self._folder, self._log_start)
+            raise self.failed(f"{complaint} for {SILENT_SECONDS:.0f} s")
         await asyncio.sleep(self._pause)
         self._pause = min(self._pause * 1.1, LONGEST_PAUSE)
 
-
-def _failed(what: str, folder: EngineFolder, log_start: int) -> EngineFailed:
-    return EngineFailed(f"{what}; the end of {folder.log}:\n{folder.last_log_lines(log_start)}")
+    def failed(self, what: str) -> EngineFailed:
+        lines = self._folder.last_log_lines(self._log_start)
+        return EngineFailed(f"{what}; the end of {self._folder.log}:\n{lines}")
 
 
 async def _ask(socket: Path) -> Answer:

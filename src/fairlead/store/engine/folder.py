@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairlead.errors import EngineFailed
+from fairlead.errors import EngineFailed, InvalidSettings
 
 # The kernel's limit for a socket's path, less the closing zero: 108 bytes on Linux, 104 on macOS.
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
@@ -54,7 +54,10 @@ class EngineFolder:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private_folder(self.path)
         except OSError as error:
-            raise EngineFailed(f"cannot use the data folder {self.path.parent}: {error}") from error
+            problem = f"cannot use the data folder {self.path.parent} ({error.strerror}): choose another"
+            if isinstance(error, FileExistsError | NotADirectoryError):  # a file: it will never be a folder
+                raise InvalidSettings(problem) from None
+            raise EngineFailed(problem) from None
 
     def take_lock(self) -> int | None:
         """The lock as an open file, or None while a server lives (or starts) on this folder.

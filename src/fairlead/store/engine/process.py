@@ -1,6 +1,5 @@
 """The embedded server as a child process: its binary, its arguments, its start and its end."""
 
-import asyncio
 import contextlib
 import importlib.util
 import os
@@ -13,6 +12,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairlead.background import until
 from fairlead.errors import EngineFailed
 from fairlead.store.engine.folder import EngineFolder
 
@@ -129,7 +129,7 @@ class ServerProcess:
         """SIGTERM twice, because a server may drop the first one while it writes its files; then SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             self._signal(number)
-            if await asyncio.to_thread(self._ended.wait, STOP_SECONDS):
+            if await until(self._ended.is_set, STOP_SECONDS):
                 return
 
     def _signal(self, number: signal.Signals) -> None:

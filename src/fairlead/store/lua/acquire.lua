@@ -2,7 +2,8 @@
 -- same id when it is woken, and at least every five seconds; without `wait` it leaves the line.
 --
 -- ARGV     scope name units lease id holder wait priority account weight clock
--- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | too_many_units most | conflict | uninitialised
+-- RETURNS  ok fence ends | waiting ask_in? (ms) | limit_full free_at? | unknown_limit | invalid field code message | conflict
+--          | uninitialised
 -- FLAGS    allow-oom
 
 local limit = tenants.limit_meant(scope, name)
@@ -18,7 +19,7 @@ if asked and (get(asked, "limit") ~= limit or number(asked, "units") ~= count) t
 if known then return {answer = "ok", fence = number(known, "fence"), ends = number(known, "until")} end
 
 local most = limits.size_of(wanted)
-if most > 0 and count > most then return {answer = "too_many_units", most = most} end
+if most > 0 and count > most then return types.invalid("units", "too_many_units", limits.why_never(wanted, most, count)) end
 act.asker = id
 time.advance(now) -- there may be no other caller to notice that a lease ran out
 queues.reindex()

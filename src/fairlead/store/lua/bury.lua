@@ -9,6 +9,7 @@ local HOUR, AT_ONCE = 3600000, 128
 
 local function bury(id, seen)
   local running, record = call("ZCARD", keys.running(id)), workers.record(id)
+  if record then running = running + (number(record, "lost_runs") or 0) end -- their leases ended before this report
   local called = record and get(record, "called")
   if record then
     workers.not_idle(record)

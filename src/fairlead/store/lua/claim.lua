@@ -48,7 +48,7 @@ if not is_active then
   commit()
   return {answer = "draining", tasks = contents(ids), now = now}
 end
-local moved = time.advance(now)
+time.advance(now)
 queues.reindex()
 local ids = handover.unacknowledged(me, acknowledged, tonumber(lease), now) -- not before the leases that ran out have ended
 holds.make(now)
@@ -56,9 +56,9 @@ local was_called = get(me, "called")
 if was_called then put(me, "called", nil) end
 workers.not_idle(me)
 
-local MOST_TASKS, LEAST_TASKS = 200, 32 -- of one act, less what time has moved in it
+local MOST_TASKS, LEAST_TASKS = 128, 32 -- of one act, less the work that time has made in it
 local wanted = tonumber(want)
-local most = math.min(wanted, math.max(LEAST_TASKS, MOST_TASKS - moved))
+local most = math.min(wanted, math.max(LEAST_TASKS, MOST_TASKS - act.timed))
 local offer = grants.offer_of(me, tonumber(lease), 64 + most, now)
 grants.give(offer, most)
 for _, id in ipairs(offer.ids) do ids[#ids + 1] = id end

@@ -52,10 +52,11 @@ for _, name in ipairs(origin == "file" and members(ordered(keys.declared)) or NO
 end
 
 -- A file is declared as a whole, code in parts by each application.
-local function keep(key, list)
-  local known, stated = whole(key) or hash(key), {}
+local function keep(kind, list)
+  local known, stated = whole(keys[kind]) or hash(keys[kind]), {}
   for _, one in ipairs(list) do
     local field = origin .. ":" .. one.name
+    if origin == "code" then declarations.note(kind, one.name) end
     stated[field] = true
     if get(known, field) ~= one.text then
       put(known, field, one.text)
@@ -67,8 +68,9 @@ local function keep(key, list)
   end
 end
 
-keep(keys.types, new_types)
-keep(keys.pipelines, cmsgpack.unpack(pipelines))
+keep("types", new_types)
+keep("pipelines", cmsgpack.unpack(pipelines))
+if origin == "file" then declarations.note_older() end
 waking.wake()
 commit()
 return {answer = "ok"}

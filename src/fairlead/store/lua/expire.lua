@@ -23,21 +23,13 @@ local function take_out(dead, holds_more)
   end
 end
 
-local function end_leases_of(dead)
-  local running, record = ordered(keys.running(dead)), workers.record(dead)
-  local count, freed = 0, 0
-  for _, id in ipairs(up_to(running, 1, time.AT_ONCE)) do
-    if freed >= time.MOST_LIMITS then break end
-    freed = freed + time.count_limits(time.end_run(id, now, true))
-    remove(running, id)
-    count = count + 1
-  end
-  local holds_more = first(running) ~= nil
-  if record then take_out(record, holds_more) else workers.forget_lost(dead) end
-  return count, holds_more
+local more
+if worker == "" then
+  more = time.end_leases(now)
+else
+  more = time.end_leases_of(worker, now)
+  local record = workers.record(worker)
+  if record then take_out(record, more) else workers.forget_lost(worker) end
 end
-
-local count, more
-if worker ~= "" then count, more = end_leases_of(worker) else count, more = time.end_leases(now) end
 waking.reindex_and_commit()
-return {answer = "ok", ended = count, more = more}
+return {answer = "ok", ended = act.moved, more = more}

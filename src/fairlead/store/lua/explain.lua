@@ -1,12 +1,13 @@
 -- Why a task waits, and what has to happen before it starts.
 --
--- ARGV     id clock
+-- ARGV     id brief clock
 -- RETURNS  ok state run_at? | ok state place position ahead {priority = count} promotes_at?
---          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free
+--          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free type
+--          serves_type? missing? (capabilities; both without a capable worker) types? (that are served, unless `brief` is "1")
 --          | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
-local MOST_WORKERS = 200
+local MOST_WORKERS, MOST_TYPES = 200, 1000
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 if get(t, "state") ~= "queued" then
@@ -65,10 +66,17 @@ for _, worker in ipairs(seen_last) do
 end
 if #seen_last == MOST_WORKERS then capable = math.max(capable, audiences.workers_for(subs.route(sub))) end
 
+local serves_type, missing, types_served
+if capable == 0 then
+  serves_type, missing = coverage.lacking(subs.route(sub))
+  if not serves_type and brief ~= "1" then types_served = coverage.served_types(MOST_TYPES) end
+end
+
 local after = queues.threshold(place)
 return {
   answer = "ok", state = "queued", place = place, position = position + 1, ahead = ahead,
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
+  type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }

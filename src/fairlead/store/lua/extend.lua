@@ -14,7 +14,7 @@ if deadline > before then
   put(t, "deadline", deadline)
   events.add(t, "extend", "executing", "executing", now, {deadline = deadline, worker = get(t, "worker")})
 end
-local instant = now + tonumber(lease)
+local instant = now + leases.length(t, tonumber(lease))
 if instant > number(t, "lease_until") then
   put(t, "lease_until", instant)
   leases.lease_until(t.id, instant)

@@ -1,6 +1,8 @@
 -- Return the last tick of a cron and the time. A cron that is seen for the first time begins now: it has missed nothing.
 --
--- ARGV     name clock
+-- `declared`: the time zone and the expression by which the caller ticks it, for people; "": unknown.
+--
+-- ARGV     name declared clock
 -- RETURNS  ok last now | uninitialised
 -- FLAGS    allow-oom
 
@@ -13,5 +15,7 @@ if not last or last > now + DAY then
   last = now
   put(crons, name, int(now))
 end
+local schedules = hash(keys.schedules)
+if declared ~= "" and get(schedules, name) ~= declared then put(schedules, name, declared) end
 commit()
 return {answer = "ok", last = last, now = now}

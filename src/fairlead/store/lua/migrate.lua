@@ -1,10 +1,11 @@
--- Bring a namespace of an older schema to schema 4, step by step; any process that opens it may do any step. No other act runs meanwhile.
+-- Bring a namespace of an older schema to schema 5, step by step; any process that opens it may do any step. No other act runs meanwhile.
 --
 --   begin    set the indexes of schema 1 and 2 aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
 --   workers  list these workers: {id...}
 --   ended    list which of these records have ended: {tasks = {id...}, jobs = {id...}}
 --   tenants  list where these tasks are for their tenants: {id...}
+--   lists    list these tasks and jobs, in this order, and let jobs know their steps: {tasks = {id...}, jobs = {id...}}
 --   end      all steps are done
 --
 -- ARGV     step given clock
@@ -12,7 +13,7 @@
 -- FLAGS    allow-oom
 -- GUARD    epoch
 
-local AT_ONCE = 200
+local SCHEMA, AT_ONCE = 5, 200
 local now = acts.begin_migration(clock)
 if not now then return {answer = "uninitialised"} end
 
@@ -22,9 +23,10 @@ end
 
 local function begin(what)
   local schema = number(act.meta, "schema")
-  put(act.meta, "schema", 4)
+  put(act.meta, "schema", SCHEMA)
   put(act.meta, "migrating", 1)
-  if schema == 3 then return end -- its indexes are the current ones, except for the lists of tenants
+  declarations.note_older()
+  if schema >= 3 then return end -- its indexes are the current ones, except for lists
   if schema == 1 then write({"UNLINK", keys.events}) end -- its entries had another form
   for _, place in ipairs(choice.PLACES) do set_aside(keys.age(place), place) end
   set_aside(keys.prefix .. "delayed", "delayed")
@@ -111,7 +113,21 @@ local function list_for_tenant(t)
   end
 end
 
-local is_old = number(act.meta, "schema") < 4
+local function list_in_order(found)
+  for _, id in ipairs(found.tasks) do
+    local t = records.find(id)
+    if t then
+      records.list(t)
+      jobs.know_step(t)
+    end
+  end
+  for _, id in ipairs(found.jobs) do
+    local job = hash(keys.job(id))
+    if get(job, "status") and not get(job, "made") then put(job, "made", listing.append(keys.jobs, id)) end
+  end
+end
+
+local is_old = number(act.meta, "schema") < SCHEMA
 if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- another process was faster
 local more = false
 if step == "begin" and is_old then
@@ -127,6 +143,8 @@ elseif step == "tenants" then
     local t = records.find(id)
     if t then list_for_tenant(t) end
   end
+elseif step == "lists" then
+  list_in_order(cmsgpack.unpack(given))
 elseif step == "end" and not tasks() then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)

@@ -1,9 +1,9 @@
 -- Do what time alone does to waiting tasks: end delays and waits, promote, refill rate limits.
 --
 -- ARGV     clock
--- RETURNS  ok due (of one kind, at most) | uninitialised
+-- RETURNS  ok moved more (may be due) | uninitialised
 -- FLAGS    allow-oom
 
-local most = time.promote_due(now)
+local more = time.promote_due(now)
 waking.reindex_and_commit()
-return {answer = "ok", due = most}
+return {answer = "ok", moved = act.moved, more = more}

@@ -1,7 +1,8 @@
--- Queue a failed or dead-lettered task again, with all counters reset.
+-- Queue a failed or dead-lettered task again, with all counters reset. With a step its job is resumed, whatever the error was.
 --
 -- ARGV     id clock
--- RETURNS  ok | not_replayable state | step_of_job | invalid field code message | unknown_task | uninitialised
+-- RETURNS  ok queued (ids of tasks) | not_replayable state | step_of_job job status? (none: its record is gone) | conflict
+--          | invalid field code message | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local t = records.find(id)
@@ -9,14 +10,19 @@ if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")
 if state ~= "failed" and state ~= "dead_letter" then return {answer = "not_replayable", state = state} end
 
-if t.known.facts.step then return {answer = "step_of_job"} end
-local problem = submits.refusal_of_return(t)
-if problem then return problem end
-
-if get(t, "timeout_given") then
-  records.change(t, "timeout", number(t, "timeout_given"))
-  put(t, "timeout_given", nil)
+local queued = {id}
+if t.known.facts.step then
+  local job = jobs.job_of(t)
+  local status = job and get(job, "status")
+  if status ~= "FAILED" then return {answer = "step_of_job", job = t.known.facts.job_id, status = status or nil} end
+  local problem = stages.refusal_of_resume(job, true)
+  if problem then return problem end
+  local _, steps = stages.resume(job, now)
+  queued = steps
+else
+  local problem = submits.refusal_of_return(t)
+  if problem then return problem end
+  endings.revive(t, now)
 end
-endings.revive(t, now, {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress"})
 waking.reindex_and_commit()
-return {answer = "ok"}
+return {answer = "ok", queued = queued}

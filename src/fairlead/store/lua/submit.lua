@@ -1,7 +1,8 @@
 -- Accept tasks: each is queued or delayed, or refused without any change.
 --
 -- ARGV     tasks clock
--- RETURNS  ok rows {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | conflict
+-- RETURNS  ok rows {ok id state position? blocked_by? unserved? (a map of type and capabilities: no worker runs it yet)
+--          | exists id state unserved? priority? effective? (these two when its record is gone) | conflict
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
 --          | too_many_types setting waiting pace? | evicting policy}... | uninitialised
 

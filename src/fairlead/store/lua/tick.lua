@@ -1,7 +1,8 @@
 -- Submit the task of a cron's next tick, once: its last tick is compared and set in the same step.
 --
 -- ARGV     name previous tick task clock
--- RETURNS  ok row {ok id state position? blocked_by? | exists id state priority? effective? (when its record is gone) | passed | conflict
+-- RETURNS  ok row {ok id state position? blocked_by? unserved? (a map of type and capabilities: no worker runs it yet)
+--          | exists id state unserved? priority? effective? (these two when its record is gone) | passed | conflict
 --          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
 --          | too_many_types setting waiting pace? | evicting policy} | uninitialised
 

@@ -1,7 +1,7 @@
 -- Units for waiting acquires (docs/scheduler.md, Waiting acquires): they go to the best of the waiters of a limit and of the tasks
 -- that a worker can start now, at the end of each act in which its room has changed.
 
-local MOST_GRANTED = 64 -- of one limit, in one act
+local MOST_GRANTED = 64 -- in one act
 
 -- The waiters of this limit are considered at the end of this act.
 function acquiring.look_at(name)
@@ -30,11 +30,12 @@ local function grant(limit, record)
   choice.count_turn(place)
   for _, field in ipairs({"state", "place", "tag", "seq", "lease", "wait_until", "look"}) do put(record, field, nil) end
   acquiring.begin_lease(record.id, record, lease)
+  act.granted = act.granted + 1
   if record.id ~= act.asker then wake(record.id) end
 end
 
 -- The limit is considered again then. `record` is the waiter that asks again by itself: there may be no other caller.
-local function revisit(limit, instant, record)
+local function revisit_at(limit, instant, record)
   add(ordered(keys.revisits), limit.name, instant)
   start_at(instant)
   act.looks_again[record.id] = true
@@ -53,30 +54,25 @@ local function watch_refill(limit)
     if units < least then least, chosen = units, member end
   end
   local record = chosen and waiters.of(limit, chosen)
-  if record then revisit(limit, rates.refilled_at(limit, least), record) end
+  if record then revisit_at(limit, rates.refilled_at(limit, least), record) end
 end
 
 local function grant_all(limit)
   remove(ordered(keys.revisits), limit.name)
-  for granted = 0, MOST_GRANTED do
+  for _ = 0, MOST_GRANTED do
     local member = waiters.first_that_fits(limit)
     if not member then return watch_refill(limit) end
     local record = waiters.of(limit, member)
-    if record and granted == MOST_GRANTED then return revisit(limit, act.instant, record) end
-    local later = record and deferring.until_when(limit, record)
-    if later then return revisit(limit, later, record) end
+    local later = record and (act.granted >= MOST_GRANTED and act.instant or deferring.until_when(limit, record))
+    if later then return revisit_at(limit, later, record) end
     if record then grant(limit, record) end
   end
 end
 
--- Limits that are due to be considered again. Returns how many.
-function acquiring.revisit_due(now, count)
-  local due = up_to(ordered(keys.revisits), now, count)
-  for _, name in ipairs(due) do
-    remove(ordered(keys.revisits), name)
-    acquiring.look_at(name)
-  end
-  return #due
+-- The limit is due to be considered again.
+function acquiring.revisit(name)
+  remove(ordered(keys.revisits), name)
+  acquiring.look_at(name)
 end
 
 -- Gives units to the waiters that are next, of limits whose room has changed in this act.

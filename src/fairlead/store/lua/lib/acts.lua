@@ -19,6 +19,7 @@ local TABLES = {
   "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of ended tasks and jobs
   "newly_dead_of", -- tenants of such tasks
   "unlinked", -- keys to delete, at the very end of the act
+  "unlisted", -- list -> the command that removes what is deleted
   "lost", -- worker -> whether it held one task (alone) or several (in company)
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "messages", "ended",
@@ -46,6 +47,8 @@ function acts.new()
     if not left or next(left) ~= nil then act[TABLES[i]] = {} end
   end
   for i = 1, #VALUES do act[VALUES[i]] = nil end
+  act.moved, act.timed = 0, 0 -- what time alone has moved in this act, and the work that it was
+  act.granted = 0 -- waiting acquires that it has given units
   act.meta = hash(keys.meta)
 end
 
@@ -147,6 +150,7 @@ function commit()
   sets.write()
   epochs.beat()
   hashes.write()
+  listing.write()
   retention.write()
   unit.flush()
   act.is_committed = true

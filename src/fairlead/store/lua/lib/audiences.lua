@@ -118,6 +118,16 @@ function audiences.of(route)
   return audience
 end
 
+-- Does a live worker name this type among those that it serves?
+function audiences.is_type_named(task_type)
+  local registry, known = audiences.registry(), hash(keys.profiles)
+  for _, id in ipairs(registry.ids) do
+    local served = registry.profiles[id].types
+    if served and served[task_type] and (number(known, "n:" .. id) or 0) > 0 then return true end
+  end
+  return false
+end
+
 function audiences.count_workers(profile, by)
   return change_count(hash(keys.profiles), "n:" .. profile, by)
 end

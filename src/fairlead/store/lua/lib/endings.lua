@@ -13,7 +13,7 @@ function endings.finish(t, verb, state, now, detail)
   t.ttl = setting(replayable and "dead_ttl" or "finished_ttl")
   t.beside = known.emitted and keys.output(t.id)
   local job = state ~= "completed" and jobs.job_of(t)
-  if job then jobs.step_failed(job, t, state, now, detail and detail.crashes) end
+  if job then jobs.step_failed(job, t, state, now) end
   events.add(t, verb, from, state, now, detail)
   act.ended[state] = (act.ended[state] or 0) + 1
   presence.note_end(t, state)
@@ -63,10 +63,16 @@ function endings.give_back(t, now)
   events.add(t, "release", "executing", "queued", now)
 end
 
--- Queues a failed or dead-lettered task again (submits.refusal_of_return says whether that is possible); `forgotten` are fields of its
--- last runs.
-function endings.revive(t, now, forgotten)
-  for _, field in ipairs(forgotten) do put(t, field, nil) end
+-- Fields of the last runs, which a task that is queued again does not keep.
+local OF_LAST_RUNS = {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress"}
+
+-- Queues a failed or dead-lettered task again as if it had never run (submits.refusal_of_return says whether that is possible).
+function endings.revive(t, now)
+  for _, field in ipairs(OF_LAST_RUNS) do put(t, field, nil) end
+  if get(t, "timeout_given") then
+    records.change(t, "timeout", number(t, "timeout_given"))
+    put(t, "timeout_given", nil)
+  end
   t.persist = true
   t.beside = get(t, "emitted") and keys.output(t.id)
   retention.unlist_dead(t)
@@ -80,13 +86,19 @@ local function back_off(retries, jitter)
   return math.floor(delay / 2) + math.floor(delay * jitter / 2000)
 end
 
+local MOST_LONGER = 3 -- a timeout grows to this many times what it was at first
+
+local function lengthen_timeout(t)
+  local timeout = t.known.facts.timeout
+  local given = number(t, "timeout_given") or timeout
+  put(t, "timeout_given", given)
+  records.change(t, "timeout", math.min(math.floor(timeout * 3 / 2), MOST_LONGER * given))
+end
+
 local function retry(t, verb, code, jitter, retry_after, now)
   local retries = (number(t, "retries") or 0) + 1
   put(t, "retries", retries)
-  if code == "timeout" then
-    if not get(t, "timeout_given") then put(t, "timeout_given", t.known.facts.timeout) end
-    records.change(t, "timeout", math.floor(t.known.facts.timeout * 3 / 2))
-  end
+  if code == "timeout" then lengthen_timeout(t) end
   local delay = math.max(retry_after, back_off(retries, jitter))
   local detail = {code = code, retries = retries, delay = delay}
   if delay == 0 then return endings.requeue(t, verb, now, now, detail) end

@@ -24,6 +24,7 @@ end
 -- `detail` is a table of small facts for history, or nil.
 function events.add(t, verb, from, to, now, detail)
   local seq = from and next_event_seq(t) or 1
+  if from ~= to then jobs.step_moved(t, from, to, now) end
   act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, job_event(t, verb)}
 end
 

@@ -2,14 +2,14 @@
 
 -- Bounds on what one act gives, exceeded by one task at most.
 local MOST_BYTES = 1048576 -- of parameters
-local MOST_LIMITS = 200 -- named by its tasks
+local MOST_LIMITS = 128 -- named by its tasks, less the work that time has made in it
 
 -- What one worker can be given in this act. It looks at up to `looks` heads.
 function grants.offer_of(me, lease, looks, now)
-  local capacity, reserve, leased_until = number(me, "capacity"), number(me, "reserve"), now + lease
+  local capacity, reserve = number(me, "capacity"), number(me, "reserve")
   local held, held_not_high = leases.running_on(me.id, reserve)
   return {
-    me = me, now = now, leased_until = leased_until, freed_at = leased_until + setting("grace"),
+    me = me, now = now, lease = lease, freed_at = now + lease + setting("grace"), -- of the shortest lease
     free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(keys.running(me.id)),
     looks = looks, steps = {left = looks}, ids = {}, bytes = 0, limits = 0,
   }
@@ -25,14 +25,15 @@ end
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
+  local leased_until = now + leases.length(t, offer.lease)
   fair_share.started(place, tag)
   choice.count_turn(place)
   limits.take(id, subs.needs(sub))
   put_all(t, {
     "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
-    "deadline", now + known.facts.timeout, "lease_until", offer.leased_until,
+    "deadline", now + known.facts.timeout, "lease_until", leased_until,
   })
-  leases.begin_lease(id, offer.freed_at, offer.running, native_high and 0 or 1)
+  leases.begin_lease(id, leased_until + setting("grace"), offer.running, native_high and 0 or 1)
   presence.enter(t, presence.HELD, now)
   if known.wait_until then leases.wait_is_over(t) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run
@@ -64,7 +65,7 @@ end
 
 -- One more task would make the act too long.
 function grants.is_large(offer)
-  return offer.bytes >= MOST_BYTES or offer.limits >= MOST_LIMITS
+  return offer.bytes >= MOST_BYTES or offer.limits + act.timed >= MOST_LIMITS
 end
 
 -- Starts up to `want` tasks, best first, and adds them to `offer.ids`. Returns the sub-queue of the last.

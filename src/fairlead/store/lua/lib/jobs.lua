@@ -73,16 +73,16 @@ function jobs.end_step(job, now)
   return number(job, "open") == 0
 end
 
--- It used up its attempts, failed for good, was cancelled, or was not started in time. The job stays resumable only if the
--- step is not at fault: it was not started, or its workers died.
-function jobs.step_failed(job, t, state, now, crashed)
+-- It used up its attempts, failed for good, was cancelled, or was not started in time. The job can be resumed as it is unless the step
+-- failed for good: then the same would happen again until its cause is fixed.
+function jobs.step_failed(job, t, state, now)
   local over = jobs.end_step(job, now)
   if state == "cancelled" then
     put(job, "cancelled", 1)
   else
     local problem = cjson.decode(get(t, "error"))
-    local retryable = problem.retriable and (state == "failed" or crashed ~= nil)
-    jobs.set_job_error(job, {code = problem.code, message = problem.message, retryable = retryable, step = tonumber(t.known.facts.step)})
+    local step = tonumber(t.known.facts.step)
+    jobs.set_job_error(job, {code = problem.code, message = problem.message, retryable = problem.retriable, step = step})
   end
   if over then jobs.end_job(job, get(job, "cancelled") and "CANCELLED" or "FAILED", now) end
 end
@@ -93,6 +93,35 @@ function jobs.step_started(t, now)
   if get(job, "status") == "PENDING" then put(job, "status", "RUNNING") end
   put(job, "attempts:" .. t.known.facts.step, records.attempt(t))
   put(job, "progressed", now)
+end
+
+-- The job keeps what became of a step, because the record of the step may expire long before that of the job: its state, when it was
+-- queued, started and finished last, how long it has `waited`, and while it waits `since` when. A delay before a retry is a wait too.
+function jobs.step_moved(t, from, state, now)
+  local job = jobs.job_of(t)
+  if not job then return end
+  local field = "step:" .. t.known.facts.step
+  unpack_field(job, field)
+  local step = from and get(job, field)
+  if not step or step.finished then step = {queued = now, waited = 0} end -- it is new, or queued again because its job was resumed
+  local waits = state == "queued" or state == "delayed"
+  if step.since and not waits then step.waited = step.waited + now - step.since end
+  step.since = waits and (step.since or now) or nil
+  if state == "executing" then step.started = now elseif not waits then step.finished = now end
+  step.state = state
+  put(job, field, step)
+end
+
+-- The same for a step that an older version has queued, as far as its record says it.
+function jobs.know_step(t)
+  local known, facts = t.known, t.known.facts
+  local job, field = facts.step and hash(keys.job(facts.job_id)), "step:" .. (facts.step or "")
+  if not job or not get(job, "status") or get(job, field) then return end
+  local queued, started, finished = tonumber(facts.created), tonumber(known.started), number(t, "finished")
+  put(job, field, {
+    state = known.state, queued = queued, started = started, finished = finished,
+    since = not started and not finished and queued or nil, waited = (started or finished or queued) - queued,
+  })
 end
 
 -- The effective priority of a job never falls: a later step starts at the base again, but is as old as its job.

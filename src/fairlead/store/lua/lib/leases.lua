@@ -6,9 +6,14 @@ function leases.lease_until(holder, ends)
   alarm_at(freed_at)
 end
 
+-- In ms: what the worker asks for, or what is declared of its type if that is longer.
+function leases.length(t, lease)
+  return math.max(lease, tonumber(t.known.facts.lease) or 0)
+end
+
 -- Not beyond its deadline. Returns the new end.
 function leases.prolong(t, lease, now)
-  local ends = math.min(now, number(t, "deadline")) + lease
+  local ends = math.min(now, number(t, "deadline")) + leases.length(t, lease)
   put(t, "lease_until", ends)
   leases.lease_until(t.id, ends)
   return ends

@@ -76,6 +76,15 @@ function limits.size_of(limit)
   return number(limit, "limit") or number(limit, "burst") or 0
 end
 
+-- Why this many units can never be taken; `limit` is nil if the caller would define it.
+function limits.why_never(limit, most, units)
+  if limit and get(limit, "kind") == "rate" then
+    local never = int(units) .. " can never be taken at once; give it a burst of at least " .. int(units)
+    return "the rate has a burst of " .. int(most) .. ": " .. never
+  end
+  return "the limit has " .. int(most) .. " units: " .. int(units) .. " can never be free"
+end
+
 -- What this sub-queue lacks, nil when it can start. Of several limits without room the smallest: where many share a large limit,
 -- each waits at its own, and is not looked at whenever the large one has room.
 function limits.blocking(sub)
@@ -91,12 +100,15 @@ function limits.blocking(sub)
   return lacking
 end
 
+function limits.forget(view)
+  for field in pairs(whole(view.key).known) do put(view, field, nil) end
+  remove(ordered(keys.limits), view.name)
+end
+
 -- A limit made by a submit ends when nothing holds it, waits for it or declares it.
 local function end_group(view)
   if not get(view, "group") or (number(view, "used") or 0) > 0 or get(view, "waiting") or get(view, "delayed") then return end
-  if get(view, "waiters") then return end
-  for field in pairs(whole(view.key).known) do put(view, field, nil) end
-  remove(ordered(keys.limits), view.name)
+  if not get(view, "waiters") then limits.forget(view) end
 end
 
 -- Counts the tasks that need a limit and wait for their turn, or (`delayed`) for their time.

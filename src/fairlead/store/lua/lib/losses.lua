@@ -19,6 +19,12 @@ function losses.in_company(t)
   return known == "in company"
 end
 
+-- Counts a run that ends with its worker, for the report on the worker, which may come later. The next sign of the worker ends the count.
+function losses.count(t)
+  local record = workers.record(get(t, "worker"))
+  if record then change_count(record, "lost_runs", 1) end
+end
+
 -- Was the worker of `t` silent when its lease ended, while another one, registered before it fell silent, was seen?
 function losses.was_outlived(t)
   local record = workers.record(get(t, "worker"))

@@ -4,7 +4,6 @@
 -- One search is for all orphans that were known when it began (score 1); those that come later (score 0) wait for the next one. meta's
 -- `search_at` says where it continues: "l" and the last limit, or "w" and the server's cursor in the workers.
 
-local AT_ONCE = 128 -- limits or workers
 local MOST_SOUGHT = 64 -- orphans of one search
 
 -- `holder`: a task, or lease:<id>.
@@ -29,10 +28,10 @@ local function needs(record, limit)
 end
 
 -- The last limit of the page, or nil at the end.
-local function search_limits(sought, after)
+local function search_limits(sought, after, count)
   local fields = {}
   for i, holder in ipairs(sought) do fields[i] = "held:" .. holder end
-  local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, AT_ONCE)
+  local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, count)
   for _, name in ipairs(found) do
     local held = call("HMGET", keys.limit(name), unpack(fields))
     for i, holder in ipairs(sought) do
@@ -40,12 +39,12 @@ local function search_limits(sought, after)
       if held[i] and not (again and needs(again, name)) then limits.free(holder, {{name = name}}) end
     end
   end
-  return #found == AT_ONCE and found[#found] or nil
+  return #found == count and found[#found] or nil
 end
 
 -- The cursor of the next page, unless it was the last.
-local function search_workers(sought, cursor)
-  local page = call("ZSCAN", keys.workers, cursor, "COUNT", AT_ONCE) -- a rank would change with each heartbeat
+local function search_workers(sought, cursor, count)
+  local page = call("ZSCAN", keys.workers, cursor, "COUNT", count) -- a rank would change with each heartbeat
   for i = 1, #page[2], 2 do
     local worker = page[2][i]
     local running = keys.running(worker)
@@ -65,27 +64,27 @@ local function begin_search()
 end
 
 -- Searches a page for `sought`. Returns where to continue, or nil at the end.
-local function search_from(at, sought)
+local function search_from(at, sought, count)
   local where, from = string.sub(at, 1, 1), string.sub(at, 2)
   if where == "l" then
-    local last = search_limits(sought, from)
+    local last = search_limits(sought, from, count)
     if last then return "l" .. last end
     from = "0"
   end
-  local cursor = search_workers(sought, from)
+  local cursor = search_workers(sought, from, count)
   return cursor and "w" .. cursor
 end
 
--- Searches one page. Returns a full batch when there is more to do.
-function orphans.search()
+-- Searches a page of `count` limits or workers. Returns the work that it was, and whether there is more to do.
+function orphans.search(count)
   local set = ordered(keys.orphans)
-  if not first(set) then return 0 end
+  if not first(set) then return 0, false end
   local at = get(act.meta, "search_at")
   local sought = at and call("ZRANGEBYSCORE", keys.orphans, 1, 1) or begin_search()
-  local following = #sought > 0 and search_from(at or "l", sought) or nil
+  local following = #sought > 0 and search_from(at or "l", sought, count) or nil
   put(act.meta, "search_at", following)
   if not following then
     for _, holder in ipairs(sought) do remove(set, holder) end
   end
-  return first(set) and AT_ONCE or #sought
+  return count, first(set) ~= nil
 end

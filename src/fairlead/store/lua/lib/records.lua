@@ -9,7 +9,7 @@ local FIELDS = {
 }
 local FACTS = { -- what was requested, in a record of an older version
   "type", "priority", "timeout", "max_retries", "weight", "factor", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id",
-  "step", "key", "size",
+  "step", "key", "size", "made",
 }
 
 -- The record of a task with these fields; nil when there is none.
@@ -39,12 +39,14 @@ end
 local function given(text) return text ~= "" and text or nil end
 
 function records.make(spec, now)
-  local timeout, max_retries = types.bounds_of(spec)
+  local timeout, max_retries, lease = types.bounds_of(spec)
   local facts = {
     type = spec.type, priority = spec.priority, timeout = timeout, max_retries = max_retries, weight = spec.weight, created = now,
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
+    lease = lease,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
+  facts.made = listing.append(keys.tasks, spec.id)
   -- the factor at the time of the submit stays, in every place; a step has that of its job
   if not facts.step then facts.factor = fair_share.factor(spec.fair) end
   local t = new_hash(keys.task(spec.id), {
@@ -62,6 +64,14 @@ function records.change(t, fact, value)
   if t.is_gathered then
     for _, older in ipairs(FACTS) do put(t, older, nil) end
   end
+end
+
+-- Lists a task that a version without lists has made. If it keeps each fact in a field, then this one too.
+function records.list(t)
+  local facts = t.known.facts
+  if facts.made then return end
+  facts.made = listing.append(keys.tasks, t.id)
+  if t.is_gathered then put(t, "made", facts.made) else put(t, "facts", facts) end
 end
 
 -- The number of its run, from 1.

@@ -81,9 +81,12 @@ end
 
 -- Deletes its record, unless it has changed: the id may have been used again, or the task replayed.
 local function unlink(kind, id, ended)
-  if number(hash(keys[kind](id)), "finished") ~= ended then return end
-  act.unlinked[#act.unlinked + 1] = keys[kind](id)
+  local record = load_fields(hash(keys[kind](id)), {"finished", "facts", "made"})
+  if number(record, "finished") ~= ended then return end
+  act.unlinked[#act.unlinked + 1] = record.key
   if kind == "task" then act.unlinked[#act.unlinked + 1] = keys.output(id) end
+  unpack_field(record, "facts")
+  listing.remove(keys[kind .. "s"], (record.known.facts or NONE).made or get(record, "made"))
 end
 
 local function leave_index(entry)

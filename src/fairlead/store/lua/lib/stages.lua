@@ -70,3 +70,56 @@ function stages.step_completed(job, t, result, now)
     return stages.next_steps(job, index, now)
   end
 end
+
+-- Why a job cannot be resumed, or nil. One that failed for good is resumed by `force` only. Nothing is changed.
+function stages.refusal_of_resume(job, force)
+  local status, failed = get(job, "status"), get(job, "error")
+  if status ~= "FAILED" or not (force or cjson.decode(failed).retryable) then
+    return {answer = "not_resumable", id = job.id, status = status, error = failed}
+  end
+  local missing, problem = stages.missing_steps(job, jobs.stages_of(job)[number(job, "stage")])
+  for _, spec in ipairs(missing) do
+    local t = not problem and records.find(spec.id)
+    problem = problem or t and submits.refusal_of_return(t)
+  end
+  return problem
+end
+
+-- Queues those steps of a stage that have no result, with all their attempts. Returns their ids.
+local function queue_again(job, stage, now)
+  local fresh, queued = {}, {}
+  for _, spec in ipairs(stages.missing_steps(job, stage)) do
+    local t = records.find(spec.id)
+    if t then
+      endings.revive(t, now)
+      if spec.max_wait then leases.wait_at_most_until(t, now + spec.max_wait) end
+    else
+      fresh[#fresh + 1] = spec -- it could not be queued before, or its record has expired
+    end
+    queued[#queued + 1] = spec.id
+  end
+  stages.queue_steps(job, fresh, now)
+  put(job, "open", #queued)
+  return queued
+end
+
+-- Continues a failed job at the stage that failed, with all results so far. Returns the names of the steps of that stage that are not
+-- run again, and the ids of those that are.
+function stages.resume(job, now)
+  local stage = jobs.stages_of(job)[number(job, "stage")]
+  local done, started = {}, number(job, "stage") > 1
+  for _, spec in ipairs(stage) do
+    started = started or get(job, "attempts:" .. spec.facts.step) -- any step: the first may be the one that could not be queued
+    if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
+  end
+  change_count(act.meta, "jobs_open", 1)
+  local queued = queue_again(job, stage, now)
+  put(job, "error", nil)
+  put(job, "finished", nil)
+  put(job, "effective", number(job, "priority"))
+  put(job, "progressed", now)
+  put(job, "status", started and "RUNNING" or "PENDING")
+  job.persist = true
+  remove(ordered(keys.deadjobs), job.id)
+  return done, queued
+end

@@ -28,8 +28,7 @@ local function check_limits(spec, groups)
       return types.invalid(field, "unknown_limit", "there is no such limit: define it first")
     end
     if most > 0 and need.units > most then
-      local why = "the limit has " .. int(most) .. " units: " .. int(need.units) .. " can never be free"
-      return types.invalid("limits." .. tenants.plain_name(need.name), "too_many_units", why)
+      return types.invalid("limits." .. tenants.plain_name(need.name), "too_many_units", limits.why_never(limit, most, need.units))
     end
   end
 end
@@ -59,6 +58,14 @@ function submits.define_group_again(t)
   define_group(ended_limits(t))
 end
 
+-- The answer about a task that is there already.
+local function existing(t)
+  local state, facts = get(t, "state"), t.known.facts
+  local waits = state == "queued" or state == "delayed"
+  local unserved = waits and coverage.unserved(facts.type, facts.capabilities or "") or nil
+  return {answer = "exists", id = t.id, state = state, unserved = unserved}
+end
+
 -- The answer given before to the same id or idempotency key; nil for a new task.
 local function given_before(spec)
   local t = get(hash(keys.task(spec.id)), "state") and records.find(spec.id)
@@ -66,13 +73,13 @@ local function given_before(spec)
     local same = t.known.facts.type == spec.type and get(t, "parameters") == spec.parameters
     -- the same answer for another tenant, which must not learn of the task
     if not same or t.known.facts.tenant ~= (spec.facts or NONE).tenant then return {answer = "conflict"} end
-    return {answer = "exists", id = spec.id, state = get(t, "state")}
+    return existing(t)
   end
   local known = spec.key and idempotency.find(spec.key)
   if not known then return nil end
   if known.digest ~= spec.digest then return {answer = "conflict"} end
-  local state = get(hash(keys.task(known.id)), "state")
-  if state then return {answer = "exists", id = known.id, state = state} end
+  t = get(hash(keys.task(known.id)), "state") and records.find(known.id)
+  if t then return existing(t) end
   return {
     answer = "exists", id = known.id, state = known.state or "completed",
     priority = tonumber(known.priority), effective = tonumber(known.effective),
@@ -135,5 +142,8 @@ function submits.submit(spec, now, follows)
   events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
-  return {answer = "ok", id = spec.id, state = state, position = position, blocked_by = blocked_by}
+  return {
+    answer = "ok", id = spec.id, state = state, position = position, blocked_by = blocked_by,
+    unserved = not taker and coverage.unserved(spec.type, spec.capabilities) or nil,
+  }
 end

@@ -1,4 +1,4 @@
--- Forgets routes without waiting tasks, audiences without a route, and profiles that no worker has had for an hour.
+-- Forgets routes without waiting tasks, audiences without a route, profiles that no worker has had for an hour, and old declarations.
 --
 -- There may be any number of routes: each act looks at a page of them, then at a page of audiences. Audiences in use are noted on the
 -- way, also by acts that make a route meanwhile; those not noted at the end are not used. meta's `tidying` says where it continues:
@@ -22,11 +22,9 @@ end
 local function look_at_route(route)
   local routes = hash(keys.routes)
   local audience = get(routes, route)
-  if call("EXISTS", keys.subs(route)) == 0 then
-    put(routes, route, nil)
-  elseif audience then
-    put(hash(keys.used), audience, 1)
-  end
+  if call("EXISTS", keys.subs(route)) == 0 then return put(routes, route, nil) end
+  declarations.note_waiting(route)
+  if audience then put(hash(keys.used), audience, 1) end
 end
 
 local function look_at_audience(audience)
@@ -49,9 +47,13 @@ end
 function tidying.tidy(now)
   local at = get(act.meta, "tidying")
   if not at then
-    if now - (number(act.meta, "tidied") or 0) < EVERY then return end
+    local since_last = now - (number(act.meta, "tidied") or 0)
+    if since_last < EVERY then return end
+    declarations.note_pause(since_last, now)
     put(act.meta, "tidied", now)
     profiles.forget_old(now - HOUR)
   end
-  put(act.meta, "tidying", tidy_page(at or "r0"))
+  local following = tidy_page(at or "r0")
+  put(act.meta, "tidying", following)
+  if not following then declarations.forget_old(now) end
 end

@@ -1,28 +1,10 @@
--- What time alone does (docs/scheduler.md): each kind in the order of its instants, at most 128 at once, and fewer when the tasks name
--- many limits, each of which costs about as much as a task.
+-- What time alone does (docs/scheduler.md): each kind in the order of its instants, as much as fits into the act.
 
-time.AT_ONCE, time.MOST_LIMITS = 128, 200
 local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
 local UNSTARTED = {code = "RESOURCE_EXHAUSTED", message = "it was not started within its max_wait_seconds"}
-
-function time.count_limits(t)
-  return t and #limits.needs(t.known.facts.limits or "") or 0
-end
-
--- Moves what is due in `set`: at most `most`, and none after those that have named MOST_LIMITS limits. `move` returns the task that it
--- has moved. Returns how many, and whether there may be more.
-local function move_due(set, instant, most, move)
-  local moved, named = 0, 0
-  for _, member in ipairs(most > 0 and up_to(set, instant, most) or NONE) do
-    if named >= time.MOST_LIMITS then return moved, true end
-    named = named + time.count_limits(move(member))
-    moved = moved + 1
-  end
-  return moved, moved == most
-end
 
 -- For the log of the caller; `status` is the new state of the task.
 local function note_lost_run(t, code)
@@ -37,7 +19,7 @@ end
 
 -- Ends the run of task `id`, on which no report will come: past its deadline it is a timeout, otherwise its worker was lost.
 -- `seen_dead`: that worker was seen to die.
-function time.end_run(id, now, seen_dead)
+local function end_run(id, now, seen_dead)
   local t = records.find(id)
   if not t then
     orphans.add(id)
@@ -49,6 +31,7 @@ function time.end_run(id, now, seen_dead)
     return t
   end
   local is_overdue = now >= number(t, "deadline")
+  if not is_overdue then losses.count(t) end
   local run = note_lost_run(t, is_overdue and OVERDUE.code or endings.LOST.code)
   if is_overdue then
     endings.learn_run(t, now)
@@ -65,14 +48,27 @@ end
 local function end_bare(id, holder)
   local lease = leases.bare(id)
   if lease then leases.drop_bare(id, lease) else orphans.add(holder) end
+  return 2 -- it has one limit
 end
 
--- Returns how many, and whether there may be more.
+-- Returns whether there may be more.
 function time.end_leases(now)
-  return move_due(ordered(keys.leases), now, time.AT_ONCE, function(holder)
+  local left = quota.move_due(ordered(keys.leases), now, quota.share(), function(holder)
     local bare = string.match(holder, "^lease:(.*)$")
-    if bare then end_bare(bare, holder) else return time.end_run(holder, now) end
+    return bare and end_bare(bare, holder) or quota.work_of(end_run(holder, now))
   end)
+  return left <= 0
+end
+
+-- All leases of a worker that was seen to die, whenever they end. Returns whether there are more.
+function time.end_leases_of(dead, now)
+  local running = ordered(keys.running(dead))
+  local left = quota.move_due(running, 1, quota.share(), function(id)
+    local t = end_run(id, now, true)
+    remove(running, id)
+    return quota.work_of(t)
+  end)
+  return left <= 0 and first(running) ~= nil
 end
 
 local function end_delay(t, now)
@@ -93,28 +89,28 @@ local function drop_missing(delayed, member)
   next_number("missing_records")
 end
 
--- The best base priority first, at most AT_ONCE of all together.
+-- The best base priority first. Returns whether there may be more.
 local function end_delays(now)
-  local count = 0
+  local share = quota.share()
   for priority = 0, 2 do
     local delayed = ordered(keys.delayed(priority))
-    local moved, is_full = move_due(delayed, now, time.AT_ONCE - count, function(member)
+    share = quota.move_due(delayed, now, share, function(member)
       local t = records.find(names.about(member))
       if t then end_delay(t, now) else drop_missing(delayed, member) end
-      return t
+      return quota.work_of(t)
     end)
-    count = count + moved
-    if is_full and (first_score(delayed) or math.huge) <= now then
+    if share <= 0 and (first_score(delayed) or math.huge) <= now then
       act.overdue = priority
-      return count, true
+      return true
     end
   end
-  return count, count == time.AT_ONCE
+  return share <= 0
 end
 
 local function end_waits(now)
-  return move_due(ordered(keys.waits), now, time.AT_ONCE, function(id)
-    remove(ordered(keys.waits), id)
+  local waits = ordered(keys.waits)
+  local left = quota.move_due(waits, now, quota.share(), function(id)
+    remove(waits, id)
     local bare = string.match(id, "^lease:(.*)$")
     local waiter, t = bare and waiters.record(bare), not bare and records.find(id)
     if waiter then
@@ -124,15 +120,16 @@ local function end_waits(now)
       endings.set_error(t, UNSTARTED, true)
       endings.finish(t, "promote", "failed", now, {code = "RESOURCE_EXHAUSTED"})
     end
-    return t or nil
+    return quota.work_of(t)
   end)
+  return left <= 0
 end
 
 local function age_out_of(place, now)
   local after = queues.threshold(place)
-  if not after then return 0, false end
+  if not after then return false end
   local to = int(tonumber(string.sub(place, 1, 1)) - 1) .. "p"
-  return move_due(queues.age_of(place), now - after, time.AT_ONCE, function(member)
+  local left = quota.move_due(queues.age_of(place), now - after, quota.share(), function(member)
     local t = records.find(names.about(member))
     if t then
       queues.dequeue(t)
@@ -142,20 +139,36 @@ local function age_out_of(place, now)
     else
       remove(queues.age_of(place), member) -- its record is gone: its queue drops it when its turn comes
     end
-    return t
+    return quota.work_of(t)
   end)
+  return left <= 0
 end
 
 local function show_refilled(now)
-  local due = up_to(ordered(keys.refills), now, time.AT_ONCE)
-  for _, lot in ipairs(due) do
+  local left = quota.move_due(ordered(keys.refills), now, quota.share(), function(lot)
     act.touched_lots[lot] = act.touched_lots[lot] or "room"
-    for _, need in ipairs(limits.needs((names.cut_lot(lot)))) do
+    local needs = limits.needs((names.cut_lot(lot)))
+    for _, need in ipairs(needs) do
       act.freed[need.name] = math.max(0, limits.room(limits.of(need.name), 0, true))
     end
-  end
+    return 1 + #needs
+  end)
   queues.reindex()
-  return #due
+  return left <= 0
+end
+
+local function revisit_limits(now)
+  local left = quota.move_due(ordered(keys.revisits), now, quota.share(), function(name)
+    acquiring.revisit(name)
+    return 1
+  end)
+  return left <= 0
+end
+
+local function search_orphans()
+  local searched, more = orphans.search(quota.share())
+  act.timed = act.timed + searched
+  return more
 end
 
 -- The next instant at which time alone does something.
@@ -172,28 +185,22 @@ local function next_alarm()
   if #instants > 0 then return math.min(unpack(instants)) end
 end
 
--- Returns the largest count of a kind, AT_ONCE where there may be more, and the count of all kinds.
+-- Returns whether there may be more.
 function time.promote_due(now)
-  local most, all = 0, 0
-  local function count(moved, is_full)
-    most, all = math.max(most, is_full and time.AT_ONCE or moved), all + moved
-  end
-  count(end_delays(now))
-  count(end_waits(now))
-  for _, place in ipairs({"2n", "1n", "1p"}) do count(age_out_of(place, now)) end
-  count(show_refilled(now))
-  count(acquiring.revisit_due(now, time.AT_ONCE))
-  count(orphans.search())
-  return most, all
+  local more = end_delays(now)
+  more = end_waits(now) or more
+  for _, place in ipairs({"2n", "1n", "1p"}) do more = age_out_of(place, now) or more end
+  more = show_refilled(now) or more
+  more = revisit_limits(now) or more
+  return search_orphans() or more
 end
 
--- Does everything that is due; when a kind had more than fits, the alarm stays due, so that the next act continues. Returns how many.
+-- Does what is due. What does not fit into this act leaves the alarm due, so that the next act continues.
 function time.advance(now)
   rates.follow_clock(now)
   local alarm = number(act.meta, "alarm")
-  if not alarm or alarm > now then return 0 end
-  local ended = time.end_leases(now)
-  local _, moved = time.promote_due(now)
+  if not alarm or alarm > now then return end
+  time.end_leases(now)
+  time.promote_due(now)
   put(act.meta, "alarm", next_alarm())
-  return ended + moved
 end

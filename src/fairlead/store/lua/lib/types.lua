@@ -53,6 +53,15 @@ function types.limits_of(task_type)
   return found
 end
 
+-- A task type that is declared to need this limit, or nil. Declarations are bounded by configuration, and few of them are decoded.
+function types.that_needs(limit)
+  local known = whole(keys.types)
+  for field, text in pairs(known and known.known or NONE) do
+    local may_need = text and string.find(text, limit .. "=", 1, true)
+    if may_need and limits.units_of(limits.needs(cjson.decode(text).limits or ""), limit) then return string.match(field, "^%a+:(.*)$") end
+  end
+end
+
 -- A task may request more units than its type, not fewer.
 local function add_limits(spec, code, file)
   local units = {}
@@ -88,11 +97,12 @@ function types.add_declared(spec)
   end
 end
 
--- How long a run may take, and how often it is tried again.
+-- How long a run may take, how often it is tried again, and the shortest lease of a run (nil: as its worker asks for).
 function types.bounds_of(spec)
   local code, file = types.declared(spec.type)
   return spec.timeout or file.timeout or code.timeout or spec.default_timeout,
-    spec.max_retries or file.max_retries or code.max_retries or spec.default_retries
+    spec.max_retries or file.max_retries or code.max_retries or spec.default_retries,
+    file.lease or code.lease
 end
 
 -- Was anything declared since this task was queued? Then its type may need more now.

@@ -17,7 +17,10 @@ end
 -- It was seen. Its record outlives it for an hour, so that it can be looked up.
 function workers.mark_seen(worker, now)
   put(worker, "seen", now)
-  if get(worker, "lost") then put(worker, "lost", nil) end -- it was not dead
+  if get(worker, "lost") then -- it was not dead
+    put(worker, "lost", nil)
+    put(worker, "lost_runs", nil)
+  end
   worker.ttl = HOUR + setting("worker_ttl")
   add(ordered(keys.workers), worker.id, now)
   local line = get(worker, "idle")

@@ -1,0 +1,120 @@
+"""Lists, and --watch: printed once, or again and again until Ctrl-C."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+
+from fairlead.cli.options import Options
+from fairlead.cli.output import Output, compact, print_json, say
+from fairlead.cli.table import Table, plain_text, print_tables, rendered
+from fairlead.clock import monotonic
+
+LOOK_AGAIN = 1.0  # seconds
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Options):
+    """Of a command that prints a list."""
+
+    watch: Annotated[
+        bool, Parameter(help="Refresh it until Ctrl-C; in a pipe, print it after each change.", negative=())
+    ] = False
+
+
+LIST = ListOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a command found: as JSON, and as tables for people."""
+
+    answer: Any
+    tables: Sequence[Table]
+    note: str = ""  # for people as well, below the tables
+
+
+Show = Callable[[View], None]
+T = TypeVar("T")
+
+
+async def gathered(
+    read_page: Callable[[int, str], Awaitable[tuple[list[T], str]]], limit: int, cursor: str
+) -> tuple[list[T], str]:
+    """Up to `limit` items, and the cursor behind them. A page may be short, or empty, and not the last."""
+    items: list[T] = []
+    while True:
+        some, cursor = await read_page(limit - len(items), cursor)
+        items += some
+        if not cursor or len(items) >= limit:
+            return items, cursor
+
+
+async def show(options: ListOptions, read: Callable[[], Awaitable[View]]) -> None:
+    """Prints what `read` finds; with --watch as often as it may have changed."""
+    if not options.watch:
+        _print(options.output, await read())
+        return
+    begun = monotonic()
+    view = await read()  # fails before anything is drawn if there is no server
+    with _screen(options.output) as draw:
+        while True:
+            draw(view)
+            # a long list is read less often: the server has other work
+            await asyncio.sleep(max(LOOK_AGAIN, monotonic() - begun))
+            begun = monotonic()
+            view = await read()
+
+
+def _print(output: Output, view: View) -> None:
+    if output == "json":
+        print_json(view.answer)
+        return
+    print_tables(view.tables)
+    if view.note:
+        say(view.note)
+
+
+def _screen(output: Output) -> AbstractContextManager[Show]:
+    if output == "table" and sys.stdout.isatty():
+        return _redrawn()
+    as_text = (lambda view: compact(view.answer)) if output == "json" else _block
+    return contextlib.nullcontext(_when_changed(as_text))
+
+
+@contextlib.contextmanager
+def _redrawn() -> Iterator[Show]:
+    """In place: each line is written over the one before, so nothing flickers."""
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console()
+    with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        yield lambda view: live.update(
+            Group(*rendered(view.tables, console.width), *([Text(view.note)] if view.note else [])),
+            refresh=True,
+        )
+
+
+def _block(view: View) -> str:
+    return plain_text(view.tables) + "\n"
+
+
+def _when_changed(as_text: Callable[[View], str]) -> Show:
+    before = ""
+
+    def show_change(view: View) -> None:
+        nonlocal before
+        text = as_text(view)
+        if text != before:
+            print(text, flush=True)
+        before = text
+
+    return show_change

@@ -1,0 +1,130 @@
+"""Pages of tasks and jobs: bounded in number and in bytes; and the lists of all of them, newest first."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fairlead.checks import check_whole
+from fairlead.errors import InvalidInput, SchemaTooOld
+from fairlead.store.batches import next_count, read_in_pieces, size_of
+from fairlead.store.connection import Connection, text
+from fairlead.store.records import read_facts
+
+MOST_PER_PAGE = 1_000
+PAGE_BYTES = 1024 * 1024  # of the records of a page, which ends early; the last one may exceed it
+FIRST_RECORDS = 4  # read together, as long as nothing is known of their size
+ROUNDS = 20  # looks into the list for one page
+ENTRIES_PER_ROUND = 500
+LISTED_SINCE = 5  # the first schema with lists
+CURSOR = re.compile("[1-9][0-9]{0,14}")
+
+T = TypeVar("T")
+#: What a stored record is, by its id; None: not what was looked for.
+Make = Callable[[str, Mapping[bytes, bytes]], T | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Generic[T]):
+    """What exists of the first `looked` ids; all their records together have `size` bytes."""
+
+    found: list[T]
+    looked: int
+    size: int
+    more: bool  # ids were left
+
+
+async def read_slice(
+    connection: Connection, kind: str, ids: Sequence[str], make: Make[T], *, most: int, room: int = PAGE_BYTES
+) -> Slice[T]:
+    """At most `most`, as many as there is room for, and at least one: a page must make progress."""
+    found: list[T] = []
+    looked = size = 0
+    count = FIRST_RECORDS
+    while looked < min(most, len(ids)) and (size < room or not looked):
+        piece = ids[looked : min(most, looked + count)]
+        commands = [("HGETALL", connection.keys.key(kind, of)) for of in piece]
+        records = await connection.read(*commands, paged=True)
+        sizes = list(map(size_of, records))
+        count = next_count(len(piece), sum(sizes))
+        for of, record, record_size in zip(piece, records, sizes, strict=True):
+            if size >= room and looked:
+                break
+            looked, size = looked + 1, size + record_size
+            if record and (made := make(of, record)) is not None:
+                found.append(made)
+                await asyncio.sleep(0)  # one may take as long to read as others may be made to wait
+    return Slice(found, looked, size, more=looked < len(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Newest(Generic[T]):
+    """A list of all tasks or jobs from its end: those with the `wanted` fields (None: anything)."""
+
+    connection: Connection
+    kind: str  # task or job
+    wanted: Mapping[str, str | None]
+    make: Make[T]
+
+    async def page(self, limit: int, cursor: str, room: int = PAGE_BYTES) -> tuple[list[T], str]:
+        """At most `limit`, and the cursor of the next page: "" after the last.
+
+        A page ends after bounded work, and may then be short or empty although it is not the last. What was
+        listed before the first page was read is on one page, if it exists until then; new ones are on none.
+        """
+        check_whole("limit", limit, MOST_PER_PAGE, least=1)
+        before, count = _read_cursor(cursor), min(limit + 1, ENTRIES_PER_ROUND)
+        found: list[T] = []
+        for _ in range(ROUNDS):
+            entries = await self._entries(before, count)
+            if before is None and not entries:
+                await self._check_schema()
+            fitting = await self._fitting(entries)
+            ids, left = [of for _, of in fitting], limit - len(found)
+            some = await read_slice(self.connection, self.kind, ids, self.make, most=left, room=room)
+            found += some.found
+            if some.more:
+                return found, str(fitting[some.looked - 1][0])
+            if len(entries) < count:
+                return found, ""
+            before, count, room = entries[-1][0], ENTRIES_PER_ROUND, room - some.size
+            if len(found) >= limit or room <= 0:
+                break
+        return found, str(before)
+
+    async def _entries(self, before: int | None, count: int) -> list[tuple[int, str]]:
+        """Numbers and ids."""
+        key, newest = self.connection.keys.key(f"{self.kind}s"), "+" if before is None else before - 1
+        (entries,) = await self.connection.read(("XREVRANGE", key, newest, "-", "COUNT", count))
+        return [(int(name.partition(b"-")[0]), text(of)) for name, (_, of) in entries]
+
+    async def _check_schema(self) -> None:
+        """Nothing is listed before a namespace of an older version was opened."""
+        (schema,) = await self.connection.read(("HGET", self.connection.keys.meta, "schema"))
+        if schema is not None and int(schema) < LISTED_SINCE:
+            raise SchemaTooOld()
+
+    async def _fitting(self, entries: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Those whose records exist, say that this is their number, and have the wanted fields."""
+        fields = ("made", *self.wanted)
+        commands = [("HMGET", self.connection.keys.key(self.kind, of), "facts", *fields) for _, of in entries]
+        rows = await read_in_pieces(self.connection, commands)
+        fitting: list[tuple[int, str]] = []
+        for (number, of), (packed, *stored) in zip(entries, rows, strict=True):
+            plain = {
+                name: text(value) for name, value in zip(fields, stored, strict=True) if value is not None
+            }
+            record = read_facts(packed) | plain
+            wishes = {**self.wanted, "made": str(number)}
+            if all(wish in (None, str(record.get(name, ""))) for name, wish in wishes.items()):
+                fitting.append((number, of))
+        return fitting
+
+
+def _read_cursor(cursor: str) -> int | None:
+    if not cursor:
+        return None
+    if not CURSOR.fullmatch(cursor):
+        raise InvalidInput("cursor", "not returned by a previous page; omit it to start over")
+    return int(cursor)

@@ -1,0 +1,141 @@
+"""The blocking front: the async `Fairlead`, run by an event loop in the background."""
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
+
+from fairlead.app import app, function, handle
+from fairlead.app.many import NotAllSubmitted, submit_all
+from fairlead.errors import FairleadError
+from fairlead.model.task import NewTask
+from fairlead.sync.connection import Connection
+from fairlead.sync.forwarding import Front, blocking, check_may_block, held
+from fairlead.sync.function import Decorator
+from fairlead.sync.handle import JobHandle, TaskHandle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def declaring(
+    method: Callable[Concatenate[app.Fairlead, P], R],
+) -> Callable[Concatenate["Fairlead", P], R]:
+    """What needs no connection."""
+
+    @functools.wraps(method)
+    def declare(front: "Fairlead", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(front.async_app, *args, **kwargs)
+
+    return declare
+
+
+def decorating(
+    method: Callable[Concatenate[app.Fairlead, P], function.Decorator],
+) -> Callable[Concatenate["Fairlead", P], Decorator]:
+    """What makes a task of a function."""
+
+    @functools.wraps(method)
+    def decorator(front: "Fairlead", /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return Decorator(front, method(front.async_app, *args, **kwargs))
+
+    return decorator
+
+
+async def answers_of(
+    async_app: app.Fairlead, tasks: Iterable[NewTask]
+) -> list[handle.TaskHandle[Any] | FairleadError]:
+    return await submit_all(async_app.backend, list(tasks))
+
+
+def shown(
+    front: "Fairlead", made: list[handle.TaskHandle[Any] | FairleadError]
+) -> list[TaskHandle[Any] | FairleadError]:
+    return [one if isinstance(one, FairleadError) else TaskHandle(front, one) for one in made]
+
+
+class Fairlead(Front[app.Fairlead]):
+    """As `fairlead.Fairlead`, for code without an event loop. All threads share one.
+
+    It connects on first use and disconnects at exit, or by `with fl:`. A forked process connects by itself.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        data: str | Path | None = None,
+        namespace: str = "default",
+        key: str | None = None,
+        config: str | Path | None = None,
+    ) -> None:
+        #: For code with an event loop: the same declarations, to be opened by `async with`.
+        self.async_app = app.Fairlead(url, data=data, namespace=namespace, key=key, config=config)
+        self._connections: dict[int, Connection] = {}  # by process: a forked one inherits its parent's
+
+    def __enter__(self) -> Self:
+        self._connected()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnects. The next use connects again."""
+        if connection := self._connections.pop(os.getpid(), None):
+            connection.close()
+
+    limit = declaring(app.Fairlead.limit)
+    pipeline = declaring(app.Fairlead.pipeline)
+    cron = decorating(app.Fairlead.cron)
+
+    @property
+    def task(self) -> Decorator:
+        """Makes a task of a function, by its own name unless another is given."""
+        return Decorator(self, self.async_app.task)
+
+    @overload
+    def submit_many(self, tasks: Iterable[NewTask]) -> list[TaskHandle[Any]]: ...
+    @overload
+    def submit_many(
+        self, tasks: Iterable[NewTask], *, return_errors: bool
+    ) -> list[TaskHandle[Any] | FairleadError]: ...
+    def submit_many(
+        self, tasks: Iterable[NewTask], *, return_errors: bool = False
+    ) -> Sequence[TaskHandle[Any] | FairleadError]:
+        """Many at once, made by `function.new(...)`; the handles are in the same order."""
+        answers = self._submit_all(tasks)
+        if not return_errors and any(isinstance(one, FairleadError) for one in answers):
+            raise NotAllSubmitted(answers)
+        return answers
+
+    submit = blocking(app.Fairlead.submit, TaskHandle)
+    submit_new = blocking(app.Fairlead.submit_new, TaskHandle)
+    _submit_all = blocking(answers_of, shown)
+    get = blocking(app.Fairlead.get, TaskHandle)
+    run = blocking(app.Fairlead.run)
+    submit_job = blocking(app.Fairlead.submit_job, JobHandle)
+    get_job = blocking(app.Fairlead.get_job, JobHandle)
+    list_tasks = blocking(app.Fairlead.list_tasks)
+    list_jobs = blocking(app.Fairlead.list_jobs)
+    acquire = held(app.Fairlead.acquire)
+    worker = held(app.Fairlead.worker)
+
+    def _connected(self) -> Connection:
+        check_may_block()
+        process = os.getpid()
+        connection = self._connections.get(process)
+        if connection is None:  # another thread may be here too: the first one's is taken
+            connection = self._connections.setdefault(process, Connection(self.async_app))
+        try:
+            connection.open()
+        except Exception:
+            if self._connections.get(process) is connection:  # the next use tries again
+                del self._connections[process]
+            connection.close()
+            raise
+        return connection
+
+    def _counterpart(self, connection: Connection) -> app.Fairlead:
+        return connection.app

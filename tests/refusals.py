@@ -1,0 +1,9 @@
+"""The errors that a gateway answers with, other than those about the request itself."""
+
+from fairlead import errors
+
+REFUSALS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.FairleadError) and kind.http_status != 500
+]
