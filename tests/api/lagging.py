@@ -14,7 +14,8 @@ from tests.api import lag_probe
 from tests.api.serving import Gateway, serving
 from tests.servers import Server
 
-MOST_MS = 50.0
+#: Times the work that the probe knows: about 50 ms on a machine of 2026.
+MOST = 7.0
 TRIES = 8
 numbers = itertools.count()
 
@@ -34,9 +35,9 @@ class Lags:
             self.file.write_text("")
             await act()
             worst.append(max(map(float, self.file.read_text().split()), default=0.0))
-            if worst[-1] < MOST_MS:
+            if worst[-1] < MOST:
                 return
-        raise AssertionError(f"the loop was held for {worst} ms")
+        raise AssertionError(f"the loop was held for {worst} times the known work of the probe, {MOST} are allowed")
 
 
 @pytest.fixture(scope="module")
