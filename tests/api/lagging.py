@@ -37,7 +37,9 @@ class Lags:
             worst.append(max(map(float, self.file.read_text().split()), default=0.0))
             if worst[-1] < MOST:
                 return
-        raise AssertionError(f"the loop was held for {worst} times the known work of the probe, {MOST} are allowed")
+        raise AssertionError(
+            f"the loop was held for {worst} times the known work of the probe, {MOST} are allowed"
+        )
 
 
 @pytest.fixture(scope="module")
