@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.audit import AuditPage
@@ -13,7 +13,7 @@ from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
 from fairlead.model.limit import Lease, Limit
 from fairlead.model.policy import PolicyValue
-from fairlead.model.reports import Claimed, Completed, Failed, Grant, Handed, Output, Progress
+from fairlead.model.reports import Claimed, Completed, Failed, Frame, Grant, Handed, Output, Progress
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import NewTask, Submitted, Task, TaskFilter, TaskPage
@@ -211,6 +211,12 @@ class Backend(Reopens, Protocol):
     async def release(self, worker: str, *grants: Grant) -> list[State | FairleadError]: ...
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]: ...
+
+    async def shortened(self, worker: str, *grants: Grant) -> list[FairleadError | None]: ...
+
+    async def send_frame(self, task_id: str, frame: Any) -> int: ...
+
+    async def take_frames(self, worker: str, grant: Grant, after: int = 0) -> list[Frame]: ...
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int: ...
 

@@ -117,6 +117,25 @@ class LimitFull(FairleadError):
     http_status, code = 409, "limit_full"
 
 
+class NoCapacity(FairleadError):
+    """No slot is free for an interactive task, which is never queued: try again later."""
+
+    http_status, code = 409, "no_capacity"
+
+
+class FramesFull(FairleadError):
+    """The handler has not read the earlier frames yet: send this one again later."""
+
+    http_status, code = 429, "frames_full"
+    retry_after = 0.1
+
+
+class NotInteractive(FairleadError):
+    """The task exchanges no frames: submit it with the duration `interactive`."""
+
+    http_status, code = 409, "not_interactive"
+
+
 class LimitInUse(FairleadError):
     """The limit is in use: it can be deleted when no task, lease or declaration needs it."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-Number = bool | int | float
+Number = bool | int | float | str
 NAMESPACE = "namespace"  # the source of a number that this process would have set otherwise
 
 

@@ -14,6 +14,7 @@ from fairlead.model.task import Task
 MOST_TRACEBACK = 4096  # bytes of the traceback of the last failure that are kept with a task
 MOST_CHUNKS = 1_000
 MOST_CHUNK_BYTES = 64 * 1024
+MOST_FRAMES = 2**53  # of one session
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,11 @@ class Completed:
     task_id: str
     fence: int | None = None
     result: Any = None
+    truncated: bool = False  # returned after the deadline of its tier
 
     def packed(self) -> dict[str, Any]:
-        return Grant(self.task_id, self.fence).packed() | {"result": to_json("result", self.result)}
+        packed = Grant(self.task_id, self.fence).packed() | {"result": to_json("result", self.result)}
+        return packed | {"truncated": True} if self.truncated else packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,14 @@ class Failed:
             }
             | ({"traceback": traceback} if traceback else {})
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the client of an interactive task sent; `seq` counts from 1."""
+
+    seq: int
+    frame: Any
 
 
 @dataclass(frozen=True, slots=True)

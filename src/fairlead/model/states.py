@@ -23,6 +23,7 @@ class Act(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
     EXTEND = "extend"
+    SHORTEN = "shorten"  #: a waiting task needs its tier
     COMPLETE = "complete"
     FAIL = "fail"
     RELEASE = "release"
@@ -45,11 +46,14 @@ TRANSITIONS: dict[tuple[State | None, Act], frozenset[State]] = {
     (State.QUEUED, Act.CANCEL): frozenset({State.CANCELLED}),
     (State.EXECUTING, Act.RENEW): frozenset({State.EXECUTING}),
     (State.EXECUTING, Act.EXTEND): frozenset({State.EXECUTING}),
+    (State.EXECUTING, Act.SHORTEN): frozenset({State.EXECUTING}),
     (State.EXECUTING, Act.COMPLETE): frozenset({State.COMPLETED}),
     (State.EXECUTING, Act.FAIL): frozenset({State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}),
     (State.EXECUTING, Act.RELEASE): frozenset({State.QUEUED}),
     (State.EXECUTING, Act.CANCEL): frozenset({State.CANCELLED}),
-    (State.EXECUTING, Act.EXPIRE): frozenset({State.QUEUED, State.DELAYED, State.DEAD_LETTER}),
+    (State.EXECUTING, Act.EXPIRE): frozenset(
+        {State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}
+    ),
     (State.FAILED, Act.REPLAY): frozenset({State.QUEUED}),
     (State.DEAD_LETTER, Act.REPLAY): frozenset({State.QUEUED}),
 }

@@ -75,6 +75,14 @@ class TaskProgress:
     message: str = ""
 
 
+class TierChange(msgspec.Struct, frozen=True):
+    """Since when, and why, a run may take as long as this tier allows."""
+
+    tier: str
+    at: int
+    reason: str
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A task as the store knows it. Times are ms of the store's clock."""
 
@@ -109,6 +117,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     result: Any = None
     error: TaskError | None = None
     progress: TaskProgress | None = None
+    tier: str | None = None  # that its run was given, or was shortened to
+    tiers: tuple[TierChange, ...] = ()  # how that came
+    bounded: bool = False  # the deadline is that of the tier, and final
+    truncated: bool = False  # its handler returned after the deadline: the result may be a part
+    interactive: bool = False
     trace_id: str | None = None
     job_id: str | None = None
     step: int | None = None  # which step of its job it is
@@ -253,6 +266,9 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "result": ("result", msgspec.json.decode),
     "error": ("error", lambda text: TaskError(**msgspec.json.decode(text))),
     "progress": ("progress", lambda text: TaskProgress(**msgspec.json.decode(text))),
+    "tier": ("tier", str),
+    "tiers": ("tiers", msgspec.json.Decoder(tuple[TierChange, ...]).decode),
+    **{name: (name, lambda value: bool(int(value))) for name in ("bounded", "truncated", "interactive")},
     "key": ("idempotency_key", read_key),
     "told": ("seq", int),
 }

@@ -20,7 +20,7 @@ from fairlead.settings.scheduling import (
     WorkerSettings,
 )
 from fairlead.settings.services import PriorityServiceSettings, ServiceSettings
-from fairlead.settings.tiers import TierEntry
+from fairlead.settings.tiers import TIER, TierEntry, tiers_problem
 
 __all__ = [
     "Admission",
@@ -118,7 +118,11 @@ class Settings(Section, frozen=True):
                 if name.startswith(SERVICE):
                     words = f"{table}.{name}: say it in services.{name.removeprefix(SERVICE)}"
                     return Problem(words, ((table, name),))
-        return self._too_short_lease() or self._too_many_units()
+        for name in self.limits:
+            if name.startswith(TIER):
+                words = f"limits.{name}: is the limit of a tier: set it in tiers.{name.removeprefix(TIER)}"
+                return Problem(words, (("limits", name),))
+        return tiers_problem(self.tiers) or self._too_short_lease() or self._too_many_units()
 
     def _too_short_lease(self) -> Problem | None:
         """The worker renews all its leases with one heartbeat, so none may be shorter than the others."""

@@ -8,9 +8,9 @@ class SettingAnswer(Shape[PolicyValue]):
     """`source` is `namespace` where the settings of this server (`local_value`) say something else."""
 
     setting: str
-    value: bool | int | float
+    value: bool | int | float | str
     source: str
-    local_value: bool | int | float
+    local_value: bool | int | float | str
     local_source: str
 
 

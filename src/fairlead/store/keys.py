@@ -97,6 +97,10 @@ LIVE = (
     Key("refills", "zset", "lots of rate limits by the instant they have room again"),
     Key("running", "zset", "tasks a worker holds; score 0: base high, 1: not", of="worker"),
     Key("listed", "hash", "worker -> its profile, of those that may be given something"),
+    Key("capacity", "hash", "worker -> its capacity, of those whose tasks are counted by tiers"),
+    Key("elastic", "zset", "runs that may be shortened from this tier, the youngest first", of="tier"),
+    Key("relief", "hash", "waiting task -> how many revocations for it are under way"),
+    Key("sessions", "zset", "running interactive tasks by their last frame"),
     Key("idle", "hash", "idle line -> how many workers wait in it"),
     Key("idlers", "zset", "idle workers of one line, by their last sign", of="line"),
 )
@@ -105,6 +109,7 @@ LIVE = (
 PASSING = (
     Key("task", "hash", "the task", of="id", ends="its retention after it ended"),
     Key("job", "hash", "a job: plan, results, status", of="id", ends="its retention after it ended"),
+    Key("frames", "list", "frames of a client that a handler has not fetched", of="id", ends="with its run"),
     Key("output", "list", "the latest chunks of output of a task", of="id", ends="with its task"),
     Key("dead", "zset", "failed and dead-lettered tasks by when they ended", ends="with its last member"),
     Key("deadof", "zset", "those of one tenant", of="tenant", ends="its retention after the last one ended"),

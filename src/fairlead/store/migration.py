@@ -19,7 +19,7 @@ AT_ONCE = 100  # workers or records of one call
 
 
 async def migrate(
-    connection: Connection, schema: int, policy: Mapping[str, int], clock: Callable[[], str]
+    connection: Connection, schema: int, policy: Mapping[str, int | float | str], clock: Callable[[], str]
 ) -> None:
     """From `schema`. An interrupted migration may have begun at any: then everything is done again."""
 

@@ -14,6 +14,7 @@ from fairlead.log.events import EventLog
 from fairlead.model.policy import NAMESPACE, Number, PolicyValue
 from fairlead.settings import Settings
 from fairlead.settings.sources import Sources
+from fairlead.settings.tiers import VICTIM, written
 from fairlead.store.access.audit import Audit
 from fairlead.store.epochs import new_token
 from fairlead.store.keys import POLICY_CHANNEL
@@ -50,10 +51,12 @@ COUNTS = {
     "max_finished_bytes": "retention.max_finished_bytes",
     "max_dead": "retention.max_dead",
 }
-SETTINGS = {**SECONDS, **COUNTS}
+#: Kept as text, which acts read.
+TEXTS = {"tiers": "tiers"}
+SETTINGS = {**SECONDS, **COUNTS, **TEXTS, "victim_random": "tiers.victim"}
 PUT_IN_FORCE = "`fairlead config apply`, or a server started with --govern, puts these settings in force"
 
-Stored = dict[str, int | float]
+Stored = dict[str, int | float | str]
 log = EventLog("fairlead.store")
 
 
@@ -65,7 +68,7 @@ class Notice(msgspec.Struct):
     values: dict[str, tuple[Number, Number]]
 
 
-def stored_policy(settings: Settings) -> dict[str, int]:
+def stored_policy(settings: Settings) -> Stored:
     """Times in whole milliseconds."""
     derived = {"low_to_high": settings.promotion.low_to_high, "worker_ttl": settings.worker_ttl_ms / 1000}
     seconds = {
@@ -76,6 +79,7 @@ def stored_policy(settings: Settings) -> dict[str, int]:
         {name: max(0, round(value * 1000)) for name, value in seconds.items()}
         | counts
         | {"crash_limit": CRASH_LIMIT}
+        | {"tiers": written(settings.tiers), "victim_random": int(settings.tiers.get(VICTIM) == "random")}
     )
 
 
@@ -194,8 +198,12 @@ class Policy(Part):
         return next(filter(None, places), None)
 
 
-def shown(name: str, stored: float) -> Number:
-    """A stored number as the settings have it."""
+def shown(name: str, stored: float | str) -> Number:
+    """What is stored, as the settings have it."""
+    if name == "victim_random":
+        return "random" if stored else "youngest"
+    if isinstance(stored, str):
+        return stored
     if name in SECONDS:
         return stored / 1000
     return bool(stored) if name == "started_first" else int(stored)

@@ -33,6 +33,9 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "unknown_job": errors.UnknownJob,
     "not_purgeable": errors.NotPurgeable,
     "limit_full": errors.LimitFull,
+    "no_capacity": errors.NoCapacity,
+    "full": errors.FramesFull,
+    "not_interactive": errors.NotInteractive,
     "conflict": errors.IdempotencyConflict,
 }
 

@@ -11,10 +11,19 @@ from typing import Any, Self
 import msgspec
 
 from fairlead import errors
-from fairlead.checks import check_ms, check_name, check_short, check_task_id, to_json
+from fairlead.checks import check_ms, check_name, check_short, check_task_id, check_whole, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
-from fairlead.model.reports import Claimed, Completed, Failed, Grant, Progress
+from fairlead.model.reports import (
+    MOST_CHUNK_BYTES,
+    MOST_FRAMES,
+    Claimed,
+    Completed,
+    Failed,
+    Frame,
+    Grant,
+    Progress,
+)
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
@@ -269,6 +278,23 @@ class Store(Queries):
         check_ms("ms", ms)
         holder = pack(grant.packed())
         return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))["deadline"])
+
+    async def shortened(self, worker: str, *grants: Grant) -> list[errors.FairleadError | None]:
+        """The worker has applied the new deadlines of these runs: what they gave up is free."""
+        holders = [grant.packed() for grant in grants]
+        rows = await self.run_parts(holders, lambda part: ("shortened", worker, part))
+        return [replies.refusal(row) for row in rows]
+
+    async def send_frame(self, task_id: str, frame: Any) -> int:
+        """A frame for the handler of an interactive task; returns its number. FramesFull: send it again later."""
+        packed = to_json("frame", frame, MOST_CHUNK_BYTES)
+        return int((await self.run("send_frame", check_task_id(task_id), packed))["seq"])
+
+    async def take_frames(self, worker: str, grant: Grant, after: int = 0) -> list[Frame]:
+        """The next frames after this number, in order; those up to it are deleted."""
+        check_whole("after", after, MOST_FRAMES)
+        rows = (await self.run("take_frames", worker, pack(grant.packed()), after))["frames"]
+        return [Frame(row["seq"], msgspec.json.decode(row["frame"])) for row in rows]
 
     async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
         """Stores the progress and the output of runs; Fenced where one is no longer the caller's."""

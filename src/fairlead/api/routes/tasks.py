@@ -169,8 +169,6 @@ def new_task(
     *,
     trusted: bool = False,
 ) -> NewTask:
-    if body.duration is not None:
-        raise errors.InvalidInput("duration", "no tiers are configured: omit it", "unknown_tier")
     given: dict[str, Any] = {name: value for name, value in asdict(body).items() if value is not None}
     given["required_capabilities"] = tuple(body.required_capabilities)
     given |= {"tenant": request.caller.tenant, "by_tenant": request.caller.tenant is not None}

@@ -79,6 +79,9 @@ deferring.claimed_by(profile)
 queues.reindex()
 waking.wake()
 if #offer.ids > 0 or was_called then waking.pass_on() end
+if has_room then relief.for_lanes(choice.lanes_of(profile), offer.open > 0) end
+relief.for_slots()
+queues.reindex()
 if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end
 commit()
 local alarm = (watches or wait == "0") and number(act.meta, "alarm") or nil

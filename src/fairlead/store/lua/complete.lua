@@ -11,6 +11,7 @@ local function complete(t, report)
   local known, ran = t.known, endings.learn_run(t, now)
   leases.drop(t)
   put_all(t, {"reported", known.fence, "result", report.result})
+  if report.truncated then put(t, "truncated", 1) end
   if known.retries or known.crashes or known.losses then -- of an earlier run
     put(t, "error", nil)
     put(t, "traceback", nil)

@@ -39,7 +39,7 @@ local function look_at_leases()
   return false, page[1] ~= "0" and page[1] or nil
 end
 
-if get(limit, "declared:file") then return in_use("file") end
+if get(limit, "declared:file") or tiers.of_limit(stored) then return in_use("file") end
 local task_type = types.that_needs(stored)
 if task_type then return in_use("type", task_type) end
 local waiting = (number(limit, "waiting") or 0) + (number(limit, "delayed") or 0) + (number(limit, "waiters") or 0)

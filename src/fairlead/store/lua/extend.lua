@@ -9,7 +9,9 @@ local t = records.find(named.id)
 if not t then return {answer = "unknown_task"} end
 if not leases.is_held_by(t, worker, named.fence) then return {answer = "fenced"} end
 
-local deadline, before = now + tonumber(ms), number(t, "deadline")
+local tier = tiers.all()[get(t, "tier") or ""]
+local most = tier and number(t, "started") + tier.ms or math.huge -- no run is longer than its tier
+local deadline, before = math.min(now + tonumber(ms), most), number(t, "deadline")
 if deadline > before then
   put(t, "deadline", deadline)
   events.add(t, "extend", "executing", "executing", now, {deadline = deadline, worker = get(t, "worker")})

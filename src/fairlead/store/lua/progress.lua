@@ -29,6 +29,7 @@ local function keep(report)
     events.publish(t, "progress", now, report.progress)
   end
   if report.chunks then keep_output(t, report.chunks, report.first) end
+  if report.chunks and t.known.facts.interactive then sessions.note_activity(t, now) end
   return {answer = "ok"}
 end
 

@@ -20,6 +20,7 @@ put(me, "state", "active")
 put(me, "registered", now)
 put(me, "called", nil)
 profiles.list(me)
+tiers.count_capacity(worker, tonumber(capacity), task_types)
 workers.mark_seen(me, now)
-commit()
+waking.reindex_and_commit() -- with its capacity limits of tiers may have grown
 return {answer = "ok"}

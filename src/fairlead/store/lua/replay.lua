@@ -8,7 +8,7 @@
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 local state = get(t, "state")
-if state ~= "failed" and state ~= "dead_letter" then return {answer = "not_replayable", state = state} end
+if state ~= "failed" and state ~= "dead_letter" or t.known.facts.interactive then return {answer = "not_replayable", state = state} end
 
 local queued = {id}
 if t.known.facts.step then

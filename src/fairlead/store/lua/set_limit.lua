@@ -3,10 +3,11 @@
 -- `scope`: of the tenant that owns it, or "". `shared`: "1" every tenant may name it, "0" none, "" as before.
 --
 -- ARGV     scope name kind limit interval burst shared clock
--- RETURNS  ok | too_many_limits most (of a tenant) | uninitialised
+-- RETURNS  ok | too_many_limits most (of a tenant) | invalid field code message | uninitialised
 -- FLAGS    allow-oom
 
 local stored = scope .. name
+if tiers.of_limit(stored) then return types.invalid("name", "invalid_input", "is the limit of a tier: change [tiers] in the settings") end
 if scope ~= "" and not limits.of(stored) and tenants.is_full(scope) then
   return {answer = "too_many_limits", most = tenants.MOST_LIMITS}
 end

@@ -70,6 +70,7 @@ function acts.begin_migration(clock)
   if not get(act.meta, "schema") then return nil end
   act.micros = clock ~= "" and clock * 1000 or epochs.micros_now()
   act.instant = math.floor(act.micros / 1000)
+  tiers.follow_policy()
   return act.instant
 end
 

@@ -52,9 +52,9 @@ local function best_head(lanes, open)
 end
 
 -- The sub-queue that a head represents: its own, or, for a marker, the first of the lot.
-local function sub_behind(head)
-  if string.sub(head.what, 1, 1) == "s" then return string.sub(head.what, 2) end
-  return names.about(first(ordered(keys.parked(string.sub(head.what, 2)))))
+function choice.sub_behind(what)
+  if string.sub(what, 1, 1) == "s" then return string.sub(what, 2) end
+  return names.about(first(ordered(keys.parked(string.sub(what, 2)))))
 end
 
 -- Looks at heads, best first, and parks what cannot start, until one can: its sub-queue and its head, or nil.
@@ -63,7 +63,7 @@ function choice.best(lanes, open, steps)
     local head = best_head(lanes, open)
     if not head or head.class > (act.overdue or 2) then return nil end -- a better task is due, but not queued yet
     steps.left = steps.left - 1
-    local sub = sub_behind(head)
+    local sub = choice.sub_behind(head.what)
     local lacking = limits.blocking(sub)
     if not lacking then return sub, head end
     lots.place(sub, head.seq, head.tag, lacking)

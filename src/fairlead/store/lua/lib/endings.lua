@@ -55,16 +55,22 @@ function endings.put_back(t)
   queues.enqueue(t, get(t, "place"), number(t, "tag"), number(t, "seq"))
 end
 
+local WITHDRAWN = {code = "HALTED", message = "its worker is shutting down"}
+
 -- Ends the lease of a run that has not begun, or leaves no trace, as if it had never existed.
 function endings.give_back(t, now)
   put(t, "reported", get(t, "fence"))
   leases.drop(t)
+  if t.known.facts.interactive then -- it is never queued
+    endings.set_error(t, WITHDRAWN, false)
+    return endings.finish(t, "cancel", "cancelled", now)
+  end
   endings.put_back(t)
   events.add(t, "release", "executing", "queued", now)
 end
 
 -- Fields of the last runs, which a task that is queued again does not keep.
-local OF_LAST_RUNS = {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress"}
+local OF_LAST_RUNS = {"retries", "crashes", "losses", "error", "traceback", "finished", "worker", "started", "deadline", "progress", "tier", "tiers", "truncated"}
 
 -- Queues a failed or dead-lettered task again as if it had never run (submits.refusal_of_return says whether that is possible).
 function endings.revive(t, now)
@@ -134,6 +140,7 @@ local function end_lost_run(t, verb, now, count, most, problem)
   put(t, count, (number(t, count) or 0) + 1)
   local detail = {code = problem.code, crashes = number(t, "crashes") or 0, losses = number(t, "losses"), worker = get(t, "worker")}
   endings.set_error(t, problem, true)
+  if t.known.facts.interactive then return endings.finish(t, verb, "failed", now, detail) end
   if number(t, count) >= most then return endings.finish(t, verb, "dead_letter", now, detail) end
   endings.put_back(t)
   events.add(t, verb, "executing", "queued", now, detail)

@@ -26,13 +26,16 @@ function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
   local leased_until = now + leases.length(t, offer.lease)
-  fair_share.started(place, tag)
-  choice.count_turn(place)
+  if not known.facts.interactive then -- it passes the queue by, and takes nobody's turn
+    fair_share.started(place, tag)
+    choice.count_turn(place)
+  end
   limits.take(id, subs.needs(sub))
   put_all(t, {
     "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
     "deadline", now + known.facts.timeout, "lease_until", leased_until,
   })
+  tiers.begin_run(t, subs.class(place))
   leases.begin_lease(id, leased_until + setting("grace"), offer.running, native_high and 0 or 1)
   presence.enter(t, presence.HELD, now)
   if known.wait_until then leases.wait_is_over(t) end

@@ -32,9 +32,7 @@ function handover.offer_straight(t, place)
   local sub = subs.of(place, t)
   if limits.blocking(sub) then return nil end
   local me = waking.idler_for(subs.lane(sub))
-  local lease = me and takes_for(me)
-  local offer = lease and grants.offer_of(me, lease, 0, act.instant)
-  return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer
+  return me and handover.offer_to(me, place)
 end
 
 function handover.start_straight(offer, t, place)
@@ -42,6 +40,22 @@ function handover.start_straight(offer, t, place)
   put_all(t, {"place", place, "tag", tag, "seq", seq})
   fair_share.run_dry(place)
   workers.not_idle(offer.me)
+  overlap.remember(sub)
+  grants.begin_run(offer, t, sub)
+  alarm_at(offer.freed_at)
+  send_task(offer.me, t.id)
+end
+
+-- What `worker` can be offered in this act, or nil when it has no room.
+function handover.offer_to(me, place)
+  local lease = takes_for(me)
+  local offer = lease and grants.offer_of(me, lease, 0, act.instant)
+  return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
+end
+
+-- Starts a task that was never queued.
+function handover.start(offer, t, place, sub)
+  put_all(t, {"place", place, "tag", 0, "seq", next_number("seq")})
   overlap.remember(sub)
   grants.begin_run(offer, t, sub)
   alarm_at(offer.freed_at)

@@ -56,6 +56,8 @@ function leases.drop(t)
   local worker, needed = known.worker, known.facts.limits
   remove(ordered(keys.leases), t.id)
   if needed then limits.free(t.id, limits.needs(needed)) end
+  if known.facts.elastic then tiers.end_run(t) end
+  if known.facts.interactive then sessions.end_run(t) end
   local gone = act.dropped[worker]
   if not gone then
     gone = {all = 0, not_high = 0, running = ordered(keys.running(worker))}

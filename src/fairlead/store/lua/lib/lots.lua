@@ -7,7 +7,7 @@ local WIDE = 8 -- sub-queues of several limits
 
 -- Many sub-queues need it, each together with other limits.
 local function is_wide(need)
-  return (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
+  return tiers.is_limit(need.name) or (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
 end
 
 -- What a sub-queue that lacks `lacking` waits for. Where many need the same few limits, and each another one, they wait for those few

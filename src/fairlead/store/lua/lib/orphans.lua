@@ -24,7 +24,10 @@ end
 local function needs(record, limit)
   local facts = record.known.facts
   if not facts then return get(record, "limit") == limit end -- a lease without a task
-  return limits.units_of(limits.needs(facts.limits or ""), limit)
+  for _, text in ipairs({facts.limits or "", get(record, "optional") or "", get(record, "revoked") or ""}) do
+    local units = limits.units_of(limits.needs(text), limit)
+    if units then return units end
+  end
 end
 
 -- The last limit of the page, or nil at the end.

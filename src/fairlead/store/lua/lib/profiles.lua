@@ -93,6 +93,7 @@ function profiles.list(worker)
   if before then profiles.unlist(worker) end
   put(worker, "profile", id)
   put(hash(keys.listed), worker.id, id)
+  tiers.count_capacity(worker.id, number(worker, "capacity"), get(worker, "types"))
   audiences.count_workers(id, 1)
   put(hash(keys.profiles), "z:" .. id, nil)
   if is_new then
@@ -109,6 +110,7 @@ function profiles.uncount(name)
   local id = get(listed, name)
   if not id then return end
   put(listed, name, nil)
+  tiers.count_capacity(name, 0)
   if audiences.count_workers(id, -1) <= 0 then put(hash(keys.profiles), "z:" .. id, act.instant) end
 end
 

@@ -40,10 +40,11 @@ local function given(text) return text ~= "" and text or nil end
 
 function records.make(spec, now)
   local timeout, max_retries, lease = types.bounds_of(spec)
+  if spec.interactive then max_retries = 0 end -- a second run would meet no client
   local facts = {
     type = spec.type, priority = spec.priority, timeout = timeout, max_retries = max_retries, weight = spec.weight, created = now,
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
-    lease = lease,
+    lease = lease, elastic = spec.elastic, interactive = spec.interactive,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
   facts.made = listing.append(keys.tasks, spec.id)

@@ -94,7 +94,7 @@ function submits.refusal_of_all(specs)
     local before = given_before(spec)
     if before and before.answer == "conflict" then return before end
     if spec.key and (digests[spec.key] or spec.digest) ~= spec.digest then return {answer = "conflict"} end
-    local problem = not before and (types.add_declared(spec) or check_limits(spec, groups))
+    local problem = not before and (types.add_declared(spec) or tiers.assign(spec) or check_limits(spec, groups))
     if problem then return problem end
     if spec.key then digests[spec.key] = spec.digest end
     if spec.group and not groups[spec.group] then groups[spec.group] = spec.group_limit end
@@ -120,10 +120,11 @@ function submits.submit(spec, now, follows)
   local before = given_before(spec)
   if before then return before end
   tenants.name_limits(spec)
-  local problem = types.add_declared(spec) or check_limits(spec)
+  local problem = types.add_declared(spec) or tiers.assign(spec) or check_limits(spec)
   problem = problem or not follows and admission.check(spec)
   if problem then return problem end
   define_group(spec)
+  if spec.interactive then return sessions.admit(spec, now) end
   local t = records.make(spec, now)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)

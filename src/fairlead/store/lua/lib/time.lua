@@ -4,6 +4,8 @@ local OVERDUE = {
   code = "timeout", message = "it ran longer than its timeout", retriable = true, jitter = 1000, retry_after = 0,
 }
 
+local TIER_OVERDUE = {code = "DEADLINE", message = "it ran longer than its tier allows", retriable = false}
+
 local UNSTARTED = {code = "RESOURCE_EXHAUSTED", message = "it was not started within its max_wait_seconds"}
 
 -- For the log of the caller; `status` is the new state of the task.
@@ -32,10 +34,11 @@ local function end_run(id, now, seen_dead)
   end
   local is_overdue = now >= number(t, "deadline")
   if not is_overdue then losses.count(t) end
-  local run = note_lost_run(t, is_overdue and OVERDUE.code or endings.LOST.code)
-  if is_overdue then
+  local overdue = is_overdue and (get(t, "bounded") and TIER_OVERDUE or OVERDUE)
+  local run = note_lost_run(t, (overdue or endings.LOST).code)
+  if overdue then
     endings.learn_run(t, now)
-    endings.fail_run(t, "expire", OVERDUE, now)
+    endings.fail_run(t, "expire", overdue, now)
   elseif alone and (seen_dead or losses.was_outlived(t)) then
     endings.crash_run(t, "expire", now)
   else

@@ -68,8 +68,9 @@ local function add_limits(spec, code, file)
   for _, need in ipairs(limits.needs(code.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(file.limits or "")) do units[need.name] = need.units end
   for _, need in ipairs(limits.needs(spec.limits)) do units[need.name] = math.max(need.units, units[need.name] or 0) end
-  local count
-  spec.limits, count = types.write_needs(units)
+  local count = 0
+  spec.limits = types.write_needs(units)
+  for name in pairs(units) do count = count + (tiers.is_limit(name) and 0 or 1) end
   if count > MOST_LIMITS then
     local what = "names " .. count .. " with those of its type, at most " .. MOST_LIMITS .. " are accepted"
     return types.invalid("limits", "invalid_input", what)

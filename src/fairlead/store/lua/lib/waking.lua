@@ -136,10 +136,18 @@ local function wake_the_freed()
   end
 end
 
+-- What still waits although workers are idle may wait for what other runs can be asked to give back.
+function waking.relieve()
+  if #tiers.all() == 0 then return end
+  if workers.anybody_idle() then relief.for_lanes(lanes_of_idlers(), true) end
+  relief.for_slots()
+end
+
 -- The end of an act that queues or frees.
 function waking.reindex_and_commit()
   queues.reindex()
   wake_the_freed()
   waking.wake()
+  waking.relieve()
   commit()
 end

@@ -1,0 +1,230 @@
+-- Relief: taking back what runs may lose, for a waiting task that could then start (docs/tiers.md).
+--
+-- An elastic run loses units of longer tiers and so becomes shorter; a session is halted. Nothing is taken back unless the waiting task
+-- lacks nothing else. The units are free when the worker confirms, or its lease ends. Until then the task that they are for, named in
+-- `relief`, is given no others.
+
+local MOST_LOOKS = 64 -- at sub-queues
+local MOST_HEADS = 8 -- of a lane
+local MOST_SESSIONS = 16
+
+local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
+
+-- Revocations under way for a waiting task.
+local function is_under_way(id)
+  return get(hash(keys.relief), id) ~= nil
+end
+
+local function begin_for(t, id)
+  put(t, "relieves", id)
+  change_count(hash(keys.relief), id, 1)
+end
+
+-- What was taken back from `t` is free.
+function relief.end_for(t)
+  local id = get(t, "relieves")
+  if not id then return end
+  put(t, "relieves", nil)
+  change_count(hash(keys.relief), id, -1)
+end
+
+-- Shortens an elastic run to tier `to`. Its units stay taken until its worker knows.
+local function shorten(t, to, reason)
+  local all, now = tiers.all(), act.instant
+  local from = all[get(t, "tier")]
+  tiers.withdraw(t)
+  put(t, "optional", tiers.units_between(1, to.index))
+  put(t, "revoked", tiers.units_between(to.index, from.index))
+  tiers.note(t, to, now, reason)
+  tiers.bound(t, to)
+  local deadline = number(t, "deadline")
+  events.add(t, "shorten", "executing", "executing", now, {
+    tier = to.name, reason = reason, deadline = deadline, worker = t.known.worker,
+  })
+  workers.call(t.known.worker, table.concat({"deadline", t.id, int(t.known.fence), int(math.max(0, deadline - now))}, ":"))
+end
+
+local function halt(t)
+  endings.set_error(t, HALTED, false)
+  cancels.cancel(t, act.instant)
+end
+
+-- Of the elastic runs that hold a unit of `tier`: the youngest, or any.
+local function victim(tier)
+  local all, best, least, any = tiers.all(), nil, nil, {}
+  for i = tier.index, #all do
+    local set = ordered(keys.elastic(all[i].name))
+    if setting("victim_random") == 1 then
+      for _, id in ipairs(members(set)) do any[#any + 1] = id end
+    else
+      local id, age = first(set)
+      if id and (not best or age < least) then best, least = id, age end
+    end
+  end
+  if #any > 0 then
+    table.sort(any)
+    best = any[act.micros % #any + 1]
+  end
+  return best and records.find(best)
+end
+
+-- The session that is halted first, if halting it gives these sub-queues' lane a slot. `lane` nil: whatever its worker.
+local function session_for(serves)
+  for _, id in ipairs(up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)) do
+    local t = records.find(id)
+    local me = t and not t.known.stopping and workers.record(t.known.worker)
+    if me and get(me, "profile") and serves(me) then return t end
+  end
+end
+
+-- The tiers that a sub-queue lacks, shortest first, and anything else that it lacks.
+local function lacking_of(sub)
+  if limits.is_paused_type(sub) then return NONE, limits.blocking(sub) end
+  local class, lacking = subs.class(sub), {}
+  for _, need in ipairs(subs.needs(sub)) do
+    local limit, tier = limits.of(need.name), tiers.of_limit(need.name)
+    local room = limits.room(limit, class, get(limit, "hold") == sub)
+    if room < need.units then
+      if not tier or room < 0 or get(limit, "paused") then return NONE, need end -- one unit more would not help
+      lacking[#lacking + 1] = tier
+    end
+  end
+  table.sort(lacking, function(a, b) return a.index < b.index end)
+  return lacking, nil
+end
+
+-- What has to be taken back so that a sub-queue can start: an elastic run and its new tier, a session, or both. nil: nothing helps.
+local function remedy(lacking, serves)
+  local least, most, all = lacking[1], lacking[#lacking], tiers.all()
+  local found = {}
+  if least.index == 1 then
+    found.session = session_for(serves)
+    if not found.session then return nil end
+    least = lacking[2]
+  end
+  if least then
+    found.run = victim(most)
+    if not found.run then return nil end
+    found.to = all[least.index - 1]
+  end
+  return found
+end
+
+local function apply(found, id)
+  if found.run then
+    begin_for(found.run, id)
+    shorten(found.run, found.to, "a waiting task needs its tier")
+  end
+  if found.session then
+    begin_for(found.session, id)
+    halt(found.session)
+  end
+end
+
+-- The best head of a lot that lacks tiers only: those that lack something else by now wait for that instead.
+local function head_of(lot, lane, steps)
+  for _, member in ipairs(up_to(ordered(keys.parked(lot)), math.huge, MOST_HEADS)) do
+    local sub = names.about(member)
+    local queued, tag = first(subs.queue(sub))
+    local lacking, other = lacking_of(sub)
+    steps.left = steps.left - 1
+    if other and not tiers.of_limit(other.name) then
+      lots.place(sub, names.seq_of(queued), tag, other)
+    elseif #lacking > 0 and not is_under_way(names.about(queued)) then
+      return {
+        class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued), id = names.about(queued),
+        lacking = lacking, lane = lane.name,
+      }
+    end
+    if steps.left <= 0 then return nil end
+  end
+end
+
+-- The best of the heads that are parked at a tier in these lanes (name -> lane) and for which there is a remedy.
+local function best_parked(lanes, serves)
+  local best, remedy_of_best, seen, steps = nil, nil, {}, {left = MOST_LOOKS}
+  for _, tier in ipairs(tiers.all()) do
+    for _, lot in ipairs(members(ordered(keys.lots(tier.limit)))) do
+      local _, _, name = names.cut_lot(lot)
+      local lane = not seen[lot] and lanes[name]
+      seen[lot] = true
+      local head = lane and steps.left > 0 and head_of(lot, lane, steps)
+      if head and (not best or choice.is_better(head, best)) then
+        local found = remedy(head.lacking, serves)
+        if found then best, remedy_of_best = head, found end
+      end
+    end
+  end
+  queues.reindex()
+  return best, remedy_of_best
+end
+
+local function by_name(list, open)
+  local lanes = {}
+  for _, lane in ipairs(list) do
+    if open or lane.place == "0n" then lanes[lane.name] = lane end
+  end
+  return lanes
+end
+
+local function is_possible()
+  return #tiers.all() > 0 and backlog.queued_in_all() > 0
+end
+
+-- A worker that serves these lanes has a free slot: if a task waits for a tier only, it gets room. One revocation in an act.
+function relief.for_lanes(list, open)
+  if not is_possible() then return end
+  local head, found = best_parked(by_name(list, open), function() return true end)
+  if head then apply(found, head.id) end
+end
+
+-- A task that could start if only a slot were free, in the lanes of a worker with a session.
+local function best_runnable(lanes)
+  local best
+  for _, lane in pairs(lanes) do
+    for _, member in ipairs(up_to(ordered(keys.heads(lane.name)), math.huge, MOST_HEADS)) do
+      local what = names.about(member)
+      local sub = choice.sub_behind(what)
+      local queued, tag = first(subs.queue(sub))
+      local head = {
+        class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued), id = names.about(queued),
+        lane = lane.name,
+      }
+      local waits = not is_under_way(head.id) and not limits.blocking(sub)
+      if waits and (not best or choice.is_better(head, best)) and not sessions.is_slot_free(lane.name) then best = head end
+    end
+  end
+  return best
+end
+
+-- All slots are taken, and one of them by a session: it is halted for the best waiting task that could start in its place.
+function relief.for_slots()
+  if not get(act.meta, "sessions") or not is_possible() then return end
+  local best, chosen
+  for _, id in ipairs(up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)) do
+    local t = records.find(id)
+    local me = t and not t.known.stopping and workers.record(t.known.worker)
+    if me and get(me, "profile") then
+      local offer = grants.offer_of(me, 0, 0, act.instant)
+      local own = tonumber(t.known.facts.priority) ~= 0 and 1 or 0
+      local lanes = by_name(choice.lanes_of(get(me, "profile")), offer.open + own > 0)
+      if offer.free <= 0 then
+        local head, found = best_runnable(lanes), {session = t}
+        local parked, remedy_of_parked = best_parked(lanes, function(other) return other.id == me.id end)
+        if parked and (not head or choice.is_better(parked, head)) then head, found = parked, remedy_of_parked end
+        if head and (not best or choice.is_better(head, best)) then best, chosen = head, found end
+      end
+    end
+  end
+  if best then apply(chosen, best.id) end
+end
+
+-- An interactive task was refused: the longest elastic run becomes shorter by one tier.
+function relief.press()
+  local all = tiers.all()
+  for i = #all, 2, -1 do
+    local found = first(ordered(keys.elastic(all[i].name)))
+    local t = found and records.find(found)
+    if t then return shorten(t, all[i - 1], "an interactive task found no free slot") end
+  end
+end

@@ -1,0 +1,102 @@
+-- Sessions: running interactive tasks. They are never queued: admitted at once or refused, and halted when a waiting task needs their
+-- place (relief.lua). Client and handler exchange frames: those of the client wait here until the handler fetches them.
+
+local MOST_LOOKED_AT = 64 -- workers
+sessions.MOST_FRAMES = 64 -- that wait for a handler
+local AT_ONCE = 16 -- frames that a handler fetches: a mebibyte at most
+
+-- Workers that may have a free slot for this lane, the ones seen last first.
+local function live_workers()
+  local since = int(act.instant - setting("worker_ttl"))
+  return call("ZREVRANGEBYSCORE", keys.workers, "+inf", since, "LIMIT", 0, MOST_LOOKED_AT)
+end
+
+local function serves(me, lane)
+  local profile = me and get(me, "state") == "active" and get(me, "profile")
+  return profile and audiences.registry().has[names.audience_of(lane)][profile]
+end
+
+-- Is any worker of this lane not full?
+function sessions.is_slot_free(lane)
+  local place = names.place_of(lane)
+  for _, id in ipairs(live_workers()) do
+    local me = workers.record(id)
+    if serves(me, lane) then
+      local offer = grants.offer_of(me, 0, 0, act.instant)
+      if offer.free > 0 and (offer.open > 0 or place == "0n") then return true end
+    end
+  end
+  return false
+end
+
+-- A waiting task that could start on this worker goes first.
+local function is_needed(me)
+  local offer = grants.offer_of(me, 0, 0, act.instant)
+  return choice.best(choice.lanes_of(get(me, "profile")), offer.open > 0, {left = 8}) ~= nil
+end
+
+-- What a worker that has room for the task can be offered; nil when there is none.
+local function offer_for(sub, place)
+  local lane = subs.lane(sub)
+  for _, id in ipairs(live_workers()) do
+    local me = workers.record(id)
+    local offer = serves(me, lane) and handover.offer_to(me, place)
+    if offer and not is_needed(me) then return offer end
+  end
+end
+
+-- Starts an interactive task, or refuses it: there is no free slot, or a waiting task needs it. Nothing of a refused one is kept.
+function sessions.admit(spec, now)
+  local place = int(spec.priority) .. "n"
+  local route = subs.route_of(spec.type, spec.capabilities)
+  local sub = names.sub_queue(place, route, spec.limits)
+  local offer = not limits.blocking(sub) and offer_for(sub, place)
+  if not offer then
+    relief.press()
+    return {answer = "no_capacity"}
+  end
+  local t = records.make(spec, now)
+  put_all(t, {"state", "queued", "arrival", now})
+  events.add(t, "submit", nil, "queued", now, {type = spec.type, priority = spec.priority, fair = spec.fair})
+  if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
+  workers.not_idle(offer.me)
+  handover.start(offer, t, place, sub)
+  sessions.note_activity(t, now)
+  change_count(act.meta, "sessions", 1)
+  return {answer = "ok", id = spec.id, state = "executing"}
+end
+
+-- The one that was idle longest is halted first.
+function sessions.note_activity(t, now)
+  add(ordered(keys.sessions), t.id, now)
+end
+
+function sessions.end_run(t)
+  remove(ordered(keys.sessions), t.id)
+  change_count(act.meta, "sessions", -1)
+  act.unlinked[#act.unlinked + 1] = keys.frames(t.id)
+  relief.end_for(t)
+end
+
+-- Keeps a frame for the handler. Its number, or nil when too many wait already.
+function sessions.keep_frame(t, frame, now)
+  if call("LLEN", keys.frames(t.id)) >= sessions.MOST_FRAMES then return nil end
+  local seq = (number(t, "framed") or 0) + 1
+  put(t, "framed", seq)
+  write({"RPUSH", keys.frames(t.id), frame})
+  sessions.note_activity(t, now)
+  workers.call(t.known.worker, "frames:" .. t.id)
+  return seq
+end
+
+-- The frames after number `after`, which the handler has; those up to it are deleted.
+function sessions.frames_after(t, after)
+  local first_kept = (number(t, "framed") or 0) - call("LLEN", keys.frames(t.id)) + 1
+  local known = math.max(0, after - first_kept + 1)
+  if known > 0 then write({"LTRIM", keys.frames(t.id), known, -1}) end
+  local list = {}
+  for i, frame in ipairs(call("LRANGE", keys.frames(t.id), known, known + AT_ONCE - 1)) do
+    list[i] = {seq = first_kept + known + i - 1, frame = frame}
+  end
+  return list
+end
