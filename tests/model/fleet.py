@@ -45,7 +45,9 @@ class Fleet(Machine):
     @rule(worker=st.sampled_from(GUESTS))
     def drain(self, worker: str) -> None:
         if worker in self.twin.workers:
-            self.both(lambda: self.twin.drain(worker), self.store.workers.drain(worker))
+            self.both(
+                lambda: self.twin.drain(worker, self.now), self.store.workers.drain(worker), relieves=False
+            )
 
     @rule()
     def bury(self) -> None:
@@ -64,9 +66,10 @@ class Fleet(Machine):
             user_id=user or None,
             job_id=str(uuid_utils.uuid7()),
         )
-        _, submitted = self.both(lambda: None, self.store.jobs.submit(job))
+        _, submitted = self.both(lambda: None, self.store.jobs.submit(job), relieves=False)
         self.wait(self._begin_job(submitted.job_id, kinds, priority, user))
         self.receive_calls()
+        self.relieve()
 
     async def _begin_job(self, job_id: str, kinds: list[str], priority: int, user: str) -> None:
         """As the store has done it: all steps are charged, and the first is queued."""

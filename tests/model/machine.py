@@ -21,6 +21,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.rules.twin import Twin
 from fairlead.rules.values import NewTask, Policy, Worker
+from fairlead.rules.values import Tier as RuledTier
 from fairlead.settings import (
     Fairness,
     LeaseSettings,
@@ -32,6 +33,7 @@ from fairlead.settings import (
     Slots,
     TaskSettings,
 )
+from fairlead.settings.tiers import Tier, Victim, tiers_of
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.records import read_record
 from fairlead.store.replies import handed_by
@@ -45,6 +47,12 @@ LEASE = 20_000
 WORKERS = ("w0", "w1", "w2")
 HOLDER, NOBODY = "holder", ""  # the reporter of a task, besides a worker of this name
 names = itertools.count()
+
+
+def ruled_tier(name: str, tier: Tier) -> RuledTier:
+    share = int(tier.limit[:-1]) if isinstance(tier.limit, str) else 100
+    slots = tier.limit if isinstance(tier.limit, int) else None
+    return RuledTier(name, round((tier.seconds or 0) * 1000), slots, share)
 
 
 class Machine(RuleBasedStateMachine):
@@ -66,8 +74,8 @@ class Machine(RuleBasedStateMachine):
     def wait(self, awaitable: Any) -> Any:
         return self.loop.run_until_complete(awaitable)
 
-    def both(self, in_twin: Any, in_store: Any) -> Any:
-        """Runs both; the same answer or the same error."""
+    def both(self, in_twin: Any, in_store: Any, *, relieves: bool = True) -> Any:
+        """Runs both; the same answer or the same error. `relieves`: the act of the store ends with relief."""
         try:
             expected: Any = in_twin()
         except errors.FairleadError as problem:
@@ -75,13 +83,22 @@ class Machine(RuleBasedStateMachine):
         self.twin.reindex()
         try:
             found = self.wait(in_store)
+            has_run = True
             if isinstance(found, list) and len(found) == 1 and isinstance(found[0], errors.FairleadError):
                 found = type(found[0])
         except errors.FairleadError as problem:
-            found = type(problem)
+            found, has_run = type(problem), False
         if isinstance(expected, type) or isinstance(found, type):
             assert found == expected, f"the store says {found}, the rules say {expected}"
+        if relieves and has_run:
+            self.relieve()
         return expected, found
+
+    def relieve(self) -> None:
+        """What the end of an act takes back for waiting tasks; here nothing, because there are no tiers."""
+
+    def tiers(self) -> dict[str, Tier | Victim]:
+        return {}
 
     @initialize(
         budget=st.sampled_from([0, 1, 2, 5]),
@@ -96,6 +113,7 @@ class Machine(RuleBasedStateMachine):
             scheduling=Scheduling(hold_after_seconds=hold_after / 1000),
             retry=RetrySettings(base_seconds=1, max_seconds=8),
             lease=LeaseSettings(lease_seconds=LEASE / 1000, grace_seconds=1),
+            tiers=self.tiers(),
         )
         policy = Policy(
             budget=budget,
@@ -106,8 +124,10 @@ class Machine(RuleBasedStateMachine):
             grace=1_000,
             retry_base=1_000,
             retry_max=8_000,
+            tiers=tuple(ruled_tier(name, tier) for name, tier in tiers_of(settings.tiers).items()),
         )
         self.twin = Twin(policy)
+        self.twin.follow_capacity(self.now)
         connection = connected(self.url, f"model-{next(names)}")
         self.store = Store(connection, settings, clock=lambda: str(self.now))
         self.wait(self.store.open())
@@ -118,6 +138,7 @@ class Machine(RuleBasedStateMachine):
         self.both(
             lambda: self.twin.set_limit("api", count=10, period_ms=10_000, burst=burst, now=self.now),
             self.store.limits.set("api", Rate(count=10, period_seconds=10, burst=burst)),
+            relieves=False,
         )
         for name in CUSTOMERS:
             self.set_slots(name, 1)
@@ -129,6 +150,7 @@ class Machine(RuleBasedStateMachine):
         self.both(
             lambda: self.twin.set_limit(name, slots=count, now=self.now),
             self.store.limits.set(name, Slots(limit=count)),
+            relieves=False,
         )
 
     def register(
@@ -155,12 +177,15 @@ class Machine(RuleBasedStateMachine):
     def submit(self, specs: list[TaskSpec]) -> None:
         for submitted, new in (one.as_task(self.now) for one in specs):
             expected, found = self.both(
-                lambda new=new: self.twin.submit(new, self.now), self.store.submit(submitted)
+                lambda new=new: self.twin.submit(new, self.now),
+                self.store.submit(submitted),
+                relieves=False,
             )
             if not isinstance(expected, type):
                 assert found[0].status == expected.state
                 self.ids.append(submitted.task_id)
             self.receive_calls()
+            self.relieve()
 
     def receive_calls(self) -> None:
         """A worker that waits may have been handed a task: the very one that it would have claimed."""
@@ -170,12 +195,15 @@ class Machine(RuleBasedStateMachine):
                     task = handed_by(word.removeprefix(TAKE)).task
                     known = self.twin.workers[worker]
                     seen, lost = known.seen, known.lost_in_company
-                    assert self.twin.claim(worker, 1, LEASE, self.now) == [task.task_id]
+                    self.hand(worker, task)
                     self.twin.reindex()
                     known.seen, known.lost_in_company = seen, lost  # it has not reported
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
                     Machine.seen["handed over"] += 1
+
+    def hand(self, worker: str, task: Task) -> None:
+        assert self.twin.hand(worker, LEASE, self.now) == [task.task_id]
 
     @rule(
         order=st.permutations(WORKERS),
@@ -206,7 +234,11 @@ class Machine(RuleBasedStateMachine):
         self, worker: str, want: int, beat: bool, idle: bool = False, acknowledged: bool = True
     ) -> None:
         if beat:
-            self.both(lambda: self.twin.heartbeat(worker, self.now), self.store.workers.heartbeat(worker, []))
+            self.both(
+                lambda: self.twin.heartbeat(worker, self.now),
+                self.store.workers.heartbeat(worker, []),
+                relieves=False,
+            )
         Machine.claims += 1
         handed = self.handed.get(worker, [])
         expected, found = self.both(
@@ -218,6 +250,7 @@ class Machine(RuleBasedStateMachine):
                 idle=idle,
                 acknowledged=[grant.fence or 0 for grant in handed if acknowledged],
             ),
+            relieves=False,
         )
         if isinstance(expected, type):
             self.both(
@@ -287,7 +320,7 @@ class Machine(RuleBasedStateMachine):
             self.now += pause
             for worker in sorted(survivors):
                 beat = self.store.workers.heartbeat(worker, [])
-                self.both(partial(self.twin.heartbeat, worker, self.now), beat)
+                self.both(partial(self.twin.heartbeat, worker, self.now), beat, relieves=False)
         self.expire()
 
     def some(self, number: int, *states: State) -> str | None:
@@ -393,6 +426,7 @@ class Machine(RuleBasedStateMachine):
             self.both(
                 lambda: self.twin.renew(chosen, fence, LEASE, self.now),
                 self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
+                relieves=False,
             )
 
     @rule(
@@ -408,6 +442,7 @@ class Machine(RuleBasedStateMachine):
             expected, found = self.both(
                 lambda: self.twin.extend(chosen, fence, ms, LEASE, self.now, worker),
                 self.store.extend(worker, Grant(chosen, fence), ms),
+                relieves=False,
             )
             assert found == expected
 
@@ -433,12 +468,15 @@ class Machine(RuleBasedStateMachine):
         self.both(
             lambda: self.twin.set_limit("api", None, count, period * 1000, burst, now=self.now),
             self.store.limits.set("api", Rate(count=count, period_seconds=period, burst=burst)),
+            relieves=False,
         )
 
     @rule(name=st.sampled_from([*LIMITS, *CUSTOMERS[:2]]), again=st.integers(0, 3))
     def delete_limit(self, name: str, again: int) -> None:
         """If it is deleted, it is usually defined again at once, without its memory."""
-        problem, _ = self.both(lambda: self.twin.delete_limit(name), self.store.limits.delete(name))
+        problem, _ = self.both(
+            lambda: self.twin.delete_limit(name), self.store.limits.delete(name), relieves=False
+        )
         if problem is None and again:
             Machine.seen["deleted"] += 1
             if name == "api":
@@ -449,12 +487,18 @@ class Machine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(LIMITS), paused=st.booleans())
     def pause(self, name: str, paused: bool) -> None:
         self.both(
-            lambda: self.twin.pause_limit(name, paused, self.now), self.store.limits.pause(name, paused)
+            lambda: self.twin.pause_limit(name, paused, self.now),
+            self.store.limits.pause(name, paused),
+            relieves=False,
         )
 
     @rule(kind=st.sampled_from(TYPES), paused=st.booleans())
     def pause_type(self, kind: str, paused: bool) -> None:
-        self.both(lambda: self.twin.pause_type(kind, paused, self.now), self.store.pause_type(kind, paused))
+        self.both(
+            lambda: self.twin.pause_type(kind, paused, self.now),
+            self.store.pause_type(kind, paused),
+            relieves=False,
+        )
 
     @rule(name=st.sampled_from(LIMITS), units=st.integers(1, 2))
     def acquire(self, name: str, units: int) -> None:

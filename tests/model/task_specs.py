@@ -52,6 +52,7 @@ class TaskSpec:
     max_wait: int | None
     timeout: int
     retries: int
+    duration: str | None = None  #: a tier
 
     def as_task(self, now: int) -> tuple[StoredTask, NewTask]:
         submitted = StoredTask(
@@ -65,6 +66,7 @@ class TaskSpec:
             max_wait_seconds=self.max_wait and self.max_wait / 1000,
             timeout_seconds=self.timeout / 1000,
             max_retries=self.retries,
+            duration=self.duration,
         )
         new = NewTask(
             id=submitted.task_id,
@@ -79,6 +81,7 @@ class TaskSpec:
             max_retries=self.retries,
             run_at=self.delay and now + self.delay,
             max_wait=self.max_wait,
+            duration=self.duration,
         )
         return submitted, new
 

@@ -6,7 +6,26 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.fleet import Fleet
 from tests.model.machine import Machine
+from tests.model.tiered import Tiered
 from tests.servers import running
+
+
+def test_tiers_are_given_and_taken_back_exactly_as_the_rules_say() -> None:
+    with running("valkey") as server, asyncio.Runner() as runner:
+        Machine.url, Machine.loop, Machine.claims = server.url, runner.get_loop(), 0
+        Machine.doctor_every = 4
+        run_state_machine_as_test(
+            Tiered,
+            settings=settings(
+                max_examples=60,
+                stateful_step_count=60,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                print_blob=True,
+            ),
+        )
+        print(Machine.claims, Machine.seen)
+        assert Machine.seen["revoked"] > 10 and Machine.seen["halted"] > 3 and Machine.seen["admitted"] > 10
 
 
 @pytest.mark.timeout(400)

@@ -58,7 +58,7 @@ def test_only_a_live_registered_worker_may_claim(twin: Twin) -> None:
     with pytest.raises(UnknownWorker):
         twin.claim("stranger", 1, LEASE, 0)
     with pytest.raises(UnknownWorker):
-        twin.drain("stranger")
+        twin.drain("stranger", 0)
     with pytest.raises(UnknownWorker):
         twin.claim("w", 1, LEASE, 30_001)
     with pytest.raises(UnknownWorker):
@@ -70,7 +70,7 @@ def test_only_a_live_registered_worker_may_claim(twin: Twin) -> None:
 
 def test_a_draining_worker_gets_nothing(twin: Twin) -> None:
     twin.submit(NewTask("a", "k"), 0)
-    twin.drain("w")
+    twin.drain("w", 0)
     assert twin.claim("w", 1, LEASE, 0) == []
 
 

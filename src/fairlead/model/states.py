@@ -51,9 +51,7 @@ TRANSITIONS: dict[tuple[State | None, Act], frozenset[State]] = {
     (State.EXECUTING, Act.FAIL): frozenset({State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}),
     (State.EXECUTING, Act.RELEASE): frozenset({State.QUEUED}),
     (State.EXECUTING, Act.CANCEL): frozenset({State.CANCELLED}),
-    (State.EXECUTING, Act.EXPIRE): frozenset(
-        {State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}
-    ),
+    (State.EXECUTING, Act.EXPIRE): frozenset({State.QUEUED, State.DELAYED, State.FAILED, State.DEAD_LETTER}),
     (State.FAILED, Act.REPLAY): frozenset({State.QUEUED}),
     (State.DEAD_LETTER, Act.REPLAY): frozenset({State.QUEUED}),
 }

@@ -99,11 +99,17 @@ class Board:
         self.turns.count(task.place)
         self.shares.ledger(task.place).start(task.tag)
         self.leave(task, started=True)
+        self.begin_run(task, worker, lease_ms, now)
+
+    def begin_run(self, task: Task, worker: Worker, lease_ms: int, now: int) -> None:
         task.state, task.fence, task.worker = State.EXECUTING, self.next_fence(now), worker.id
         task.started, task.deadline, task.lease_until = now, now + task.timeout, now + task.lease_of(lease_ms)
         task.wait_until = None
         self.ledger.take(task.fence, task.limits, now)
         self.running[task.id] = task
+
+    def review(self, now: int) -> None:
+        self.ledger.review_holds(heads(self.queued.values()), self.is_served, self.policy, now)
 
     def free(self, task: Task) -> None:
         """Its lease ends."""

@@ -8,8 +8,8 @@ from typing import TypeVar
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.rules.ageing import STEPS, promotion
-from fairlead.rules.board import Board
 from fairlead.rules.limits import Rate
+from fairlead.rules.tiers import TieredBoard
 from fairlead.rules.values import Lease, Place, Task
 
 Thing = TypeVar("Thing", bound=Task | Lease)
@@ -32,7 +32,7 @@ class TimedWork:
             yield thing
 
 
-class TimedBoard(Board):
+class TimedBoard(TieredBoard):
     def advance(self, now: int) -> None:
         """All that is due, as far as it fits into one act."""
         work = TimedWork(self.policy.timed_work)
@@ -52,6 +52,8 @@ class TimedBoard(Board):
         alone = not self._in_company(task)
         if task.stopping is not None:
             self.free(task)
+        elif task.deadline <= now and task.bounded:
+            self.fail_run(task, "DEADLINE", retriable=False, jitter=1000, retry_after=0, now=now)
         elif task.deadline <= now:
             self.fail_run(task, "timeout", retriable=True, jitter=1000, retry_after=0, now=now)
         elif alone and (seen_dead or self._was_outlived(task)):
@@ -83,6 +85,7 @@ class TimedBoard(Board):
         for task in sorted(held, key=lambda task: (task.base is not Priority.HIGH, task.id)):
             self._end_run(task, now, seen_dead=True)
         self.workers.pop(worker, None)
+        self.follow_capacity(now)
         return len(held)
 
     def promote(self, now: int, work: TimedWork | None = None) -> None:

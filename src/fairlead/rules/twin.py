@@ -24,7 +24,6 @@ from fairlead.model.priority import Priority
 from fairlead.model.states import REPLAYABLE, TERMINAL, State
 from fairlead.rules.choice import choose
 from fairlead.rules.fairness import Job
-from fairlead.rules.holds import heads
 from fairlead.rules.limits import Limit, Rate, Slots
 from fairlead.rules.timed import TimedBoard
 from fairlead.rules.values import Lease, NewTask, Task, Worker
@@ -51,7 +50,7 @@ class Twin(TimedBoard):
         else:
             raise InvalidInput("limit", "needs slots, or a count and a period")
         self.ledger.define(name, limit, now)
-        self._review_holds(now)
+        self.review(now)
 
     def delete_limit(self, name: str) -> None:
         if name not in self.ledger.limits:
@@ -66,18 +65,15 @@ class Twin(TimedBoard):
         if name not in self.ledger.limits:
             raise UnknownLimit
         self.ledger.limits[name].paused = paused
-        self._review_holds(now)
+        self.review(now)
 
     def pause_type(self, type: str, paused: bool, now: int) -> None:
         (self.paused_types.add if paused else self.paused_types.discard)(type)
-        self._review_holds(now)
+        self.review(now)
 
     def make_holds(self, now: int) -> None:
         self.reindex()
         self.ledger.make_holds(self.queued.values(), self.is_served, self.policy, now)
-
-    def _review_holds(self, now: int) -> None:
-        self.ledger.review_holds(heads(self.queued.values()), self.is_served, self.policy, now)
 
     # Workers
 
@@ -85,19 +81,22 @@ class Twin(TimedBoard):
         self.workers[worker.id] = replace(
             worker, registered=now, seen=now, listed=True, draining=False, lost_in_company=None
         )
+        self.follow_capacity(now)
 
     def heartbeat(self, worker_id: str, now: int) -> None:
         self._alive(worker_id, now).mark_seen(now)
 
-    def drain(self, worker_id: str) -> None:
+    def drain(self, worker_id: str, now: int) -> None:
         if worker_id not in self.workers:
             raise UnknownWorker
         self.workers[worker_id].draining, self.workers[worker_id].listed = True, False
+        self.follow_capacity(now)
 
     def bury(self, now: int) -> None:
         """Unlist workers that have fallen silent."""
         for worker in self.workers.values():
             worker.listed = worker.listed and now - worker.seen <= self.policy.worker_ttl
+        self.follow_capacity(now)
 
     def _alive(self, worker_id: str, now: int) -> Worker:
         worker = self.workers.get(worker_id)
@@ -113,6 +112,7 @@ class Twin(TimedBoard):
             return self.tasks[new.id]
         self.ledger.check(new.limits)
         task = self.tasks[new.id] = Task.of(new, now)
+        self.assign(task)
         job = self.jobs.get(task.job or "")
         task.factor = job.factor if job else self.shares.factor(task.fair)
         if task.run_at is None:
@@ -148,7 +148,41 @@ class Twin(TimedBoard):
                 break
             self.start(task, worker, lease_ms, now)
             started.append(task.id)
+        if self.tiers and len(started) < want and len(self.running_on(worker)) < worker.capacity:
+            self.relieve(worker, now)
+        self.relieve_slots(now)
         return started
+
+    def hand(self, worker_id: str, lease_ms: int, now: int) -> list[str]:
+        """An idle worker is given the task that it would have claimed."""
+        worker = self.workers[worker_id]
+        task = choose(
+            self.queued.values(),
+            worker,
+            self.running_on(worker),
+            self.ledger,
+            self.turns,
+            self.paused_types,
+            now,
+        )
+        if not task:
+            return []
+        self.start(task, worker, lease_ms, now)
+        return [task.id]
+
+    def admit(self, new: NewTask, worker_id: str, lease_ms: int, now: int) -> Task:
+        """An interactive task that a worker was handed."""
+        task = self.tasks[new.id] = Task.of(new, now)
+        self.assign(task)
+        worker = self.workers[worker_id]
+        assert self.may_admit(task, worker, now)
+        self.last_seq += 1
+        task.seq, task.active_at = self.last_seq, now
+        self.begin_run(task, worker, lease_ms, now)
+        return task
+
+    def shortened(self, task_id: str, fence: int, worker: str = "") -> None:
+        self.confirm(self._executing(task_id, fence, worker))
 
     def renew(self, task_id: str, fence: int, lease_ms: int, now: int) -> int:
         task = self._executing(task_id, fence)
@@ -157,7 +191,8 @@ class Twin(TimedBoard):
 
     def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int, worker: str = "") -> int:
         task = self._executing(task_id, fence, worker)
-        task.deadline = max(task.deadline, now + ms)
+        most = task.started + self.tiers[self.index(task.tier)].ms if task.tier else now + ms
+        task.deadline = max(task.deadline, min(now + ms, most))
         task.lease_until = max(task.lease_until, now + task.lease_of(lease_ms))
         return task.deadline
 
@@ -209,7 +244,10 @@ class Twin(TimedBoard):
             self._executing(task_id, fence, worker)
             self.free(task)
             task.reported = fence
-            self.queue(task)
+            if task.interactive:
+                task.state = State.CANCELLED
+            else:
+                self.queue(task)
         return task.state
 
     def stall(self, worker_id: str, begun: set[int], now: int) -> set[tuple[str, int]]:
@@ -239,7 +277,7 @@ class Twin(TimedBoard):
 
     def replay(self, task_id: str, now: int) -> None:
         task = self._known(task_id)
-        if task.state not in REPLAYABLE:
+        if task.state not in REPLAYABLE or task.interactive:
             raise NotReplayable
         if task.limits.keys() - self.ledger.limits.keys():
             raise InvalidInput("limits", "one of them no longer exists")

@@ -34,6 +34,16 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True)
+class Tier:
+    """How long its tasks run, and how many of it and of longer ones: a number, or a share."""
+
+    name: str
+    ms: int
+    slots: int | None = None
+    share: int = 100
+
+
+@dataclass(frozen=True)
 class Policy:
     """Times in milliseconds. A promotion threshold of 0 means never."""
 
@@ -52,6 +62,7 @@ class Policy:
     witnesses: int = 16  #: most workers asked whether they outlived a lost one
     hold_looks: int = 8  #: most sub-queues considered for a hold at once
     most_holds: int = 64
+    tiers: tuple[Tier, ...] = ()  #: the shortest first
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class NewTask:
     arrival: int | None = None  #: of a later step: when its job was submitted
     job: str | None = None
     step: int = 0  #: of its job
+    duration: str | None = None  #: a tier, or `interactive`
 
 
 @dataclass
@@ -107,6 +119,14 @@ class Task:
     stopping: int | None = None  #: fence of a lease whose task was cancelled, until the worker confirms
     reported: int | None = None  #: fence of the last report that was accepted
     error_code: str | None = None  #: of the last failure
+    duration: str | None = None
+    elastic: bool = False  #: it takes longer tiers as long as they are free
+    tier: str | None = None  #: how long its run may take
+    bounded: bool = False  #: its deadline is that of the tier
+    optional: dict[str, int] = field(default_factory=dict)  #: units that can be taken back
+    revoked: dict[str, int] = field(default_factory=dict)  #: taken back, but its worker has not confirmed
+    relieves: str | None = None  #: the waiting task that they were taken back for
+    active_at: int = 0  #: of a session: its last frame
 
     @classmethod
     def of(cls, new: NewTask, now: int) -> Task:
@@ -129,6 +149,7 @@ class Task:
             job=new.job,
             step=new.step,
             run_at=eligible if eligible > now else None,
+            duration=new.duration,
             wait_until=None if new.max_wait is None else eligible + new.max_wait,
         )
 
@@ -141,6 +162,10 @@ class Task:
     def lease_of(self, asked: int) -> int:
         """How long its lease lasts on a worker that asks for this one."""
         return max(asked, self.lease)
+
+    @property
+    def interactive(self) -> bool:
+        return self.duration == "interactive"
 
     @property
     def sub_queue(self) -> str:

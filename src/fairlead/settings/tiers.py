@@ -49,7 +49,9 @@ def tiers_problem(entries: Mapping[str, TierEntry]) -> Problem | None:
         keys = (("tiers", name), ("tiers", before))
         assert shorter.seconds is not None and tier.seconds is not None  # Tier.problem
         if tier.seconds <= shorter.seconds:
-            words = f"tiers.{name}: {tier.seconds:g} s is not longer than the {shorter.seconds:g} s of {before}"
+            words = (
+                f"tiers.{name}: {tier.seconds:g} s is not longer than the {shorter.seconds:g} s of {before}"
+            )
             return Problem(f"{words}: list the shortest tier first", keys)
         if _is_more(tier.limit, shorter.limit):
             words = f"tiers.{name}: its limit of {tier.limit} is more than the {shorter.limit} of {before}"

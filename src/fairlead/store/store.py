@@ -286,7 +286,7 @@ class Store(Queries):
         return [replies.refusal(row) for row in rows]
 
     async def send_frame(self, task_id: str, frame: Any) -> int:
-        """A frame for the handler of an interactive task; returns its number. FramesFull: send it again later."""
+        """A frame for the handler of an interactive task; returns its number."""
         packed = to_json("frame", frame, MOST_CHUNK_BYTES)
         return int((await self.run("send_frame", check_task_id(task_id), packed))["seq"])
 

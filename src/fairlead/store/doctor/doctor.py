@@ -21,6 +21,7 @@ from fairlead.store.doctor import (
     places,
     retention,
     tasks,
+    tiers,
     values,
     waiters,
     workers,
@@ -31,7 +32,7 @@ from fairlead.store.keys import LIVE
 __all__ = ["Breach", "diagnose", "examine"]
 
 LOOK_WITHIN = 120.0  # seconds; a large namespace is read in pieces
-GONE_AT_REST = frozenset(key.name for key in LIVE) - {"listed", "idle", "idlers"}
+GONE_AT_REST = frozenset(key.name for key in LIVE) - {"listed", "capacity", "idle", "idlers"}
 
 
 async def examine(
@@ -129,6 +130,10 @@ CHECKS: tuple[Callable[[Snapshot], Iterator[Breach]], ...] = (
     places.indexes,
     places.lots,
     places.alarm,
+    tiers.capacity,
+    tiers.elastic_runs,
+    tiers.sessions,
+    tiers.relief,
     workers.idle_workers,
     workers.profiles,
     workers.nobody_idles,

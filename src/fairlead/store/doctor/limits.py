@@ -34,8 +34,9 @@ def _taken(s: Snapshot) -> dict[tuple[str, str], int]:
     """(limit, holder) -> units that go with its lease."""
     taken = {}
     for task, record in s.leased.items():
-        for name, units in needs(record.get("limits", "")).items():
-            taken[name, task] = units
+        for field in ("limits", "optional", "revoked"):
+            for name, units in needs(record.get(field, "")).items():
+                taken[name, task] = units
     for holder, fields in s.bare_leases.items():
         taken[fields.get("limit", ""), holder] = number(fields, "units")
     return taken

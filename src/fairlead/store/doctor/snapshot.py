@@ -33,6 +33,7 @@ TASK_FIELDS = (
     *("place", "tag", "seq", "arrival", "run_at", "wait_until"),
     *("worker", "fence", "started", "lease_until", "stopping", "reported"),
     *("tenant", "user_id", "job_id", "step", "made"),
+    *("tier", "optional", "revoked", "relieves"),
 )
 TYPES = {(key.name, bool(key.of)): key.type for key in ALL}
 SINGLE = frozenset(key.name for key in ALL if not key.of)
@@ -315,7 +316,7 @@ def _open_meta(snapshot: Snapshot, fields: Fields) -> None:
         snapshot.unreadable["meta"] = "field unfinished cannot be decoded"
     try:
         if policy is not None:
-            numbers = msgspec.msgpack.decode(_bytes(policy), type=dict[str, int | float])
+            numbers = msgspec.msgpack.decode(_bytes(policy), type=dict[str, int | float | str])
             fields |= {name: str(value) for name, value in numbers.items()}
     except msgspec.MsgspecError:
         snapshot.unreadable["meta"] = "field policy cannot be decoded"

@@ -21,6 +21,7 @@ local TABLES = {
   "unlinked", -- keys to delete, at the very end of the act
   "unlisted", -- list -> the command that removes what is deleted
   "lost", -- worker -> whether it held one task (alone) or several (in company)
+  "begun", -- worker -> {all, not_high}: tasks that it was given in this act
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "messages", "ended",
   "lost_runs", -- runs whose end no worker reports: their failure is in no worker's log, so the reply contains them

@@ -5,6 +5,7 @@ function cancels.cancel(t, now)
   local state, stopping = get(t, "state"), nil
   if state == "executing" then
     stopping = get(t, "worker")
+    if t.known.facts.elastic then tiers.withdraw(t) end
     put(t, "stopping", get(t, "fence"))
     put(t, "fence", next_fence()) -- whatever the worker reports from now on is stale
   elseif state == "queued" then

@@ -36,7 +36,7 @@ function grants.begin_run(offer, t, sub)
     "deadline", now + known.facts.timeout, "lease_until", leased_until,
   })
   tiers.begin_run(t, subs.class(place))
-  leases.begin_lease(id, leased_until + setting("grace"), offer.running, native_high and 0 or 1)
+  leases.begin_lease(t, leased_until + setting("grace"), offer.running, native_high and 0 or 1)
   presence.enter(t, presence.HELD, now)
   if known.wait_until then leases.wait_is_over(t) end
   if known.progress then put(t, "progress", nil) end -- of an earlier run

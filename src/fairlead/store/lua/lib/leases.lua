@@ -20,9 +20,12 @@ function leases.prolong(t, lease, now)
 end
 
 -- Of a task that starts on a worker. The caller sets the alarm once for all that start together.
-function leases.begin_lease(id, freed_at, running, rank)
-  insert(ordered(keys.leases), id, freed_at)
-  insert(running, id, rank)
+function leases.begin_lease(t, freed_at, running, rank)
+  insert(ordered(keys.leases), t.id, freed_at)
+  insert(running, t.id, rank)
+  local begun = act.begun[t.known.worker] or {all = 0, not_high = 0}
+  act.begun[t.known.worker] = begun
+  begun.all, begun.not_high = begun.all + 1, begun.not_high + rank
 end
 
 -- It fails when it was not started by then.
@@ -74,11 +77,13 @@ function leases.drop(t)
   if known.wait_until then put(t, "wait_until", nil) end -- of a run that an older version started
 end
 
+local NOBODY = {all = 0, not_high = 0}
+
 -- How many tasks a worker holds now, and how many of them are not base high; without a reserve all count alike.
 function leases.running_on(worker, reserve)
-  local gone = act.dropped[worker] or {all = 0, not_high = 0}
-  local all = call("ZCARD", keys.running(worker)) - gone.all
-  return all, reserve > 0 and call("ZCOUNT", keys.running(worker), 1, 1) - gone.not_high or all
+  local gone, begun = act.dropped[worker] or NOBODY, act.begun[worker] or NOBODY
+  local all = call("ZCARD", keys.running(worker)) - gone.all + begun.all
+  return all, reserve > 0 and call("ZCOUNT", keys.running(worker), 1, 1) - gone.not_high + begun.not_high or all
 end
 
 -- A lease without a task; nil while it is waiting.

@@ -4,8 +4,8 @@
 -- lacks nothing else. The units are free when the worker confirms, or its lease ends. Until then the task that they are for, named in
 -- `relief`, is given no others.
 
-local MOST_LOOKS = 64 -- at sub-queues
-local MOST_HEADS = 8 -- of a lane
+local MOST_LOOKS = 128 -- at sub-queues
+local MOST_HEADS = 32 -- of a lot
 local MOST_SESSIONS = 16
 
 local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
@@ -171,30 +171,28 @@ local function is_possible()
   return #tiers.all() > 0 and backlog.queued_in_all() > 0
 end
 
--- A worker that serves these lanes has a free slot: if a task waits for a tier only, it gets room. One revocation in an act.
+-- A worker that serves these lanes has a free slot, and no task that could start: if one waits for tiers only, it gets room. One
+-- revocation in an act.
 function relief.for_lanes(list, open)
   if not is_possible() then return end
+  local steps = {left = MOST_LOOKS}
+  -- this also parks what is shown, but cannot start
+  if choice.best(list, open, steps) or steps.left == 0 then return end
   local head, found = best_parked(by_name(list, open), function() return true end)
   if head then apply(found, head.id) end
 end
 
--- A task that could start if only a slot were free, in the lanes of a worker with a session.
-local function best_runnable(lanes)
-  local best
-  for _, lane in pairs(lanes) do
-    for _, member in ipairs(up_to(ordered(keys.heads(lane.name)), math.huge, MOST_HEADS)) do
-      local what = names.about(member)
-      local sub = choice.sub_behind(what)
-      local queued, tag = first(subs.queue(sub))
-      local head = {
-        class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued), id = names.about(queued),
-        lane = lane.name,
-      }
-      local waits = not is_under_way(head.id) and not limits.blocking(sub)
-      if waits and (not best or choice.is_better(head, best)) and not sessions.is_slot_free(lane.name) then best = head end
-    end
-  end
-  return best
+-- The best task that would start on a worker if one of its slots were free, and what then has to be taken back.
+local function best_instead_of(t, me, open)
+  local lanes, steps = choice.lanes_of(get(me, "profile")), {left = MOST_LOOKS}
+  local sub, head = choice.best(lanes, open, steps)
+  if steps.left == 0 then return nil end
+  local parked, found = best_parked(by_name(lanes, open), function(other) return other.id == me.id end)
+  if parked and (not head or choice.is_better(parked, head)) then return parked, found end
+  if not sub or sessions.is_slot_free(subs.lane(sub)) then return nil end
+  head.id = names.about(first(subs.queue(sub)))
+  if is_under_way(head.id) then return nil end
+  return head, {session = t}
 end
 
 -- All slots are taken, and one of them by a session: it is halted for the best waiting task that could start in its place.
@@ -204,16 +202,11 @@ function relief.for_slots()
   for _, id in ipairs(up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)) do
     local t = records.find(id)
     local me = t and not t.known.stopping and workers.record(t.known.worker)
-    if me and get(me, "profile") then
-      local offer = grants.offer_of(me, 0, 0, act.instant)
+    local offer = me and get(me, "profile") and grants.offer_of(me, 0, 0, act.instant)
+    if offer and offer.free == 0 then
       local own = tonumber(t.known.facts.priority) ~= 0 and 1 or 0
-      local lanes = by_name(choice.lanes_of(get(me, "profile")), offer.open + own > 0)
-      if offer.free <= 0 then
-        local head, found = best_runnable(lanes), {session = t}
-        local parked, remedy_of_parked = best_parked(lanes, function(other) return other.id == me.id end)
-        if parked and (not head or choice.is_better(parked, head)) then head, found = parked, remedy_of_parked end
-        if head and (not best or choice.is_better(head, best)) then best, chosen = head, found end
-      end
+      local head, found = best_instead_of(t, me, offer.open + own > 0)
+      if head and (not best or choice.is_better(head, best)) then best, chosen = head, found end
     end
   end
   if best then apply(chosen, best.id) end

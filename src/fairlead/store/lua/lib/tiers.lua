@@ -56,9 +56,9 @@ end
 
 -- The policy may have changed: limits of tiers that are no longer configured end when nothing needs them.
 function tiers.follow_policy()
-  local text, known = setting("tiers") or "", get(act.meta, "tiers") or ""
+  local text, known = setting("tiers") or "", get(act.meta, "tiers_applied") or ""
   if text == known then return end
-  put(act.meta, "tiers", text ~= "" and text or nil)
+  put(act.meta, "tiers_applied", text ~= "" and text or nil)
   for _, tier in ipairs(parsed(known)) do
     local limit = not tiers.all()[tier.name] and limits.of(tier.limit)
     if limit then
