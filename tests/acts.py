@@ -14,6 +14,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
+from fairlead.settings.tiers import Tier
 from fairlead.store.connection import pack
 from fairlead.store.policy import SCHEMA, stored_policy
 from fairlead.store.store import Store
@@ -124,6 +125,37 @@ async def progress(scene: Scene) -> object:
     tasks = scene.running[:2]
     reports = [Progress(task.task_id, task.fence, 0.5, "on", ["a", "b"], first=1) for task in tasks]
     return await scene.store.progress("w", *reports)
+
+
+ELASTIC, SESSION, SLOW = (f"00000000-0000-7000-8000-00000000000{number}" for number in range(3))
+
+
+async def in_tiers(scene: Scene) -> dict[str, Task]:
+    """Tiers are configured; a session runs, and an elastic task that is shortened for one that waits."""
+    store = scene.store
+    tiers = {"fast": Tier(seconds=3), "slow": Tier(seconds=30, limit=1)}
+    policy = stored_policy(msgspec.structs.replace(store.settings, tiers={**tiers}))
+    await store.connection.run("configure", SCHEMA, pack(policy), 1, "token")
+    await store.workers.register("in_tiers", capacity=3, task_types=["tiered"])
+    await store.submit(NewTask(task_id=ELASTIC, task_type="tiered"))
+    for _ in range(2):
+        await store.claim("in_tiers", idle=True, acknowledged=[])
+    await store.submit(NewTask(task_id=SESSION, task_type="tiered", duration="interactive"))
+    await store.submit(NewTask(task_id=SLOW, task_type="tiered", duration="slow"))
+    await store.claim("in_tiers", idle=True, acknowledged=[])
+    return {task_id: await store.get(task_id) for task_id in (ELASTIC, SESSION)}
+
+
+async def shortened(scene: Scene) -> object:
+    elastic = (await in_tiers(scene))[ELASTIC]
+    return await scene.store.shortened("in_tiers", Grant(elastic.task_id, elastic.fence))
+
+
+async def take_frames(scene: Scene) -> object:
+    task = (await in_tiers(scene))[SESSION]
+    await scene.store.send_frame(SESSION, "hello")
+    frames = await scene.store.take_frames("in_tiers", Grant(SESSION, task.fence))
+    return [frame.frame for frame in frames][:1]
 
 
 async def release(scene: Scene) -> object:
@@ -276,6 +308,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "crash": crash,
     "progress": progress,
     "extend": lambda s: s.store.extend("w", Grant(s.running[0].task_id, s.running[0].fence), 10**7),
+    "shortened": shortened,
+    "take_frames": take_frames,
     "promote": age,
     "renew": lambda s: s.store.renew(Grant(s.running[0].task_id, s.running[0].fence)),
     "cancel queued": lambda s: s.store.cancel(s.queued),

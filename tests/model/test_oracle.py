@@ -17,15 +17,14 @@ def test_tiers_are_given_and_taken_back_exactly_as_the_rules_say() -> None:
         run_state_machine_as_test(
             Tiered,
             settings=settings(
-                max_examples=60,
+                max_examples=25,
                 stateful_step_count=60,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
                 print_blob=True,
             ),
         )
-        print(Machine.claims, Machine.seen)
-        assert Machine.seen["revoked"] > 10 and Machine.seen["halted"] > 3 and Machine.seen["admitted"] > 10
+        assert min(Machine.seen[what] for what in ("revoked", "halted", "admitted", "denied")) > 3
 
 
 @pytest.mark.timeout(400)

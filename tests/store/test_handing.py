@@ -189,7 +189,6 @@ BATCHES: dict[str, list[dict[str, Any]]] = {
     "the first of equals": [{}, {}, {}],
     "a limit without room": [{"priority": "high", "limits": {"none": 1}}, {"priority": "low"}],
     "types": [{"task_type": "other", "priority": "medium"}, {"task_type": "echo", "priority": "high"}],
-    "a duration": [{"duration": "long", "user_id": "ann"}, {"user_id": "bob"}],
     "not now": [{"priority": "high", "delay_seconds": 60}, {"priority": "low"}],
     "not for it": [{"priority": "high", "required_capabilities": ("gpu",)}, {"priority": "medium"}],
 }

@@ -232,7 +232,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     "an idle worker without record": ([("DEL", "worker:idler")], {"S4"}, ["worker idler"]),
     "an idle worker that nobody wakes": ([("DEL", "idle")], {"S4"}, ["line 2o counts 0", "there are 1"]),
     "an idle worker in no line": ([("HSET", "worker:w", "idle", "odd")], {"S4"}, ["worker w"]),
-    "more than the capacity": ([("HSET", "worker:w", "capacity", 6)], {"S8"}, ["worker w", "6 tasks"]),
+    "more than the capacity": ([("HSET", "worker:w", "capacity", 6)], {"S8", "T1"}, ["worker w", "6 tasks"]),
     "more than the reserve leaves": ([("HSET", "worker:w", "reserve", 4)], {"S8"}, ["worker w", "base high"]),
     "a worker that idles beside work": (
         [

@@ -1,23 +1,26 @@
 """Every state x every act through the real store: the result is the one in `states.TRANSITIONS`."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 import uuid_utils
 
-from fairlead.errors import FairleadError, UnknownTask
+from fairlead.errors import FairleadError, NoCapacity, UnknownTask
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import Act, State, allowed
 from fairlead.model.task import NewTask
 from fairlead.settings import RetrySettings, Settings
+from fairlead.settings.tiers import Tier
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, events
 
 pytestmark = pytest.mark.every_server
 
-LEASE_SECONDS, TIMEOUT_SECONDS, MANY_SECONDS = 31, 900, 1_000_000
+LEASE_SECONDS, SHORT_SECONDS, TIMEOUT_SECONDS, MANY_SECONDS = 31, 300, 900, 1_000_000
 
 
 @dataclass
@@ -39,7 +42,11 @@ class Scene:
         return f"w-{self.task_id}"
 
     async def submit(
-        self, delay: float | None = None, max_wait: float | None = None, max_retries: int = 2
+        self,
+        delay: float | None = None,
+        max_wait: float | None = None,
+        max_retries: int = 2,
+        duration: str | None = None,
     ) -> None:
         task = NewTask(
             task_id=self.task_id,
@@ -48,6 +55,7 @@ class Scene:
             delay_seconds=delay,
             max_wait_seconds=max_wait,
             max_retries=max_retries,
+            duration=duration,
         )
         await self.store.submit_one(task)
 
@@ -56,7 +64,12 @@ class Scene:
         for task in (await self.store.claim(self.worker)).tasks:
             self.fence = task.fence
 
-    async def start(self, **options: int) -> None:
+    async def shorten(self) -> None:
+        """An interactive task that finds no worker shortens the youngest elastic run."""
+        with suppress(NoCapacity):
+            await self.store.submit_one(NewTask(task_type="unserved", duration="interactive"))
+
+    async def start(self, **options: Any) -> None:
         await self.submit(**options)
         await self.claim()
 
@@ -121,6 +134,10 @@ async def executing(scene: Scene) -> None:
     await scene.start()
 
 
+async def bounded_by_its_tier(scene: Scene) -> None:
+    await scene.start(duration="short")
+
+
 async def on_its_second_try(scene: Scene) -> None:
     await scene.start()
     await scene.fail()
@@ -183,7 +200,7 @@ WAYS_INTO: dict[State | None, list[Step]] = {
     None: [nothing],
     State.DELAYED: [delayed, waiting_for_a_retry],
     State.QUEUED: [queued, impatient, given_back],
-    State.EXECUTING: [executing, on_its_second_try, on_its_only_try, after_two_crashes],
+    State.EXECUTING: [executing, bounded_by_its_tier, on_its_second_try, on_its_only_try, after_two_crashes],
     State.COMPLETED: [completed],
     State.FAILED: [failed, not_started_in_time],
     State.CANCELLED: [cancelled, cancelled_while_it_ran],
@@ -198,6 +215,7 @@ VARIANTS: dict[Act, list[Step]] = {
     Act.EXTEND: [
         lambda scene: scene.store.extend(scene.worker, Grant(scene.task_id, scene.fence), 10_000_000)
     ],
+    Act.SHORTEN: [Scene.shorten],
     Act.COMPLETE: [lambda scene: scene.store.complete(scene.worker, Completed(scene.task_id, scene.fence))],
     Act.FAIL: [
         Scene.fail,
@@ -225,7 +243,8 @@ VARIANTS: dict[Act, list[Step]] = {
 @pytest.fixture
 def settings() -> Settings:
     # so short that a first retry comes at once and a second one is delayed
-    return Settings(retry=RetrySettings(base_seconds=0.001, max_seconds=1))
+    tiers = {"short": Tier(seconds=SHORT_SECONDS, limit=1000), "long": Tier(seconds=10**6, limit=1000)}
+    return Settings(retry=RetrySettings(base_seconds=0.001, max_seconds=1), tiers={**tiers})
 
 
 async def outcome(scene: Scene, act: Act, step: Step) -> State | None:

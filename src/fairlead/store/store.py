@@ -11,18 +11,13 @@ from typing import Any, Self
 import msgspec
 
 from fairlead import errors
-from fairlead.checks import check_ms, check_name, check_short, check_task_id, check_whole, to_json
+from fairlead.checks import check_name, check_short, check_task_id, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.reports import (
-    MOST_CHUNK_BYTES,
-    MOST_FRAMES,
     Claimed,
     Completed,
     Failed,
-    Frame,
-    Grant,
-    Progress,
 )
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
@@ -33,7 +28,7 @@ from fairlead.store import replies
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.socket_tickets import SocketTickets
-from fairlead.store.batches import in_parts, in_pieces
+from fairlead.store.batches import in_parts
 from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
@@ -44,7 +39,7 @@ from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
-from fairlead.store.queries import Queries
+from fairlead.store.running import Running
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
@@ -54,7 +49,7 @@ DECLARED_AT_ONCE = 50  # types, limits and pipelines: a few ms of the server
 CONFIRMED_AT_ONCE = 500
 
 
-class Store(Queries):
+class Store(Running):
     """One namespace on one server. `async with Store.connect(url) as store:`"""
 
     def __init__(
@@ -265,51 +260,6 @@ class Store(Queries):
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | errors.FairleadError]:
         return (await self.report(worker, failed=reports))[0]
-
-    async def renew(self, *grants: Grant, lease_ms: int | None = None) -> list[int | errors.FairleadError]:
-        """The new ends of the leases; Fenced where one is no longer the caller's."""
-        lease = lease_ms or self.settings.lease_ms
-        holders = [grant.packed() for grant in grants]
-        rows = await self.run_parts(holders, lambda part: ("renew", part, lease))
-        return [replies.refusal(row) or row["ends"] for row in rows]
-
-    async def extend(self, worker: str, grant: Grant, ms: int) -> int:
-        """Gives a running task `ms` from now, unless it has more; returns its deadline."""
-        check_ms("ms", ms)
-        holder = pack(grant.packed())
-        return int((await self.run("extend", worker, holder, ms, self.settings.lease_ms))["deadline"])
-
-    async def shortened(self, worker: str, *grants: Grant) -> list[errors.FairleadError | None]:
-        """The worker has applied the new deadlines of these runs: what they gave up is free."""
-        holders = [grant.packed() for grant in grants]
-        rows = await self.run_parts(holders, lambda part: ("shortened", worker, part))
-        return [replies.refusal(row) for row in rows]
-
-    async def send_frame(self, task_id: str, frame: Any) -> int:
-        """A frame for the handler of an interactive task; returns its number."""
-        packed = to_json("frame", frame, MOST_CHUNK_BYTES)
-        return int((await self.run("send_frame", check_task_id(task_id), packed))["seq"])
-
-    async def take_frames(self, worker: str, grant: Grant, after: int = 0) -> list[Frame]:
-        """The next frames after this number, in order; those up to it are deleted."""
-        check_whole("after", after, MOST_FRAMES)
-        rows = (await self.run("take_frames", worker, pack(grant.packed()), after))["frames"]
-        return [Frame(row["seq"], msgspec.json.decode(row["frame"])) for row in rows]
-
-    async def progress(self, worker: str, *reports: Progress) -> list[errors.FairleadError | None]:
-        """Stores the progress and the output of runs; Fenced where one is no longer the caller's."""
-        batch = Batch.of(reports, Progress.packed)
-        pieces = [in_pieces(report) for report in batch.accepted]
-        every = [piece for some in pieces for piece in some]
-        rows = iter(await self.run_parts(every, lambda part: ("progress", worker, part)))
-        answers = [[replies.refusal(next(rows)) for _ in some] for some in pieces]
-        return batch.answers(next(filter(None, of_one), None) for of_one in answers)
-
-    async def release(self, worker: str, *grants: Grant) -> list[State | errors.FairleadError]:
-        """Gives tasks back unrun, to the place they had."""
-        holders = [grant.packed() for grant in grants]
-        rows = await self.run_parts(holders, lambda part: ("release", worker, part, 0))
-        return [replies.state_or_error(row) for row in rows]
 
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; returns the worker that runs it, if there is one."""

@@ -30,16 +30,12 @@ def tiers_of(s: Snapshot) -> list[Tier]:
 
 def capacity(s: Snapshot) -> Iterator[Breach]:
     """T1: the capacity that shares are of is that of the listed workers, and the limits follow it."""
-    right = {}
-    for worker in s.hash("listed"):
-        record = s.hashes.get("worker", {}).get(worker)
-        if record and _runs_tasks(record):
-            right[worker] = number(record, "capacity")
-    counted = {worker: number(s.hash("capacity"), worker) for worker in s.hash("capacity")}
-    for worker in right.keys() ^ {w for w in counted if w in s.hashes.get("worker", {})}:
-        have, should = counted.get(worker, 0), right.get(worker, 0)
-        yield Breach("T1", f"worker {worker} counts {have} for tiers, its capacity is {should}", worker)
-    total = sum(counted.values())
+    known, counted = s.hashes.get("worker", {}), s.hash("capacity")
+    for worker, record in known.items():
+        right = number(record, "capacity") if "profile" in record and _runs_tasks(record) else 0
+        if (have := number(counted, worker)) != right:
+            yield Breach("T1", f"worker {worker} counts {have} for tiers, its capacity is {right}", worker)
+    total = sum(number(counted, worker) for worker in counted)
     if number(s.meta, "capacity") != total:
         yield Breach(
             "T1", f"meta counts a capacity of {number(s.meta, 'capacity')}, it is {total}", "capacity"

@@ -13,7 +13,7 @@ local function confirm(holder)
     put(t, "revoked", nil)
     limits.free(t.id, limits.needs(revoked))
     tiers.offer(t, tiers.all()[get(t, "tier")])
-    relief.end_for(t)
+    revoking.end_for(t)
   end
   return {answer = "ok"}
 end

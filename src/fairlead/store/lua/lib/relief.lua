@@ -1,82 +1,8 @@
--- Relief: taking back what runs may lose, for a waiting task that could then start (docs/tiers.md).
---
--- An elastic run loses units of longer tiers and so becomes shorter; a session is halted. Nothing is taken back unless the waiting task
--- lacks nothing else. The units are free when the worker confirms, or its lease ends. Until then the task that they are for, named in
--- `relief`, is given no others.
+-- Relief: which waiting task runs are shortened or halted for (docs/tiers.md). It is the best that a free slot could run if it lacked
+-- nothing but tiers that others may lose, or the best that could run in the slot of a session.
 
 local MOST_LOOKS = 128 -- at sub-queues
 local MOST_HEADS = 32 -- of a lot
-local MOST_SESSIONS = 16
-
-local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
-
--- Revocations under way for a waiting task.
-local function is_under_way(id)
-  return get(hash(keys.relief), id) ~= nil
-end
-
-local function begin_for(t, id)
-  put(t, "relieves", id)
-  change_count(hash(keys.relief), id, 1)
-end
-
--- What was taken back from `t` is free.
-function relief.end_for(t)
-  local id = get(t, "relieves")
-  if not id then return end
-  put(t, "relieves", nil)
-  change_count(hash(keys.relief), id, -1)
-end
-
--- Shortens an elastic run to tier `to`. Its units stay taken until its worker knows.
-local function shorten(t, to, reason)
-  local all, now = tiers.all(), act.instant
-  local from = all[get(t, "tier")]
-  tiers.withdraw(t)
-  put(t, "optional", tiers.units_between(1, to.index))
-  put(t, "revoked", tiers.units_between(to.index, from.index))
-  tiers.note(t, to, now, reason)
-  tiers.bound(t, to)
-  local deadline = number(t, "deadline")
-  events.add(t, "shorten", "executing", "executing", now, {
-    tier = to.name, reason = reason, deadline = deadline, worker = t.known.worker,
-  })
-  workers.call(t.known.worker, table.concat({"deadline", t.id, int(t.known.fence), int(math.max(0, deadline - now))}, ":"))
-end
-
-local function halt(t)
-  endings.set_error(t, HALTED, false)
-  cancels.cancel(t, act.instant)
-end
-
--- Of the elastic runs that hold a unit of `tier`: the youngest, or any.
-local function victim(tier)
-  local all, best, least, any = tiers.all(), nil, nil, {}
-  for i = tier.index, #all do
-    local set = ordered(keys.elastic(all[i].name))
-    if setting("victim_random") == 1 then
-      for _, id in ipairs(members(set)) do any[#any + 1] = id end
-    else
-      local id, age = first(set)
-      if id and (not best or age < least) then best, least = id, age end
-    end
-  end
-  if #any > 0 then
-    table.sort(any)
-    best = any[act.micros % #any + 1]
-  end
-  return best and records.find(best)
-end
-
--- The session that is halted first, if halting it gives these sub-queues' lane a slot. `lane` nil: whatever its worker.
-local function session_for(serves)
-  for _, id in ipairs(up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)) do
-    local t = records.find(id)
-    local me = t and not t.known.stopping and workers.record(t.known.worker)
-    if me and get(me, "profile") and serves(me) then return t end
-  end
-end
-
 -- The tiers that a sub-queue lacks, shortest first, and anything else that it lacks.
 local function lacking_of(sub)
   if limits.is_paused_type(sub) then return NONE, limits.blocking(sub) end
@@ -98,12 +24,12 @@ local function remedy(lacking, serves)
   local least, most, all = lacking[1], lacking[#lacking], tiers.all()
   local found = {}
   if least.index == 1 then
-    found.session = session_for(serves)
+    found.session = revoking.session_for(serves)
     if not found.session then return nil end
     least = lacking[2]
   end
   if least then
-    found.run = victim(most)
+    found.run = revoking.victim(most)
     if not found.run then return nil end
     found.to = all[least.index - 1]
   end
@@ -112,12 +38,12 @@ end
 
 local function apply(found, id)
   if found.run then
-    begin_for(found.run, id)
-    shorten(found.run, found.to, "a waiting task needs its tier")
+    revoking.begin_for(found.run, id)
+    revoking.shorten(found.run, found.to, "a waiting task needs its tier")
   end
   if found.session then
-    begin_for(found.session, id)
-    halt(found.session)
+    revoking.begin_for(found.session, id)
+    revoking.halt(found.session)
   end
 end
 
@@ -130,7 +56,7 @@ local function head_of(lot, lane, steps)
     steps.left = steps.left - 1
     if other and not tiers.of_limit(other.name) then
       lots.place(sub, names.seq_of(queued), tag, other)
-    elseif #lacking > 0 and not is_under_way(names.about(queued)) then
+    elseif #lacking > 0 and not revoking.is_under_way(names.about(queued)) then
       return {
         class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued), id = names.about(queued),
         lacking = lacking, lane = lane.name,
@@ -191,7 +117,7 @@ local function best_instead_of(t, me, open)
   if parked and (not head or choice.is_better(parked, head)) then return parked, found end
   if not sub or sessions.is_slot_free(subs.lane(sub)) then return nil end
   head.id = names.about(first(subs.queue(sub)))
-  if is_under_way(head.id) then return nil end
+  if revoking.is_under_way(head.id) then return nil end
   return head, {session = t}
 end
 
@@ -199,7 +125,7 @@ end
 function relief.for_slots()
   if not get(act.meta, "sessions") or not is_possible() then return end
   local best, chosen
-  for _, id in ipairs(up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)) do
+  for _, id in ipairs(revoking.longest_idle()) do
     local t = records.find(id)
     local me = t and not t.known.stopping and workers.record(t.known.worker)
     local offer = me and get(me, "profile") and grants.offer_of(me, 0, 0, act.instant)
@@ -210,14 +136,4 @@ function relief.for_slots()
     end
   end
   if best then apply(chosen, best.id) end
-end
-
--- An interactive task was refused: the longest elastic run becomes shorter by one tier.
-function relief.press()
-  local all = tiers.all()
-  for i = #all, 2, -1 do
-    local found = first(ordered(keys.elastic(all[i].name)))
-    local t = found and records.find(found)
-    if t then return shorten(t, all[i - 1], "an interactive task found no free slot") end
-  end
 end

@@ -52,7 +52,7 @@ function sessions.admit(spec, now)
   local sub = names.sub_queue(place, route, spec.limits)
   local offer = not limits.blocking(sub) and offer_for(sub, place)
   if not offer then
-    relief.press()
+    revoking.press()
     return {answer = "no_capacity"}
   end
   local t = records.make(spec, now)
@@ -75,7 +75,7 @@ function sessions.end_run(t)
   remove(ordered(keys.sessions), t.id)
   change_count(act.meta, "sessions", -1)
   act.unlinked[#act.unlinked + 1] = keys.frames(t.id)
-  relief.end_for(t)
+  revoking.end_for(t)
 end
 
 -- Keeps a frame for the handler. Its number, or nil when too many wait already.

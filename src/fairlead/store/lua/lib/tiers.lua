@@ -18,7 +18,7 @@ local function parsed(text)
 end
 
 -- By their text, which never changes its meaning, so this cache may outlive an act.
-local kept, count_kept = {}, 0
+local kept, kept_count = {}, 0
 local MOST_KEPT = 64 -- of different namespaces
 
 -- The tiers of the namespace, shortest first, and by name; empty: it has none.
@@ -27,9 +27,9 @@ function tiers.all()
   if text == "" then return NONE end
   local list = kept[text]
   if not list then
-    if count_kept == MOST_KEPT then kept, count_kept = {}, 0 end
+    if kept_count == MOST_KEPT then kept, kept_count = {}, 0 end
     list = parsed(text)
-    kept[text], count_kept = list, count_kept + 1
+    kept[text], kept_count = list, kept_count + 1
   end
   return list
 end
@@ -94,10 +94,10 @@ function tiers.count_capacity(name, capacity, served)
 end
 
 local function unknown(duration)
-  local known = {}
-  for i, tier in ipairs(tiers.all()) do known[i] = tier.name end
-  known[#known + 1] = INTERACTIVE
-  return types.invalid("duration", "unknown_tier", "no tier is called " .. duration .. "; known: " .. table.concat(known, ", "))
+  local choices = {}
+  for i, tier in ipairs(tiers.all()) do choices[i] = tier.name end
+  choices[#choices + 1] = INTERACTIVE
+  return types.invalid("duration", "unknown_tier", "no tier is called " .. duration .. "; known: " .. table.concat(choices, ", "))
 end
 
 -- Gives a new task the limits of its tier. A refusal, or nil. A second time changes nothing.
@@ -191,5 +191,5 @@ function tiers.end_run(t)
     end
   end
   tiers.withdraw(t)
-  relief.end_for(t)
+  revoking.end_for(t)
 end

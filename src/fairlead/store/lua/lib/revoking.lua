@@ -1,0 +1,90 @@
+-- Revoking: taking back what a run may lose. An elastic run loses units of longer tiers and so becomes shorter; a session is halted.
+--
+-- The units are free when the worker confirms, or the lease ends. Until then the waiting task that they are for, named in `relief`, is
+-- given no others.
+
+local MOST_SESSIONS = 16
+
+local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
+
+-- Revocations under way for a waiting task.
+function revoking.is_under_way(id)
+  return get(hash(keys.relief), id) ~= nil
+end
+
+function revoking.begin_for(t, id)
+  put(t, "relieves", id)
+  change_count(hash(keys.relief), id, 1)
+end
+
+-- What was taken back from `t` is free.
+function revoking.end_for(t)
+  local id = get(t, "relieves")
+  if not id then return end
+  put(t, "relieves", nil)
+  change_count(hash(keys.relief), id, -1)
+end
+
+-- Shortens an elastic run to tier `to`. Its units stay taken until its worker knows.
+function revoking.shorten(t, to, reason)
+  local all, now = tiers.all(), act.instant
+  local from = all[get(t, "tier")]
+  tiers.withdraw(t)
+  put(t, "optional", tiers.units_between(1, to.index))
+  put(t, "revoked", tiers.units_between(to.index, from.index))
+  tiers.note(t, to, now, reason)
+  tiers.bound(t, to)
+  local deadline = number(t, "deadline")
+  events.add(t, "shorten", "executing", "executing", now, {
+    tier = to.name, reason = reason, deadline = deadline, worker = t.known.worker,
+  })
+  workers.call(t.known.worker, table.concat({"deadline", t.id, int(t.known.fence), int(math.max(0, deadline - now))}, ":"))
+end
+
+function revoking.halt(t)
+  endings.set_error(t, HALTED, false)
+  cancels.cancel(t, act.instant)
+end
+
+-- Of the elastic runs that hold a unit of `tier`: the youngest, or any.
+function revoking.victim(tier)
+  local all, best, least, any = tiers.all(), nil, nil, {}
+  for i = tier.index, #all do
+    local set = ordered(keys.elastic(all[i].name))
+    if setting("victim_random") == 1 then
+      for _, id in ipairs(members(set)) do any[#any + 1] = id end
+    else
+      local id, age = first(set)
+      if id and (not best or age < least) then best, least = id, age end
+    end
+  end
+  if #any > 0 then
+    table.sort(any)
+    best = any[act.micros % #any + 1]
+  end
+  return best and records.find(best)
+end
+
+-- Sessions in the order in which they are halted.
+function revoking.longest_idle()
+  return up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)
+end
+
+-- The first of them whose worker `serves`.
+function revoking.session_for(serves)
+  for _, id in ipairs(revoking.longest_idle()) do
+    local t = records.find(id)
+    local me = t and not t.known.stopping and workers.record(t.known.worker)
+    if me and get(me, "profile") and serves(me) then return t end
+  end
+end
+
+-- An interactive task was refused: the longest elastic run becomes shorter by one tier.
+function revoking.press()
+  local all = tiers.all()
+  for i = #all, 2, -1 do
+    local found = first(ordered(keys.elastic(all[i].name)))
+    local t = found and records.find(found)
+    if t then return revoking.shorten(t, all[i - 1], "an interactive task found no free slot") end
+  end
+end
