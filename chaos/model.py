@@ -1,6 +1,6 @@
 """Oracle equality at length: random acts on the real store against the rules, the doctor after every step.
 
-The machine is the most general one: workers of any profile come and go, and jobs run beside single tasks.
+Workers of any profile come and go, and jobs run beside single tasks; in every other round there are tiers too.
 """
 
 import asyncio
@@ -15,9 +15,11 @@ from chaos.options import Options
 from chaos.results import keep
 from tests.model.fleet import Fleet
 from tests.model.machine import Machine
+from tests.model.tiered import Tiered
 from tests.servers import running
 
 HISTORIES_AT_ONCE = 200
+MACHINES: tuple[type[Machine], ...] = (Fleet, Tiered)
 
 
 def run(options: Options) -> None:
@@ -45,10 +47,11 @@ def play(seed: int, claims: int) -> tuple[int, Counter[str]]:
         Machine.url, Machine.loop = server.url, runner.get_loop()
         rounds = 0
         while Machine.claims < claims:
+            machine = MACHINES[rounds % len(MACHINES)]
             # by this attribute hypothesis.seed() marks what it decorates
-            Fleet._hypothesis_internal_use_seed = seed * 1_000_003 + rounds  # type: ignore[attr-defined]
+            machine._hypothesis_internal_use_seed = seed * 1_000_003 + rounds  # type: ignore[attr-defined]
             run_state_machine_as_test(
-                Fleet,
+                machine,
                 settings=settings(
                     max_examples=HISTORIES_AT_ONCE,
                     stateful_step_count=60,

@@ -1,4 +1,4 @@
-"""Tiers in the rules: whoever comes later never delays those who wait already, and runs stay within their tier."""
+"""Tiers in the rules: tasks behind never delay those ahead, and runs stay within their tier."""
 
 import heapq
 from dataclasses import dataclass
