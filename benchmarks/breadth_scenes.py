@@ -8,15 +8,19 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
+
+from msgspec.structs import replace
 
 from benchmarks.bench import HOUR, WORKER, drop_events, small_task
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Promotion, Scheduling, Settings, Slots, WorkerSettings
+from fairlead.settings.tiers import Tier
 from fairlead.store.store import Store
 
-BASE = "1 type"
+BASE, TIERED = "1 type", "3 tiers"
 BATCH = 100
 CAPACITY = 100_000  # of a worker: never what a claim waits for
 MOST_CLAIMS = 1_000  # in a row that return nothing although the store says "again"
@@ -30,6 +34,15 @@ CALM = Settings(
     worker=WorkerSettings(heartbeat_seconds=600),
     promotion=Promotion(low_to_medium_seconds=DAY, medium_to_high_seconds=DAY),
     scheduling=Scheduling(hold_after_seconds=DAY),
+)
+
+IN_TIERS = replace(
+    CALM,
+    tiers={
+        "fast": Tier(seconds=DAY),
+        "medium": Tier(seconds=2 * DAY, limit=BATCH // 2),
+        "slow": Tier(seconds=3 * DAY, limit=BATCH // 4),
+    },
 )
 
 
@@ -74,6 +87,8 @@ def accepted(answers: Iterable[object]) -> None:
 
 class Scene:
     """One type, no limit, one worker: what the other cases are compared with."""
+
+    most: ClassVar[float] = 2  # times what the base costs: the aim
 
     def __init__(self, name: str, store: Store, sizes: Sizes, workers: Iterable[str] = (WORKER,)) -> None:
         self.name = name
@@ -251,6 +266,19 @@ class Paired(Scene):
         await self.queue(range(running, running + self.sizes.customers))
 
 
+class Tiers(Scene):
+    """Three tiers, and tasks of each in turn with elastic ones. The longer tiers are full most of the time."""
+
+    most = 1.5
+    DURATIONS = ("fast", None, "medium", None, "slow")
+
+    def task(self, n: int) -> NewTask:
+        return small_task(n, duration=self.DURATIONS[n % len(self.DURATIONS)])
+
+    def limit(self, n: int) -> str:
+        return "tier:slow"
+
+
 class DeadWorkers(Scene):
     """Workers of as many profiles died while they were idle, and the caretaker has noticed."""
 
@@ -278,4 +306,5 @@ def cases(sizes: Sizes) -> dict[str, Callable[[str, Store, Sizes], Scene]]:
         f"{sizes.profiles} profiles": Profiles,
         f"{{A, B, customer}} of {sizes.paired:,}": Paired,
         f"{sizes.dead_workers:,} dead idle workers": DeadWorkers,
+        TIERED: Tiers,
     }

@@ -181,8 +181,11 @@ function tiers.withdraw(t)
   if tier then remove(ordered(keys.elastic(tier)), t.id) end
 end
 
+local OF_RUN = {"tier", "optional", "revoked", "relieves"}
+
 -- Its lease ends.
 function tiers.end_run(t)
+  load_fields(t, OF_RUN)
   for _, field in ipairs({"optional", "revoked"}) do
     local units = get(t, field)
     if units then
