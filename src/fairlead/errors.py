@@ -105,19 +105,20 @@ class BlobTooLarge(FairleadError):
     http_status, code = 413, "blob_too_large"
 
 
-class BlobStoreFull(FairleadError):
-    """There is no room for more blobs: wait until some expire, or raise blobs.max_total_bytes."""
-
-    http_status, code = 507, "blob_store_full"
-    retry_after = 60.0
-
-
 class BlobStoreUnavailable(FairleadError):
     """The folder or object store of the blobs cannot be used: try again; the operator checks [blobs]."""
 
     http_status, code = 503, "blob_store_unavailable"
     retry_after = 1.0
     names_the_store = True
+
+
+class BlobStoreFull(BlobStoreUnavailable):
+    """There is no room for more blobs: wait until some expire, or raise blobs.max_total_bytes."""
+
+    http_status, code = 507, "blob_store_full"
+    retry_after = 60.0
+    names_the_store = False
 
 
 class KeyEnded(FairleadError):

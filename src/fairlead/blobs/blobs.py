@@ -169,8 +169,7 @@ class Blobs:
         """Looks at a part of everything, from end to end and over again; how much it deleted."""
         try:
             return await self._tidy(needs)
-        except (BlobStoreUnavailable, BlobStoreFull) as problem:
-            log.warning("blobs_not_tidied", problem=str(problem))
+        except BlobStoreUnavailable:  # which is logged
             self._end_walk()
             return 0
         except BaseException:
@@ -221,7 +220,7 @@ class Blobs:
 
     async def _measure(self) -> int:
         def measured() -> int:
-            return sum(in_blocks(entry.size) for page in self.shelf.entries() for entry in page if entry.size)
+            return sum(in_blocks(entry.size) for page in self.shelf.entries() for entry in page)
 
         return await self._do(measured)
 
@@ -232,7 +231,9 @@ class Blobs:
         except FileNotFoundError:
             raise UnknownBlob() from None
         except OSError as problem:
-            raise self._refusal(problem) from problem
+            refusal = self._refusal(problem)
+            log.warning("blobs_unavailable", problem=refusal.message)
+            raise refusal from problem
 
     def _refusal(self, problem: OSError) -> FairleadError:
         if problem.errno in FULL:

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 
 from fairlead.clock import monotonic
 from fairlead.errors import BlobStoreFull
+from fairlead.log.events import LimitedLog
 
+log = LimitedLog("fairlead.blobs", seconds=60)
 BLOCK = 4096  # bytes: a smaller file takes as much
 FRESH_SECONDS = 10.0  # how long a measurement is used; other processes add blobs meanwhile
 PATIENT = 50  # a measurement is used for at least so many times as long as it took
@@ -37,9 +39,10 @@ class Usage:
                     FRESH_SECONDS, PATIENT * (self._measured_at - now)
                 )
             if self._bytes + self._reserved + size > self._most:
+                log.warning("blobs_full", bytes=self._bytes, most=self._most)
                 raise BlobStoreFull(
-                    f"The blobs take {self._bytes} bytes, and {self._most} are allowed: wait until some "
-                    "expire, or raise blobs.max_total_bytes."
+                    f"The blobs take {self._bytes + self._reserved} bytes, and {self._most} are allowed: wait "
+                    "until some expire, or raise blobs.max_total_bytes."
                 )
         self._reserved += size
         try:
@@ -52,4 +55,4 @@ class Usage:
 
 
 def in_blocks(size: int) -> int:
-    return -(-size // BLOCK) * BLOCK or BLOCK
+    return -(-size // BLOCK) * BLOCK

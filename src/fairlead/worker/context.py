@@ -117,8 +117,8 @@ class Context:
 
     def open(self, ref: BlobRef | Mapping[str, Any]) -> OpenedBlob:
         """Reads an uploaded file: `async with ctx.open(ref) as file`; a `def` handler uses `with`."""
-        future = self._ask(Wish(as_ref(ref)))
-        return OpenedBlob(Answer(cast("Future[LocalFile]", future)))
+        wish = Wish(as_ref(ref))
+        return OpenedBlob(lambda: cast("Future[LocalFile]", self._ask(wish)))
 
     def blob(
         self, source: str | Path | bytes, *, name: str | None = None, content_type: str | None = None

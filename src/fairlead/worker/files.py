@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairlead.backend import Backend
 from fairlead.blobs.local import PartialFile
 from fairlead.client.problems import error_of
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, InvalidInput
 from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.task import Task
 
@@ -78,19 +78,19 @@ class Answer(Generic[T]):
 class OpenedBlob:
     """`async with ctx.open(ref) as file:`, or `with` in a thread or a process."""
 
-    def __init__(self, local: Answer[LocalFile]) -> None:
-        self._local = local
+    def __init__(self, fetch: Callable[[], "Future[LocalFile]"]) -> None:
+        self._fetch = fetch
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> BinaryIO:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._open(self._local.wait())
+            return self._open(Answer(self._fetch()).wait())
         raise FairleadError("This would block the event loop: use `async with ctx.open(...)` here.")
 
     async def __aenter__(self) -> BinaryIO:
-        return self._open(await self._local)
+        return self._open(await Answer(self._fetch()))
 
     def _open(self, local: LocalFile) -> BinaryIO:
         self._file = opened(local)
@@ -123,7 +123,7 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str = ""
     is_temporary: bool = False
     ref: BlobRef | None = None
-    problem: dict[str, str | int] | None = None
+    problem: dict[str, Any] | None = None  # as a gateway describes it
 
     @classmethod
     async def of(cls, number: int, grant: Callable[[], Awaitable[LocalFile | BlobRef]]) -> "Granted":
@@ -132,8 +132,10 @@ class Granted(msgspec.Struct, frozen=True, omit_defaults=True):
             answer = await grant()
         except Exception as problem:
             known = problem if isinstance(problem, FairleadError) else FairleadError(str(problem))
-            facts: dict[str, str | int] = {"status": known.http_status, "code": known.code}
-            return cls(number, problem=facts | {"detail": known.message})
+            facts = {"status": known.http_status, "code": known.code, "detail": known.message}
+            if isinstance(known, InvalidInput):
+                facts["errors"] = [{"field": known.field, "message": known.reason}]
+            return cls(number, problem=facts)
         if isinstance(answer, BlobRef):
             return cls(number, ref=answer)
         return cls(number, path=str(answer.path), is_temporary=answer.is_temporary)
