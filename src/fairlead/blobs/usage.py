@@ -39,10 +39,11 @@ class Usage:
                     FRESH_SECONDS, PATIENT * (self._measured_at - now)
                 )
             if self._bytes + self._reserved + size > self._most:
-                log.warning("blobs_full", bytes=self._bytes, most=self._most)
+                log.warning("blobs_full", bytes=self._bytes, max_total_bytes=self._most)
+                used = self._bytes + self._reserved
                 raise BlobStoreFull(
-                    f"The blobs take {self._bytes + self._reserved} bytes, and {self._most} are allowed: wait "
-                    "until some expire, or raise blobs.max_total_bytes."
+                    f"The blobs take {used} bytes, and {self._most} are allowed: wait until some expire, or "
+                    "raise blobs.max_total_bytes."
                 )
         self._reserved += size
         try:
