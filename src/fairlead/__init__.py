@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import (
     AlreadyFinished,
+    BlobStoreFull,
+    BlobStoreUnavailable,
+    BlobTooLarge,
     EngineFailed,
     FairleadError,
     Fenced,
@@ -34,6 +37,7 @@ from fairlead.errors import (
     StoreUnsafe,
     TaskCancelled,
     TaskFailed,
+    UnknownBlob,
     UnknownJob,
     UnknownKey,
     UnknownLimit,
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from fairlead.app.function import TaskFunction
     from fairlead.app.handle import JobHandle, TaskHandle
     from fairlead.app.many import NotAllSubmitted
+    from fairlead.model.blob import BlobRef
     from fairlead.pipeline.pipelines import Parallel
     from fairlead.worker.context import Context
 
@@ -55,6 +60,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyFinished",
+    "BlobRef",
+    "BlobStoreFull",
+    "BlobStoreUnavailable",
+    "BlobTooLarge",
     "Context",
     "EngineFailed",
     "Fairlead",
@@ -91,6 +100,7 @@ __all__ = [
     "TaskFailed",
     "TaskFunction",
     "TaskHandle",
+    "UnknownBlob",
     "UnknownJob",
     "UnknownKey",
     "UnknownLimit",
@@ -103,6 +113,7 @@ __all__ = [
 
 # What needs the store and its client is imported when it is asked for: `fairlead --help` needs neither.
 _LATER = {
+    "BlobRef": "fairlead.model.blob",
     "Context": "fairlead.worker.context",
     "Fairlead": "fairlead.app.app",
     "JobHandle": "fairlead.app.handle",

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, Unpack
 
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.audit import AuditPage
+from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.cron import CronStatus
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
@@ -115,12 +117,30 @@ class LiveBackend(Protocol):
     def watch(self, task_id: str) -> AbstractAsyncContextManager[AsyncIterator[Event | None]]: ...
 
 
+class BlobsBackend(Protocol):
+    async def put(
+        self,
+        source: Path | bytes,
+        *,
+        name: str | None = None,
+        content_type: str | None = None,
+        tenant: str | None = None,
+        task: Task | None = None,
+    ) -> BlobRef: ...
+
+    async def fetch(
+        self, ref: BlobRef, *, tenant: str | None = None, task: Task | None = None
+    ) -> LocalFile: ...
+
+
 class UpkeepBackend(Protocol):
     async def bury(self) -> list[LostWorker]: ...
 
     async def inspect(self) -> object: ...
 
     async def forget(self) -> int: ...
+
+    async def tidy_blobs(self) -> int: ...
 
 
 class PolicyBackend(Protocol):
@@ -142,6 +162,9 @@ class Backend(Reopens, Protocol):
 
     @property
     def audit(self) -> AuditBackend: ...
+
+    @property
+    def blobs(self) -> BlobsBackend: ...
 
     @property
     def live(self) -> LiveBackend: ...

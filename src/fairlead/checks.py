@@ -71,6 +71,8 @@ def _flaw(value: object, depth: int) -> Flaw | None:
         return None if math.isfinite(value) else ("", f"{value} is not JSON: use null or a finite number")
     elif value is None or isinstance(value, int):
         return None
+    if isinstance(value, msgspec.Struct):
+        return _flaw(msgspec.to_builtins(value), depth)
     if isinstance(value, NESTED):
         if depth == 0:
             return "", f"is nested more than {MOST_DEPTH} deep"

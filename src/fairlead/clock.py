@@ -4,7 +4,7 @@ import time
 
 
 def now_ms() -> int:
-    """Wall clock in milliseconds since the epoch: for logs and for people, never to order or expire."""
+    """Wall clock in milliseconds since the epoch: for logs, people and the ages of files, never for tasks."""
     return time.time_ns() // 1_000_000
 
 

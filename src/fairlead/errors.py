@@ -93,6 +93,34 @@ class UnknownKey(FairleadError):
     code = "unknown_key"
 
 
+class UnknownBlob(FairleadError):
+    """There is no such blob: it was never uploaded or has expired; upload the file again."""
+
+    http_status, code = 404, "unknown_blob"
+
+
+class BlobTooLarge(FairleadError):
+    """The file is too large: split it, or raise blobs.max_bytes."""
+
+    http_status, code = 413, "blob_too_large"
+
+
+class BlobStoreUnavailable(FairleadError):
+    """The folder or object store of the blobs cannot be used: try again; the operator checks [blobs]."""
+
+    http_status, code = 503, "blob_store_unavailable"
+    retry_after = 1.0
+    names_the_store = True
+
+
+class BlobStoreFull(BlobStoreUnavailable):
+    """There is no room for more blobs: wait until some expire, or raise blobs.max_total_bytes."""
+
+    http_status, code = 507, "blob_store_full"
+    retry_after = 60.0
+    names_the_store = False
+
+
 class KeyEnded(FairleadError):
     """This API key was revoked or has expired: make a new one with `fairlead key create`."""
 

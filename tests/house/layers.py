@@ -16,7 +16,7 @@ LAYERS = (
     ("live",),
     ("pipeline",),
     ("store", "history"),
-    ("backend",),
+    ("backend", "blobs"),
     ("simulate",),
     ("rules",),
     ("cron",),
@@ -37,6 +37,7 @@ ROOM_OF = {
     "sqlite3": "history",
     "fastapi": "api",
     "starlette": "api",
+    "obstore": "blobs",
     "httptools": "api",
 }
 CLOCK_CALLS = {

@@ -8,6 +8,7 @@ from fairlead.clock import monotonic
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.task import Task
+from fairlead.store.store import Store
 from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import Report
@@ -51,7 +52,7 @@ async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     ours, theirs = socket.socketpair()
     pipe = await MessagePipe.over(ours)
     runs = Runs("w", pipe)
-    runner = Runner(handlers, Gate(Begun()), runs)
+    runner = Runner(handlers, Gate(Begun()), runs, Store.connect("unix:///nowhere"))
     try:
         runner.start(task, monotonic(), monotonic() + 60)
         await wait_until(lambda: runs.reports)

@@ -15,6 +15,7 @@ PAGES = [
     Page("docs/priorities.md"),
     Page("docs/fairness.md"),
     Page("docs/pipelines.md"),
+    Page("docs/files.md"),
     Page("docs/periodic.md"),
     Page("docs/progress.md"),
     Page("docs/testing.md"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from fairlead.errors import StoreUnavailable
+from fairlead.model.blob import names_blobs
 from fairlead.model.task import NewTask, Submitted
 from fairlead.store.store import Store
 
@@ -37,6 +38,8 @@ class SubmitBatcher:
             await asyncio.wait(self._sending)
 
     async def submit(self, task: NewTask) -> Submitted:
+        if names_blobs(task.parameters):  # others do not wait until they are found
+            return await self._store.submit_one(task)
         future: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, future))
         if self._calls < CALLS and self._is_worth_a_call():

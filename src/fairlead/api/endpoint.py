@@ -47,6 +47,8 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
+        if self._route.body_media:
+            request.more_time = scope["fairlead.more_time"]
         budget, taken = self._gateway.budget, 0
         try:
             arguments = await self._check(request, scope)

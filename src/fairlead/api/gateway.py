@@ -44,6 +44,7 @@ class Gateway:
     sites: frozenset[str] = frozenset()  # names under which browsers reach it, as the settings say
     readiness: Readiness = field(default_factory=Readiness)
     budget: Budget = field(default_factory=Budget)
+    uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))  # of blobs, at once
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # long polls are to end
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None

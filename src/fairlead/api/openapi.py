@@ -17,6 +17,7 @@ from fairlead.api.table import Route
 from fairlead.shapes.problem import ProblemAnswer
 from fairlead.shapes.worker import OneResult
 
+BINARY = {"type": "string", "format": "binary"}
 REF = "#/components/schemas/{name}"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
@@ -72,6 +73,9 @@ def _operation(route: Route, schemas: dict[Any, Any], components: dict[str, Any]
             "required": not route.body_optional,
             "content": {"application/json": {"schema": schemas[route.body]}},
         }
+    if route.body_media:
+        content = {route.body_media: {"schema": BINARY}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -91,11 +95,11 @@ def _query_parameters(route: Route, components: dict[str, Any]) -> list[dict[str
 
 
 def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
-    answer = {route.media: {"schema": schemas[route.answer]}}
+    answer = {route.media: {"schema": BINARY if route.answer is bytes else schemas[route.answer]}}
     responses: dict[str, Any] = {str(route.status): {"description": route.summary, "content": answer}}
     if route.status == 201:
         responses["200"] = {"description": "The same answer as to the first request.", "content": answer}
-    if route.streams:
+    if route.streams and route.answer is not bytes:
         responses["204"] = {"description": "It has ended, and you have its last message: do not reconnect."}
     for status, words in sorted(_refusals(route).items()):
         problem = {"application/problem+json": {"schema": schemas[ProblemAnswer]}}

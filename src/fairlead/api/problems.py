@@ -243,7 +243,8 @@ def _headers(error: errors.FairleadError) -> dict[str, str]:
 def logged_problem(event: str, error: Exception, *, to_operator: bool = False, **facts: Fact) -> Problem:
     """The problem to answer with. An internal error is logged, and both have the same id."""
     problem = problem_of(error, to_operator=to_operator)
-    if problem.status < 500 or isinstance(error, errors.StoreUnavailable | HttpProblem):
+    known = errors.StoreUnavailable | errors.BlobStoreUnavailable | HttpProblem
+    if problem.status < 500 or isinstance(error, known):
         return problem
     request_id = str(uuid_utils.uuid7())
     log.error(event, request_id=request_id, traceback=traceback_of(error), **facts)

@@ -28,6 +28,7 @@ MOST_BODY = MOST_BYTES  # 256 KiB
 BATCH_BODY = 16 * 1024 * 1024  # a thousand tasks, or results
 # Bytes of items that are decoded, checked and packed in one go: usually a few ms, at worst less than 50.
 AT_ONCE = 256 * 1024
+PIECE = 256 * 1024  # of a body that is read piece by piece
 MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
 FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
@@ -44,11 +45,26 @@ class Request:
     headers: dict[str, str]
     receive: Receive
     status: int | None = None  # of the answer; None: that of the route
+    more_time: Callable[[], None] = lambda: None  # for the rest of the body
     on_lost: Callable[[], None] | None = None  # called when the client has certainly not received the answer
 
     @property
     def store(self) -> Store:
         return self.gateway.store
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """A body of any length. Each piece has as much time to arrive as the whole of another body."""
+        piece, more = bytearray(), True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            piece += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(piece) >= PIECE or not more:
+                self.more_time()
+                yield bytes(piece)
+                piece.clear()
 
     async def gone(self) -> None:
         """Returns when the client has disconnected; its body must have been read."""
@@ -95,6 +111,11 @@ def expected_size(headers: dict[str, str], most: int) -> int:
     if length.isdigit():
         return min(int(length), most)
     return most if "transfer-encoding" in headers else 0
+
+
+def declared_size(headers: dict[str, str]) -> int | None:
+    """Of the body. The protocol has checked the number."""
+    return int(headers["content-length"]) if "content-length" in headers else None
 
 
 async def read_body(headers: dict[str, str], receive: Receive, most: int) -> bytes | bytearray:

@@ -14,6 +14,7 @@ from fairlead.api.openapi import make_pages
 from fairlead.api.problems import MethodNotAllowed, NotFound, problem_of
 from fairlead.api.routes import (
     audit,
+    blobs,
     crons,
     dead_letters,
     declarations,
@@ -39,6 +40,7 @@ ROUTES: tuple[Route, ...] = (
     *workers.public,
     *limits.routes,
     *jobs.routes,
+    *blobs.routes,
     *dead_letters.routes,
     *declarations.routes,
     *simple.routes,

@@ -193,6 +193,7 @@ async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator
             failed_keys=FailedKeys(settings.server.failed_keys_per_minute),
             connections=Connections(settings.server.live_per_key),
             submit_rate=settings.server.submit_rate,
+            uploads=asyncio.Semaphore(settings.blobs.max_uploads),
             hosts=hosts,
             sites=sites,
         )

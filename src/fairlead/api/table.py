@@ -25,10 +25,12 @@ class Route:
     operation_id: str
     scope: Scope | None  # None: open to everybody
     forced_scope: Scope | None = None  # required instead by a request with `force=true`
+    task_scope: Scope | None = None  # required instead by a request with a `task_id`
     for_all_tenants: bool = False  # touches what all tenants share: not for the key of one tenant
     body: type[Body] | None = None
     body_optional: bool = False
     most_body: int = MOST_BODY
+    body_media: str | None = None  # of a body of any length that the handler reads, piece by piece
     query: type[Body] = NoQuery
     answer: Any
     status: int = 200
@@ -40,6 +42,8 @@ class Route:
     def scope_for(self, query: Any) -> Scope:
         """The scope that a request with this query needs."""
         needed = self.forced_scope if getattr(query, "force", False) else None
+        if self.task_scope and query.task_id:
+            needed = self.task_scope
         return needed or self.scope or "admin"
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self, Unpack, cast, overload
 
 from fairlead.app.acquire import LeaseGuard
+from fairlead.app.files import Files
 from fairlead.app.function import Decorator, TaskFunction, handler_of
 from fairlead.app.handle import JobHandle, TaskHandle
 from fairlead.app.many import NotAllSubmitted, submit_all
@@ -43,7 +44,7 @@ from fairlead.worker.worker import Worker
 OF_TYPES = TypeOptions.__annotations__.keys()
 
 
-class Fairlead:
+class Fairlead(Files):
     """One namespace on one server: embedded (no URL), shared (`redis://...`), or behind a gateway (`http://...`).
 
     Tasks and limits are declared at import time; `async with fl:` connects.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from fairlead.app.options import Options, TypeOptions, check_known
 from fairlead.app.task_call import TaskCall
+from fairlead.model.blob import BlobRef
 from fairlead.model.task import NewTask
 from fairlead.settings import TaskSettings
 from fairlead.worker.context import Context
@@ -21,7 +22,7 @@ C = TypeVar("C")
 R = TypeVar("R")
 
 #: What a `def` may return. A coroutine is none of these, so no type checker takes an `async def` for a `def`.
-J = TypeVar("J", bound=Collection[Any] | float | None)
+J = TypeVar("J", bound=Collection[Any] | float | BlobRef | None)
 
 
 class TaskFunction(Generic[P, S, C, R]):

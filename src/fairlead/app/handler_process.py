@@ -17,18 +17,20 @@ from fairlead.errors import FairleadError
 from fairlead.model.task import Task
 from fairlead.worker.child_process import become_child
 from fairlead.worker.context import Context
+from fairlead.worker.files import Granted, Wishes
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import bad_result, failed
 from fairlead.worker.threads import raise_in
 
 
 class Command(msgspec.Struct):
-    """A message of the worker: run this, stop it, or it has more time."""
+    """A message of the worker: run this, stop it, it has more time, or a wish is granted."""
 
     task: Task | None = None
     source: str = ""
     stop: bool = False
     deadline: int | None = None  # ms
+    granted: Granted | None = None
 
 
 class HandlerHost:
@@ -41,6 +43,7 @@ class HandlerHost:
         self._sending = threading.Lock()  # a handler may speak from several threads
         self._context: Context | None = None
         self._stop: Callable[[], Any] | None = None  # how to stop what runs
+        self._wishes = Wishes(self._send)
         self._halted = False  # for good: after a request to stop there is no other call
 
     def listen(self) -> None:
@@ -49,6 +52,8 @@ class HandlerHost:
                 wanted = msgspec.json.decode(line, type=Command)
                 if wanted.stop:
                     self._halt()
+                elif wanted.granted:
+                    self._wishes.settle(wanted.granted)
                 elif wanted.deadline is not None:
                     self._move(wanted.deadline)
                 else:
@@ -95,7 +100,7 @@ class HandlerHost:
 
     def _call(self, task: Task, handler: Handler) -> Any:
         arguments = handler.arguments(task)
-        context = Context(task, lambda said: self._send({"said": said}))
+        context = Context(task, lambda said: self._send({"said": said}), ask=self._wishes.ask)
         if handler.parameters.context:
             arguments[handler.parameters.context] = context
         if handler.is_async:

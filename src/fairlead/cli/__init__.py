@@ -35,6 +35,7 @@ COMMANDS = {
     "worker": ("worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
     "submit": ("submit:submit", "Submit a task; --wait shows its progress and prints its result."),
     "task": ("task:app", "List, show, explain, watch and cancel tasks."),
+    "blob": ("blob:app", "Upload and download files of tasks."),
     "job": ("job:app", "Submit, list, show, explain, watch, resume and cancel jobs: runs of pipelines."),
     "limit": ("limit:app", "Show, set, pause, resume and delete limits, and free leases."),
     "type": ("type:app", "List, pause and resume task types."),

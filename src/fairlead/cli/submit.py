@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
+from msgspec.structs import replace
 
+from fairlead.app.files import as_blob
 from fairlead.app.handle import result_of
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer, print_end, say, warn
@@ -59,6 +61,9 @@ class SubmitOptions:
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(SubmitOptions):
     parameters: JsonObject = None
+    file: Annotated[
+        tuple[str, ...], Repeated, Parameter(help="name=PATH of a file for the parameter; repeatable.")
+    ] = ()
     limit: Annotated[
         tuple[str, ...], Repeated, Parameter(help="name=units of a limit that it needs; repeatable.")
     ] = ()
@@ -70,7 +75,12 @@ class TaskOptions(SubmitOptions):
         tuple[str, ...], Repeated, Parameter(help="A capability its worker must have; repeatable.")
     ] = ()
 
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        return [_split("--file", pair, "name=PATH") for pair in self.file]
+
     def task(self, task_type: str) -> NewTask:
+        """Without its files."""
         return NewTask(
             task_type=task_type,
             parameters=given_parameters(self.parameters, self.param),
@@ -100,9 +110,10 @@ async def submit(
     options: Options = DEFAULTS,
 ) -> None:
     """Submit a task. Exit code 1 when --wait sees it fail."""
-    new = wanted.task(task_type)
+    new, files = wanted.task(task_type), wanted.files
     async with open_backend(options, join=True) as backend:
-        submitted = await backend.submit_one(new)
+        refs = {name: await as_blob(backend, path) for name, path in files}
+        submitted = await backend.submit_one(replace(new, parameters={**new.parameters, **refs}))
         warn(submitted.warnings)
         if wait:
             say(_sentence(submitted))

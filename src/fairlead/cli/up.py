@@ -113,6 +113,7 @@ class Up:
             app=app,
             target=Target(
                 url=self._url(store),
+                data=self._settings.engine.data,  # the blobs are there
                 namespace=self._settings.engine.namespace,
                 config=str(self._config) if self._config else None,
             ),

@@ -7,6 +7,7 @@ from msgspec.structs import asdict, replace
 
 from fairlead.checks import MOST_BYTES, check_ms, check_name, check_task_id
 from fairlead.client.audit import Audit
+from fairlead.client.blobs import Blobs
 from fairlead.client.bodies import (
     MOST_ITEMS,
     batch_of,
@@ -85,6 +86,7 @@ class Client:
         self.workers = Workers(self.transport)
         self.crons = Crons(self.transport)
         self.jobs = Jobs(self.transport)
+        self.blobs = Blobs(self.transport)
         self.live = Live(self.transport)
         self.policy = Policy(self.transport)
         self.audit = Audit(self.transport)

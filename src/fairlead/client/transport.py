@@ -1,7 +1,8 @@
 """One request to a gateway, bounded in time and size, and its answer as a value or an error."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from fairlead.timeouts import LenientTimeout
 
 ANSWER_WITHIN = 10.0  # seconds; a gateway whose store is away says so within two
 BYTES_PER_SECOND = 1 << 20  # of a large body, which gets more time
+SLOW_BYTES_PER_SECOND = 32 << 10  # of a file; the gateway ends slower uploads
 CONNECT_WITHIN = 3.0
 MOST_ANSWER = 64 * 1024 * 1024  # bytes
 CHECK = "check that the URL is of a gateway of this version"
@@ -95,22 +97,63 @@ class HttpTransport:
         """
         content = None if body is None else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
-        asked = {name: value for name, value in (query or {}).items() if value not in (None, "")}
+        asked = _given(query or {})
         within += len(content or b"") / BYTES_PER_SECOND
-        for attempt in range(1, ATTEMPTS + 1):
+
+        async def attempt() -> A:
+            stream = self.http.stream(method, address, content=content, headers=headers, params=asked)
+            with LenientTimeout(within):
+                async with stream as answer:
+                    return self._read(kind, answer, await read_capped(answer, most))
+
+        return await self._attempted(attempt, repeat=repeat)
+
+    async def upload(
+        self,
+        kind: type[A],
+        address: str,
+        content: Callable[[], AsyncIterator[bytes]],
+        size: int,
+        **query: Any,
+    ) -> A:
+        """Sends a body of this size by PUT, again if no answer came."""
+        headers = {"content-type": "application/octet-stream", "content-length": str(size)}
+        asked = _given(query)
+
+        async def attempt() -> A:
+            stream = self.http.stream("PUT", address, content=content(), headers=headers, params=asked)
+            with LenientTimeout(ANSWER_WITHIN + size / SLOW_BYTES_PER_SECOND):
+                async with stream as answer:
+                    return self._read(kind, answer, await read_capped(answer, MOST_ANSWER))
+
+        return await self._attempted(attempt, repeat=True)
+
+    @asynccontextmanager
+    async def download(self, address: str, **query: Any) -> AsyncIterator[httpx.Response]:
+        """An answer of any length, to be read piece by piece."""
+        try:
+            async with self.http.stream(
+                "GET", address, params=_given(query), timeout=ANSWER_WITHIN
+            ) as answer:
+                if answer.status_code != 200:
+                    await self.refuse(answer)
+                yield answer
+        except httpx.TransportError as problem:
+            raise self._no_answer(problem) from problem
+
+    async def _attempted(self, attempt: Callable[[], Awaitable[A]], *, repeat: bool) -> A:
+        for number in range(1, ATTEMPTS + 1):
             try:
-                with LenientTimeout(within):
-                    stream = self.http.stream(method, address, content=content, headers=headers, params=asked)
-                    async with stream as answer:
-                        return self._read(kind, answer, await read_capped(answer, most))
+                return await attempt()
             except (httpx.TransportError, TimeoutError) as problem:
-                if not repeat or attempt == ATTEMPTS or isinstance(problem, TimeoutError):
-                    words = str(problem) or type(problem).__name__
-                    raise StoreUnavailable(
-                        f"The gateway at {self.url} did not answer ({words}): is it running?"
-                    ) from problem
-            await asyncio.sleep(PAUSE * 4 ** (attempt - 1))
+                if not repeat or number == ATTEMPTS or isinstance(problem, TimeoutError):
+                    raise self._no_answer(problem) from problem
+            await asyncio.sleep(PAUSE * 4 ** (number - 1))
         raise AssertionError("every attempt returns or raises")
+
+    def _no_answer(self, problem: Exception) -> StoreUnavailable:
+        words = str(problem) or type(problem).__name__
+        return StoreUnavailable(f"The gateway at {self.url} did not answer ({words}): is it running?")
 
     async def refuse(self, answer: httpx.Response) -> None:
         """Raises the error of an unexpected answer."""
@@ -134,6 +177,10 @@ class HttpTransport:
         raise InvalidSettings(
             f"{self.url} answered {answer.status_code}, and not as a gateway does: check the URL."
         )
+
+
+def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value not in (None, "")}
 
 
 async def read_capped(answer: httpx.Response, most: int) -> bytes:

@@ -1,6 +1,6 @@
 """Many items that are sent together."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -28,6 +28,12 @@ class Batch(Generic[Form]):
             except InvalidInput as problem:
                 batch.problems.append(problem)
         return batch
+
+    def without(self, refused: Sequence[FairleadError | None]) -> "Batch[Form]":
+        """Without those of the accepted that have a problem."""
+        accepted = [form for form, problem in zip(self.accepted, refused, strict=True) if problem is None]
+        waiting = iter(refused)
+        return Batch(accepted, [next(waiting) if known is None else known for known in self.problems])
 
     def answers(self, replies: Iterable[U]) -> "list[U | FairleadError]":
         """In the order of the items."""

@@ -3,6 +3,7 @@
 from msgspec import field
 
 from fairlead.settings.base import PriorityName, Problem, Section
+from fairlead.settings.blobs import BlobSettings
 from fairlead.settings.limits import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.settings.processes import EngineSettings, HistorySettings, LogSettings, ServerSettings
@@ -24,6 +25,7 @@ from fairlead.settings.tiers import TIER, TierEntry, tiers_problem
 
 __all__ = [
     "Admission",
+    "BlobSettings",
     "EngineSettings",
     "Fairness",
     "HistorySettings",
@@ -78,6 +80,7 @@ class Settings(Section, frozen=True):
     #: same time. A step is the name of a service or a task type. Example: story = ["outline", "write"]
     pipelines: dict[str, Stages] = field(default_factory=dict)
     priority_service: PriorityServiceSettings = PriorityServiceSettings()
+    blobs: BlobSettings = BlobSettings()
 
     @property
     def declared_tasks(self) -> dict[str, TaskSettings]:

@@ -8,6 +8,7 @@ from fairlead.checks import LATEST, check_name, check_short, check_whole
 from fairlead.cron import Cron, next_tick
 from fairlead.model.cron import CronStatus
 from fairlead.model.task import NewTask, Submitted
+from fairlead.store.claims import claim
 from fairlead.store.connection import pack, text
 from fairlead.store.replies import submitted
 from fairlead.store.session import Part
@@ -58,8 +59,9 @@ class Crons(Part):
         check_whole("tick", tick, LATEST)
         if tick <= previous:
             raise errors.InvalidInput("tick", "is not after the previous one")
-        spec = pack(spec_of(task, self._session.settings))
-        row = (await self._session.run("tick", name, previous, tick, spec))["row"]
+        spec = spec_of(task, self._session.settings)
+        await claim(self._session.blobs, spec)
+        row = (await self._session.run("tick", name, previous, tick, pack(spec)))["row"]
         return None if row["answer"] == "passed" else submitted(row)
 
 

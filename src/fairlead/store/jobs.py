@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead import errors
+from fairlead.blobs.shelf import Owner
 from fairlead.checks import check_name, check_short, check_task_id, nearest, to_json
 from fairlead.model.job import (
     Job,
@@ -50,8 +51,10 @@ class Jobs(Part):
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
-        request = pack(_request(job, self._session.settings))
-        answer = expect_ok(await self._session.ask("submit_job", request), "exists")
+        request = _request(job, self._session.settings)
+        owner, given = Owner("job", job.job_id), request["fields"]["input"]
+        await self._session.blobs.claim(owner, job.tenant, "input_data", given)
+        answer = expect_ok(await self._session.ask("submit_job", pack(request)), "exists")
         known = Priority(answer["priority"]) if "priority" in answer else None
         repeated, warnings = answer["answer"] == "exists", warnings_of(answer.get("unserved", ()))
         return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known, warnings)

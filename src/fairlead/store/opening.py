@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
@@ -14,7 +12,7 @@ from fairlead.settings import Settings
 from fairlead.settings.sources import Sources
 from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import Engine, open_engine
-from fairlead.store.engine.folder import EngineFolder, default_data_folder
+from fairlead.store.engine.folder import EngineFolder, data_folder
 from fairlead.store.engine.state import EngineHealth
 from fairlead.store.multiplexer import SharedConnection
 from fairlead.store.remembered import Remembered
@@ -57,6 +55,7 @@ async def gateway_store(
     the process that started this one has opened the namespace with the same settings.
     """
     async with connected_store(settings) as store:
+        _ = store.blobs.shelf  # raises what is wrong with its settings
         store.policy.sources = sources or Sources()
         store.rejoin = partial(store.open, govern=govern, declare=True)
         with contextlib.suppress(StoreLost):
@@ -93,8 +92,7 @@ async def visit(store: Store) -> None:
 
 def engine_folder(settings: Settings) -> EngineFolder:
     """Of the embedded server."""
-    data = settings.engine.data
-    return EngineFolder(Path(data) if data else default_data_folder(os.environ))
+    return EngineFolder(data_folder(settings.engine))
 
 
 class _Embedded:

@@ -5,9 +5,11 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from fairlead.blobs.blobs import Blobs
 from fairlead.settings import Settings
 from fairlead.store.batches import in_parts
 from fairlead.store.connection import Answer, Connection, pack
+from fairlead.store.engine.folder import data_folder
 from fairlead.store.replies import expect_ok
 from fairlead.store.server_errors import translated
 
@@ -19,6 +21,12 @@ class Session:
         self.connection = connection
         self.settings = settings
         self.clock = clock  # "" is the server's own time; tests give ms
+        self.blobs = Blobs(
+            settings.blobs,
+            connection.keys.namespace,
+            data_folder(settings.engine) / "blobs",
+            epoch=lambda: connection.membership.epoch,
+        )
 
     async def ask(self, act: str, *arguments: Any) -> Answer:
         """The answer of an act, also when it is a refusal."""

@@ -29,6 +29,7 @@ from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import in_parts
+from fairlead.store.claims import claim, claim_all
 from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
@@ -169,6 +170,7 @@ class Store(Running):
         if len(tasks) > MOST_PER_CALL:
             raise errors.InvalidInput("tasks", f"{len(tasks)} at once, at most {MOST_PER_CALL} are accepted")
         batch = Batch.of(tasks, lambda task: spec_of(task, self.settings))
+        batch = batch.without(await claim_all(self.blobs, batch.accepted))
         parts = list(in_parts(batch.accepted))
         answers, _ = await self.connection.run_each(*(("submit", pack(part), self.clock()) for part in parts))
         refused = [answer for answer in answers if isinstance(answer, errors.FairleadError)]
@@ -183,7 +185,9 @@ class Store(Running):
         return batch.answers(answered)
 
     async def submit_one(self, task: NewTask) -> Submitted:
-        (row,) = (await self.run("submit", pack([spec_of(task, self.settings)])))["rows"]
+        spec = spec_of(task, self.settings)
+        await claim(self.blobs, spec)
+        (row,) = (await self.run("submit", pack([spec])))["rows"]
         return replies.submitted(row)
 
     async def claim(

@@ -1,9 +1,13 @@
 """What only the caretaker does: be elected, name lost workers, forget what has ended."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from fairlead.blobs.shelf import Need, Owner
 from fairlead.checks import check_ms, check_name
 from fairlead.model.worker import LostWorker
+from fairlead.store.claims import needs_of
+from fairlead.store.epochs import Epochs
 from fairlead.store.session import Part
 
 
@@ -46,3 +50,12 @@ class Upkeep(Part):
         """Reads the memory use of the server, and keeps it for other acts."""
         answer = await self._session.run("inspect")
         return Memory(*(answer.get(name) for name in ("used", "most", "policy", "pressed")))
+
+    async def tidy_blobs(self) -> int:
+        """Deletes blobs whose time is over, from a part of all; returns how many, and claims on them."""
+        return await self._session.blobs.tidy(self._needs)
+
+    async def _needs(self, owners: Collection[Owner]) -> Mapping[Owner, Need]:
+        needs = await needs_of(self._connection, owners)
+        await Epochs(self._session).check()  # a store that has lost its data knows none of them
+        return needs

@@ -119,6 +119,8 @@ class Fairlead(Front[app.Fairlead]):
     get_job = blocking(app.Fairlead.get_job, JobHandle)
     list_tasks = blocking(app.Fairlead.list_tasks)
     list_jobs = blocking(app.Fairlead.list_jobs)
+    blob = blocking(app.Fairlead.blob)
+    open = held(app.Fairlead.open)
     acquire = held(app.Fairlead.acquire)
     worker = held(app.Fairlead.worker)
 

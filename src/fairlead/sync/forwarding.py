@@ -13,7 +13,7 @@ from fairlead.errors import FairleadError
 from fairlead.sync.connection import Connection
 from fairlead.sync.held import Held
 
-A = TypeVar("A")
+A = TypeVar("A", covariant=True)
 F = TypeVar("F", bound="Front[Any]")
 P = ParamSpec("P")
 R = TypeVar("R")

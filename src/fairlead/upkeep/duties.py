@@ -58,4 +58,5 @@ DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
     "dead_workers": lambda store: log_dead_workers(store.upkeep),
     "dead_letters": lambda store: store.upkeep.forget(),
     "lists": sweep_lists,
+    "blobs": lambda store: store.upkeep.tidy_blobs(),
 }

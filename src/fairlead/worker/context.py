@@ -3,18 +3,22 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Generator, MutableMapping
+from collections.abc import Callable, Generator, Mapping, MutableMapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import msgspec
 
 from fairlead.checks import check_seconds, check_text, to_json
 from fairlead.errors import InvalidInput
+from fairlead.model.blob import BlobRef, LocalFile, as_ref
 from fairlead.model.reports import MOST_CHUNK_BYTES
 from fairlead.model.task import Task
 from fairlead.pipeline.steps import input_of
+from fairlead.worker.files import Answer, Ask, OpenedBlob, Wish, nobody
 
 ROOM_SECONDS = 0.01  # between two looks whether there is room for more output
 
@@ -62,6 +66,7 @@ class Context:
         has_room: Callable[[], bool] = lambda: True,
         *,
         may_block: bool = False,
+        ask: Ask = nobody,
     ) -> None:
         """`has_room`: whether more output is welcome. `may_block`: `emit` itself waits until it is."""
         self.task_id = task.task_id
@@ -78,6 +83,7 @@ class Context:
         self._say = say
         self._has_room = has_room
         self._may_block = may_block
+        self._ask = ask
 
     @property
     def deadline(self) -> datetime:
@@ -108,6 +114,24 @@ class Context:
         if self._may_block:
             emitted.wait()
         return emitted
+
+    def open(self, ref: BlobRef | Mapping[str, Any]) -> OpenedBlob:
+        """Reads an uploaded file: `async with ctx.open(ref) as file`; a `def` handler uses `with`."""
+        wish = Wish(as_ref(ref))
+        return OpenedBlob(lambda: cast("Future[LocalFile]", self._ask(wish)))
+
+    def blob(
+        self, source: str | Path | bytes, *, name: str | None = None, content_type: str | None = None
+    ) -> Answer[BlobRef]:
+        """Uploads a file or its content: `await ctx.blob(...)`; a `def` handler uses `ctx.blob(...).wait()`.
+
+        The reference may be (a part of) the result.
+        """
+        given = {"content": source} if isinstance(source, bytes) else {"path": str(Path(source).absolute())}
+        if isinstance(source, str | Path):
+            name = name or Path(source).name
+        future = self._ask(Wish(name=name, content_type=content_type, **given))
+        return Answer(cast("Future[BlobRef]", future))
 
     def extend(self, seconds: float | None = None) -> None:
         """More time: the deadline becomes now + `seconds` (default: its timeout). Never earlier."""

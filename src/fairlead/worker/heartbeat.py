@@ -154,6 +154,7 @@ class Heartbeat:
             await upkeep.inspect()
             while await upkeep.forget() >= BATCH:
                 pass
+            await upkeep.tidy_blobs()
         except FairleadError as problem:
             log.warning("upkeep_failed", worker=self.worker, problem=str(problem))
 

@@ -4,7 +4,14 @@ from enum import StrEnum
 from typing import Any
 
 from fairlead.checks import MOST_SECONDS
-from fairlead.errors import FairleadError, InvalidInput, PermanentError, RetriableError
+from fairlead.errors import (
+    BlobTooLarge,
+    FairleadError,
+    InvalidInput,
+    PermanentError,
+    RetriableError,
+    UnknownBlob,
+)
 from fairlead.log.tracebacks import is_of_others, readable, traceback_of
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import Task
@@ -102,7 +109,7 @@ def _words(problem: BaseException) -> str:
 
 
 def _is_retriable(problem: BaseException) -> bool:
-    if isinstance(problem, PermanentError | InvalidInput):
+    if isinstance(problem, PermanentError | InvalidInput | UnknownBlob | BlobTooLarge):
         return False
     status = _http_status(problem)
     return status is None or status in RETRIABLE_STATUS

@@ -5,13 +5,18 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
+import msgspec
+
 from fairlead.log.events import EventLog
+from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.task import Task
 from fairlead.worker.child_process import start_child
 from fairlead.worker.context import Emitted, HandlerMessage
+from fairlead.worker.files import Granted, Wish
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
 from fairlead.worker.pipe import MessagePipe
@@ -54,12 +59,16 @@ class Process:
         handler: Handler,
         said: Callable[[HandlerMessage], None],
         has_room: Callable[[], bool],
+        grant: Callable[[Wish], Awaitable[LocalFile | BlobRef]],
     ) -> Any:
         self._pipe.send({"task": task, "source": handler.source})
         async for message in self._pipe:
             if "said" in message:
                 said(HandlerMessage(**message["said"]))
                 await Emitted(has_room)  # meanwhile the pipe fills up, and the handler waits
+            elif "wish" in message:
+                wish = msgspec.convert(message["wish"], Wish)
+                self._pipe.send({"granted": await Granted.of(message["number"], partial(grant, wish))})
             elif "failed" in message:
                 raise FailedElsewhere(message["failed"])
             else:

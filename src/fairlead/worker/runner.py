@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from fairlead.backend import Backend
 from fairlead.errors import FairleadError
 from fairlead.model.reports import Completed, Grant
 from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Context
+from fairlead.worker.files import asking, granted
 from fairlead.worker.handler import Handler, RunIn
 from fairlead.worker.outcome import Report, Stop, failed, stopped
 from fairlead.worker.processes import Processes
@@ -25,10 +27,11 @@ MOST_PATIENT = 12  # suspects that wait; more were lost with a whole machine, ha
 class Runner:
     """Runs tasks in the loop, in threads and in processes, and says how each ended."""
 
-    def __init__(self, handlers: Mapping[str, Handler], gate: Gate, runs: Runs) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], gate: Gate, runs: Runs, backend: Backend) -> None:
         self._handlers = handlers
         self._gate = gate
         self._runs = runs
+        self._backend = backend
         self._loop = asyncio.get_running_loop()
         self._threads = Threads()
         self._processes = Processes()
@@ -45,7 +48,8 @@ class Runner:
         run = Run(task, self._handlers[task.task_type], claimed_at, lease_ends)
         if run.handler.parameters.context:
             hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
-            run.context = Context(task, hear, has_room, may_block=run.place == "thread")
+            ask = asking(self._backend, task)
+            run.context = Context(task, hear, has_room, may_block=run.place == "thread", ask=ask)
         run.set_deadline(claimed_at + task.timeout_ms / 1000)
         carrying = self._loop.create_task(self._outcome(run))
         run.halt = carrying.cancel
@@ -132,4 +136,5 @@ class Runner:
         async with self._processes.borrowed() as process:
             run.halt, run.inform = process.halt, process.inform
             hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
-            return await process.call(run.task, run.handler, hear, has_room)
+            grant = partial(granted, self._backend, run.task)
+            return await process.call(run.task, run.handler, hear, has_room, grant)

@@ -66,7 +66,7 @@ class Worker:
         self._registration = Registration(backend, handlers, options, declare)
         self.id = self._registration.worker_id
         self._runs = Runs(self.id, pipe)
-        self._runner = Runner(handlers, self._gate, self._runs)
+        self._runner = Runner(handlers, self._gate, self._runs, backend)
         self._claimer = Claimer(backend, self._registration, self._runs, self._runner, begun)
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it

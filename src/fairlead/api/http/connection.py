@@ -103,6 +103,11 @@ class HttpConnection(BoundedProtocol):
     def body_taken(self) -> None:
         self._advance()
 
+    def more_time(self) -> None:
+        """A long body has arrived in part, and its rest may take as long again."""
+        if self._exchange and not self._exchange.request_complete:
+            self._wait(self._bounds.read_seconds)
+
     # Reading
 
     def _advance(self) -> None:
@@ -154,6 +159,7 @@ class HttpConnection(BoundedProtocol):
             self._upgrade(scope, head)
             return
         self._wait(self._bounds.read_seconds)
+        scope["fairlead.more_time"] = self.more_time
         self._exchange = Exchange(self, scope, head)
         self._manager.start(self._exchange.run(self._manager.app))
 

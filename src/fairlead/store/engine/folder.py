@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairlead.errors import EngineFailed, InvalidSettings
+from fairlead.settings import EngineSettings
 
 # The kernel's limit for a socket's path, less the closing zero: 108 bytes on Linux, 104 on macOS.
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
@@ -19,6 +20,10 @@ LOG_LINES_SHOWN = 12
 def default_data_folder(env: Mapping[str, str]) -> Path:
     """Where Fairlead keeps its data if no setting says otherwise."""
     return _default_folder(env, "XDG_DATA_HOME", "share")
+
+
+def data_folder(engine: EngineSettings) -> Path:
+    return Path(engine.data).expanduser().absolute() if engine.data else default_data_folder(os.environ)
 
 
 def default_state_folder(env: Mapping[str, str]) -> Path:
