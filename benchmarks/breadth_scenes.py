@@ -267,7 +267,7 @@ class Paired(Scene):
 
 
 class Tiers(Scene):
-    """Three tiers, and tasks of each in turn with elastic ones. The longer tiers are full most of the time."""
+    """Tasks of three tiers and elastic ones in turn. The longer tiers are full most of the time."""
 
     most = 1.5
     DURATIONS = ("fast", None, "medium", None, "slow")
