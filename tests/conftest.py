@@ -1,9 +1,12 @@
 """What every test shares: real servers, one of a kind per process, and stores that the doctor examines."""
 
 import contextlib
+import functools
 import itertools
 import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -49,6 +52,25 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What apps in these tests remember of servers must not reach other users of Fairlead on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_list_of_authorities() -> Iterator[None]:
+    """HTTP clients read that file when they are made, even for plain HTTP: longer than most requests take."""
+    make = ssl.create_default_context
+    of_file = functools.cache(lambda cafile: make(cafile=cafile))
+
+    def made_or_known(*purpose: Any, cafile: str | None = None, **other: Any) -> ssl.SSLContext:
+        # without a file it is for the caller alone, and may be changed
+        return (
+            of_file(cafile)
+            if cafile and not purpose and not other
+            else make(*purpose, cafile=cafile, **other)
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", made_or_known)
         yield
 
 
