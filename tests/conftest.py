@@ -2,10 +2,11 @@
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -97,6 +98,17 @@ def start_server() -> Iterator[Callable[[str], Server]]:
             return started[kind]
 
         yield start
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """It makes a million objects, all of which stay: to look for garbage among them takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
