@@ -72,10 +72,9 @@ class Shell:
     async def on_terminal(self, *arguments: str, typed: str = "") -> Ended:
         """Runs with all three streams on one terminal; `typed` is the input of the user."""
         ours, theirs = pty.openpty()
-        try:
-            process = await self.start(*arguments, stdin=theirs, out=theirs, err=theirs)
-        finally:
-            os.close(theirs)
+        with os.fdopen(theirs, "r+b", buffering=0) as terminal:
+            words = [*arguments, *self.where]
+            process = WarmProcess(words, self.environment, self.home, terminal, terminal, stdin=terminal)
         os.write(ours, typed.encode())
         shown = await asyncio.to_thread(read_all, ours)
         return Ended(await process.wait(), shown, "")

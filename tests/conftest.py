@@ -1,9 +1,13 @@
 """What every test shares: real servers, one of a kind per process, and stores that the doctor examines."""
 
 import contextlib
+import functools
+import gc
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -52,6 +56,25 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_list_of_authorities() -> Iterator[None]:
+    """HTTP clients read that file when they are made, even for plain HTTP: longer than most requests take."""
+    make = ssl.create_default_context
+    of_file = functools.cache(lambda cafile: make(cafile=cafile))
+
+    def made_or_known(*purpose: Any, cafile: str | None = None, **other: Any) -> ssl.SSLContext:
+        # without a file it is for the caller alone, and may be changed
+        return (
+            of_file(cafile)
+            if cafile and not purpose and not other
+            else make(*purpose, cafile=cafile, **other)
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", made_or_known)
+        yield
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     """One for all processes of this run."""
@@ -75,6 +98,17 @@ def start_server() -> Iterator[Callable[[str], Server]]:
             return started[kind]
 
         yield start
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """It makes a million objects, all of which stay: to look for garbage among them takes a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

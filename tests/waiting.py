@@ -5,21 +5,22 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-POLL_SECONDS = 0.01
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.05  # seconds; what takes long is looked at less often
 
 
 async def wait_until(
     condition: Callable[[], object | Awaitable[object]], timeout: float = 20.0, because: str = ""
 ) -> None:
     """Return once the condition (plain or async) holds; fail with its name when it does not in time."""
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     while True:
         answer = condition()
         if inspect.isawaitable(answer):
             answer = await answer
         if answer:
             return
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > timeout:
             what = because or getattr(condition, "__name__", repr(condition))
             raise AssertionError(f"after {timeout:g} s still not: {what}")
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(min(max(SHORTEST_PAUSE, waited / 10), LONGEST_PAUSE))

@@ -20,13 +20,14 @@ from typing import IO, Any
 
 from fairlead.cli import COMMANDS
 from fairlead.store.engine import exec_tied
+from tests import warm_children
 
 MODULES = [
     *{f"fairlead.cli.{path.partition(':')[0]}" for path, _ in COMMANDS.values()},
     "fairlead.api.server",
-    "fairlead.app.worker_main",
     "fairlead.client.client",
     "tests.warm",
+    *warm_children.MODULES,
 ]
 
 
@@ -148,6 +149,7 @@ def _main(
     os.chdir(cwd)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv[1:] = arguments
+    warm_children.install()
     if prepare:
         prepare()
     from fairlead.cli import main

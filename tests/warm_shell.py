@@ -84,8 +84,10 @@ def _run(connection: socket.socket) -> None:
 
 
 def _leave_the_tests() -> None:
-    """A user's program cannot import them."""
+    """A user's program cannot import them, also in a process that is forked from this one."""
     sys.path[:] = [folder for folder in sys.path if folder not in ("", str(ROOT))]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.waiting import wait_until
 from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[1]
+OF_WORKERS = (b"fairlead.app.worker_main", b"multiprocessing.forkserver")  # in their command lines
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,7 @@ class Workers:
         return re.findall(r"worker_started worker=(\S+)", self.log_text())
 
     def children(self) -> list[int]:
-        """The worker processes, not an embedded server."""
-        pid = self.process.pid
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(one) for one in found if b"fairlead.app.worker_main" in _command(one)]
+        return worker_processes(self.process.pid)
 
     async def ready(self, count: int = 1) -> None:
         """Until this number has registered, or it has ended."""
@@ -79,6 +77,15 @@ class WorkerLauncher:
         finally:
             workers.process.kill_session()
             await workers.process.wait()
+
+
+def worker_processes(supervisor: int) -> list[int]:
+    """Those it has started or forked, not an embedded server; none if it has ended."""
+    try:
+        found = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(one) for one in found if any(word in _command(one) for word in OF_WORKERS)]
 
 
 def _command(pid: str) -> bytes:

@@ -77,9 +77,7 @@ async def test_output_ends_early_and_nothing_is_missing(api: httpx.AsyncClient, 
 
 
 @pytest.mark.timeout(180)
-async def test_readers_of_lists_cost_little_memory(
-    api: httpx.AsyncClient, gateway: Gateway, store: Store
-) -> None:
+async def test_readers_of_lists_cost_little_memory(gateway: Gateway, store: Store) -> None:
     """Small things in lists take a multiple of their bytes once they are read."""
     await store.submit(*[new(parameters={"x": [[]] * 80_000}) for _ in range(100)])
 
@@ -88,5 +86,8 @@ async def test_readers_of_lists_cost_little_memory(
         return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
     before = peak_mib()
-    await asyncio.gather(*(api.get(TASKS, params={"limit": 1000}) for _ in range(6)))
+    # without the check of the contract, which takes seconds for so much
+    async with httpx.AsyncClient(base_url=gateway.url, timeout=40, trust_env=False) as http:
+        for answer in await asyncio.gather(*(http.get(TASKS, params={"limit": 1000}) for _ in range(6))):
+            assert answer.status_code == 200 and len(answer.content) > PAGE_BYTES
     assert peak_mib() - before < 100

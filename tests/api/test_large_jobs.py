@@ -4,14 +4,14 @@ import httpx
 
 from tests.api.lagging import Lags, gateway, http, lags
 from tests.api.requests import HttpWorker, good
-from tests.api.test_loop_lag import Shape, every_shape, post
+from tests.api.test_loop_lag import Shape, post, slowest_shapes
 
 __all__ = ["gateway", "http", "lags"]
 
 STEPS = ["a", "b", "c", "d"]
 
 
-@every_shape
+@slowest_shapes
 async def test_a_job_with_a_large_context(http: httpx.AsyncClient, lags: Lags, shape: Shape) -> None:
     declared = {"types": {name: {} for name in STEPS}, "pipelines": {"p": STEPS}}
     good(await http.put("/internal/declarations", json=declared))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from fairlead.settings import LeaseSettings, RetrySettings, Settings, WorkerSettings
 from tests.waiting import wait_until
 from tests.warm import WarmProcess
+from tests.workers import worker_processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,12 +65,7 @@ class Crew:
         return len(started - gone) == self.processes and len(self.children()) == self.processes
 
     def children(self) -> list[int]:
-        """The worker processes, not an embedded server."""
-        pid = self.process.pid
-        with contextlib.suppress(OSError):
-            found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            return [int(one) for one in found if b"fairlead.app.worker_main" in _command(int(one))]
-        return []
+        return worker_processes(self.process.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """To the supervisor and all it has started."""
@@ -132,10 +128,3 @@ class Fleet:
         await crew.process.wait()
         self.crews.remove(crew)
         return await self.start(crew.processes, capacity)
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""

@@ -20,7 +20,7 @@ from tests.store.namespace import claim_one, new
 
 pytestmark = pytest.mark.long
 
-STARTS = 1_000
+STARTS = 500
 MANY = Admission(max_queued_per_user=10_000)
 
 
@@ -72,10 +72,10 @@ async def submit(store: Store, *tasks: NewTask) -> None:
 async def test_users_that_arrive_before_and_after_the_first_run_of_a_type_share_equally(
     store: Store, clock: Clock
 ) -> None:
-    await submit(store, *[new(user_id="ann") for _ in range(750)])
+    await submit(store, *[new(user_id="ann") for _ in range(400)])
     slot = Slot(store, clock, lambda task: 0.01)
     await slot.serve(1)
-    await submit(store, *[new(user_id="bob") for _ in range(750)])
+    await submit(store, *[new(user_id="bob") for _ in range(400)])
     starts = await slot.serve(STARTS)
     assert is_fair(starts, ann=1, bob=1)
 
@@ -84,16 +84,16 @@ async def test_a_type_that_becomes_faster_between_two_submits(store: Store, cloc
     await submit(store, *[new(user_id="ann") for _ in range(100)])
     slot = Slot(store, clock, lambda task: 1.0)
     await slot.serve(100)
-    await submit(store, *[new(user_id="ann") for _ in range(750)])
+    await submit(store, *[new(user_id="ann") for _ in range(400)])
     slot.seconds = lambda task: 0.01
     await slot.serve(100)
-    await submit(store, *[new(user_id="bob") for _ in range(750)])
+    await submit(store, *[new(user_id="bob") for _ in range(400)])
     starts = await slot.serve(STARTS)
     assert is_fair(starts, ann=1, bob=1)
 
 
 async def test_starts_go_by_weight(store: Store, clock: Clock) -> None:
-    await submit(store, *[new(user_id=user) for _ in range(800) for user in ("triple", "single")])
+    await submit(store, *[new(user_id=user) for _ in range(400) for user in ("triple", "single")])
     starts = await Slot(store, clock, lambda task: 0.01).serve(STARTS)
     assert is_fair(starts, triple=3, single=1)
 
@@ -102,7 +102,7 @@ async def test_jobs_of_many_steps_get_no_more_than_single_tasks(store: Store, cl
     stages = [[NewStep(f"s{n}", "step")] for n in range(32)]
     for _ in range(20):
         await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
-    await submit(store, *[new("single", user_id="bob") for _ in range(550)])
+    await submit(store, *[new("single", user_id="bob") for _ in range(300)])
     starts = await Slot(store, clock, lambda task: 10.0).serve(STARTS)
     assert is_fair(starts, ann=1, bob=1)
 
@@ -113,10 +113,10 @@ AT_ONCE = [TINY, [NewStep(f"heavy{n}", "heavy") for n in range(31)]]
 
 
 async def serve_tiny_and_heavy(store: Store, clock: Clock, stages: list[list[NewStep]]) -> Slot:
-    """Fifty jobs of Ann against single tasks of Bob; more of them wait than can be started."""
-    for _ in range(50):
+    """Thirty jobs of Ann against single tasks of Bob; more of them wait than can be started."""
+    for _ in range(30):
         await store.jobs.submit(NewJob(feature_name="long", stages=stages, user_id="ann"))
-    await submit(store, *[new("heavy", user_id="bob") for _ in range(600)])
+    await submit(store, *[new("heavy", user_id="bob") for _ in range(350)])
     slot = Slot(store, clock, lambda task: 10.0 if task.task_type == "heavy" else 0.1)
     starts = await slot.serve(STARTS)
     assert is_fair(starts, ann=1, bob=1)
@@ -200,7 +200,7 @@ async def test_the_tasks_of_one_user_type_and_priority_start_in_the_order_they_c
     chance = random.Random(1)
     came: list[NewTask] = []
     slot = Slot(store, clock, lambda task: chance.choice([0.01, 1.0, 20.0]))
-    for n in range(400):
+    for n in range(200):
         more = [new(kind, user_id=user) for user, kind in kinds[n % 3 :] + kinds[: n % 3]]
         await submit(store, *more)
         came += more
@@ -209,7 +209,7 @@ async def test_the_tasks_of_one_user_type_and_priority_start_in_the_order_they_c
         mine = [task.task_id for task in slot.started if (task.user_id, task.task_type) == (user, kind)]
         theirs = [task.task_id for task in came if (task.user_id, task.task_type) == (user, kind)]
         assert mine == theirs[: len(mine)]
-    assert min(Counter(task.user_id for task in slot.started).values()) > 200
+    assert min(Counter(task.user_id for task in slot.started).values()) > 100
 
 
 class TestByUser:
@@ -222,11 +222,11 @@ class TestByUser:
         self, store: Store, clock: Clock
     ) -> None:
         accounts = [("gold", "u"), ("gold", "boss"), ("plain", "u")]
-        await submit(store, *[new(tenant=name, user_id=user) for _ in range(600) for name, user in accounts])
+        await submit(store, *[new(tenant=name, user_id=user) for _ in range(300) for name, user in accounts])
         slot = Slot(store, clock, lambda task: 0.01)
-        await slot.serve(700)
+        await slot.serve(350)
         starts = Counter((task.tenant, task.user_id) for task in slot.started)
-        assert starts == {("gold", "boss"): 400, ("gold", "u"): 200, ("plain", "u"): 100}
+        assert starts == {("gold", "boss"): 200, ("gold", "u"): 100, ("plain", "u"): 50}
 
 
 class TestByTenant:
@@ -238,16 +238,16 @@ class TestByTenant:
     async def test_a_tenant_of_a_hundred_users_gets_what_a_tenant_of_one_gets(
         self, store: Store, clock: Clock
     ) -> None:
-        await submit(store, *[new(tenant="many", user_id=f"u{n % 100}") for n in range(750)])
-        await submit(store, *[new(tenant="one", user_id="u") for _ in range(750)])
+        await submit(store, *[new(tenant="many", user_id=f"u{n % 100}") for n in range(400)])
+        await submit(store, *[new(tenant="one", user_id="u") for _ in range(400)])
         slot = Slot(store, clock, lambda task: 0.01)
         await slot.serve(STARTS)
         starts = Counter(task.tenant for task in slot.started)
         assert is_fair(starts, many=1, one=1)
 
     async def test_tenants_go_by_weight(self, store: Store, clock: Clock) -> None:
-        await submit(store, *[new(tenant=name) for _ in range(700) for name in ("gold", "plain")])
+        await submit(store, *[new(tenant=name) for _ in range(350) for name in ("gold", "plain")])
         slot = Slot(store, clock, lambda task: 0.01)
-        await slot.serve(900)
+        await slot.serve(450)
         starts = Counter(task.tenant for task in slot.started)
         assert is_fair(starts, gold=2, plain=1)

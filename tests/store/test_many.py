@@ -48,12 +48,12 @@ async def reads(store: Store) -> int:
 
 
 async def test_one_limit_is_shown_with_100_of_its_holders(store: Store) -> None:
-    await store.limits.set("gpu", Slots(limit=10_000))
-    tasks = await started(store, 10_000, limits={"gpu": 1})
+    await store.limits.set("gpu", Slots(limit=2_000))
+    tasks = await started(store, 2_000, limits={"gpu": 1})
     before = await reads(store)
     limit = await store.limits.get("gpu")
     assert await reads(store) - before < 120
-    assert (limit.limit, limit.active, limit.room) == (10_000, 10_000, 0)
+    assert (limit.limit, limit.active, limit.room) == (2_000, 2_000, 0)
     assert (len(limit.slots), limit.has_more_slots) == (100, True)
     ends = {task.task_id: task.lease_until for task in tasks}
     assert {(slot.holder, slot.units, slot.expires_at == ends[slot.lease_id]) for slot in limit.slots} == {
@@ -210,18 +210,18 @@ async def tidy(store: Store, key: str, field: str) -> None:
     pytest.fail(f"{field} stays in {key}")
 
 
-async def test_6000_routes_of_the_past_are_forgotten_some_at_a_time(store: Store, clock: Clock) -> None:
+async def test_2500_routes_of_the_past_are_forgotten_some_at_a_time(store: Store, clock: Clock) -> None:
     await store.workers.register("w", task_types=["present", "gone"])
     await store.submit(new("present"), new("gone"), new("unserved"))
     await store.workers.register("other", task_types=["gone"])
     gone = await claim_one(store, "other")
     await store.complete("other", Completed(gone.task_id, gone.fence))
-    await past_routes(store, 6_000)
+    await past_routes(store, 2_500)
     clock.pass_seconds(700)
     before = await calls(store, "exists")
     await store.upkeep.bury()
     assert 0 < await calls(store, "exists") - before < 400
-    assert await raw(store).hlen(store.connection.keys.key("routes")) > 5_000
+    assert await raw(store).hlen(store.connection.keys.key("routes")) > 2_000
     await tidy(store, "meta", "tidying")
     routes = await raw(store).hgetall(store.connection.keys.key("routes"))
     assert set(routes) == {b"present;", b"unserved;"}
@@ -239,7 +239,7 @@ async def test_an_audience_that_is_used_again_while_others_are_tidied_stays(
     await store.submit(*map(new, types))
     tasks = (await store.claim("w", 40)).tasks
     await store.complete("w", *[Completed(task.task_id, task.fence) for task in tasks])
-    await past_routes(store, 6_000)
+    await past_routes(store, 2_500)
     clock.pass_seconds(700)
     await store.workers.register("w", task_types=types, capacity=40)
     known = {name.encode() + b";" for name in types}

@@ -227,6 +227,16 @@ FAULTS: dict[str, tuple[list[Command], set[str], list[str]]] = {
     ),
     "a rate that never refills": ([("ZREM", "refills", API_LOT)], {"S4"}, [API_LOT, "no refill"]),
     "a rate that refills late": ([("ZADD", "refills", FAR, API_LOT)], {"S4"}, [API_LOT, str(FAR)]),
+    "a refill of a rate that is paused": (
+        [("HSET", "limit:api", "paused", 1)],
+        {"S10"},
+        [f"refills has lot {API_LOT}"],
+    ),
+    "a lot at a limit that is not there": (
+        [("DEL", "limit:gpu")],
+        {"I3", "I4", "K3", "S10"},
+        [f"lot {GPU_LOT} is parked"],
+    ),
     "a late alarm": ([("HSET", "meta", "alarm", FAR)], {"S4"}, ["alarm", "due at"]),
     "no alarm": ([("HDEL", "meta", "alarm")], {"S4"}, ["alarm"]),
     "an idle worker without record": ([("DEL", "worker:idler")], {"S4"}, ["worker idler"]),

@@ -23,10 +23,10 @@ from fairlead.model.task import NewTask
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from fairlead.worker.signals import AT_ONCE_SECONDS
-from tests.commands import FAIRLEAD
 from tests.pipeline.servers import Request, raw_service
 from tests.servers import Server
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.apps.stopping:fl"
@@ -71,7 +71,7 @@ class Case:
 
     store: Store
     folder: Path
-    process: asyncio.subprocess.Process
+    process: WarmProcess
     tasks: tuple[str, str]
 
     def log_text(self) -> str:
@@ -100,16 +100,9 @@ async def begin(
     settings = f'[services.slow]\nurl = "{service}"\nlimit = 1\ntimeout_seconds = 600\n'
     (folder / "fairlead.toml").write_text(settings + "[worker]\ncapacity = 1\nreserve = 0\n")
     where = ("--engine", server.url, "--namespace", store.connection.keys.namespace, "--grace", str(grace))
+    env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(FAIRLEAD, *command, *where),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env={"HOME": str(folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-            start_new_session=True,
-        )
+        process = WarmProcess((*command, *where), env, folder, log, log)
     parameters = {} if task_type.startswith("service:") else {"path": str(folder / "began")}
     tasks = [NewTask(task_type=task_type, parameters=parameters, limits={"one": 1}) for _ in range(2)]
     case = Case(store, folder, process, (tasks[0].task_id, tasks[1].task_id))

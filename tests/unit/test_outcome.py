@@ -124,6 +124,11 @@ def test_an_error_of_an_http_client_is_judged_by_its_status(subtests: pytest.Sub
                 assert failed(TASK, error(status)).retriable is retriable
 
 
+def test_a_status_that_is_not_of_an_error_decides_nothing() -> None:
+    for status in (0, 200, 399, 600):
+        assert failed(TASK, StatusCarried(status)).retriable is True
+
+
 def test_retry_after_is_honoured(subtests: pytest.Subtests) -> None:
     for error in HTTP_CLIENTS:
         for headers, ms in [
@@ -179,7 +184,9 @@ def test_a_dead_process_is_a_crash_and_not_a_failure() -> None:
 
 def test_the_report_of_another_process_is_passed_on() -> None:
     report = Failed(TASK.task_id, 7, "no_ink", "m", retriable=False, jitter=5)
-    assert failed(TASK, FailedElsewhere(dataclasses.asdict(report))) == report
+    elsewhere = FailedElsewhere(dataclasses.asdict(report))
+    assert failed(TASK, elsewhere) == report
+    assert str(elsewhere) == report.message
 
 
 def test_a_task_group_does_not_hide_what_its_one_task_raised() -> None:

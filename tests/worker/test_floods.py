@@ -12,7 +12,7 @@ from tests.apps import talking
 from tests.workers import WorkerLauncher, Workers
 
 TARGET = "tests.apps.talking:fl"
-COUNT, SIZE = 8_000, 30_000  # 240 MB
+COUNT, SIZE = 5_000, 30_000  # 150 MB
 MOST_MEGABYTES = 80  # that a worker may grow by: much less than that, and more than the noise
 
 
