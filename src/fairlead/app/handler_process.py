@@ -18,7 +18,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.reports import Frame
 from fairlead.model.task import Task
 from fairlead.worker.child_process import become_child
-from fairlead.worker.context import Context
+from fairlead.worker.context import Context, HandlerMessage
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import bad_result, failed
 from fairlead.worker.threads import raise_in
@@ -143,14 +143,23 @@ class HandlerHost:
     ) -> Context:
         """It becomes one of the arguments if the handler wants it."""
         fetch = self._fetch if task.interactive else None
-        context = Context(task, lambda said: self._send({"said": said}), loop=loop, fetch_frames=fetch)
+        context = Context(task, lambda said: self._say(context, said), loop=loop, fetch_frames=fetch)
         if handler.parameters.context:
             arguments[handler.parameters.context] = context
         return context
 
+    def _say(self, context: Context, said: HandlerMessage) -> None:
+        """Unless its call is over: the worker would take it for a message of the next one."""
+        with self._sending:
+            if self._context is context:
+                self._write({"said": said})
+
     def _send(self, message: Any) -> None:
         with self._sending:
-            self._end.sendall(msgspec.json.encode(message) + b"\n")
+            self._write(message)
+
+    def _write(self, message: Any) -> None:
+        self._end.sendall(msgspec.json.encode(message) + b"\n")
 
 
 def main() -> None:

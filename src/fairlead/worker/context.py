@@ -94,6 +94,7 @@ class Context:
         self._may_block = may_block
         self._loop = loop
         self._callbacks: list[Callable[[datetime], object]] = []
+        self._calling_back = threading.Lock()
         self._frames = Frames(fetch_frames) if fetch_frames else None
 
     @property
@@ -169,11 +170,12 @@ class Context:
                 threading.Thread(target=self._call_back, name="fairlead-on-deadline", daemon=True).start()
 
     def _call_back(self) -> None:
-        for callback in tuple(self._callbacks):
-            try:
-                callback(self.deadline)
-            except BaseException as problem:  # SystemExit too: it must not end the worker's loop
-                events.error("on_deadline_failed", task=self.task_id, traceback=traceback_of(problem))
+        with self._calling_back:  # the deadline may be reached while a thread still says that it moved
+            for callback in tuple(self._callbacks):
+                try:
+                    callback(self.deadline)
+                except BaseException as problem:  # SystemExit too: it must not end the worker's loop
+                    events.error("on_deadline_failed", task=self.task_id, traceback=traceback_of(problem))
 
 
 class TaskLog(logging.LoggerAdapter[logging.Logger]):
