@@ -161,9 +161,8 @@ class Context:
             self.truncating = self.cancelled = True
         if not (is_news and self._callbacks):
             return
-        with contextlib.suppress(
-            RuntimeError
-        ):  # the handler's loop has ended, or there is no room for a thread
+        # the handler's loop has ended, or there is no room for a thread
+        with contextlib.suppress(RuntimeError):
             if self._loop:
                 self._loop.call_soon_threadsafe(self._call_back)
             else:

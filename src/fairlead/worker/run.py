@@ -87,9 +87,8 @@ class Run:
         if self.timer is None or self.overdue or sent < self.shortened_at:
             return
         self.extended_at = monotonic()
-        latest = (
-            self.deadline + (deadline_ms - self.deadline_ms) / 1000
-        )  # the store gives less near the tier's end
+        # the store gives less near the end of the tier
+        latest = self.deadline + (deadline_ms - self.deadline_ms) / 1000
         self._move(max(self.deadline, min(sent + seconds, latest)), deadline_ms)
 
     def shorten(self, deadline_ms: int) -> bool:
