@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fairlead import Fairlead
-from fairlead.errors import FramesFull, NoCapacity
+from fairlead.errors import Fenced, FramesFull, NoCapacity
+from fairlead.model.reports import Grant
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.task import NewTask, Task
 from fairlead.store.store import Store
@@ -83,6 +84,14 @@ async def has_output(store: Store, task: str, count: int) -> bool:
     return len(await outputs(store, task)) >= count
 
 
+async def talking(store: Store, task_type: str, notes: Path) -> str:
+    """A session whose handler has answered, and waits for the next frame."""
+    task = await admitted(store, task_type, notes=str(notes))
+    await store.send_frame(task, "hello")
+    await wait_until(lambda: has_output(store, task, 1))
+    return task
+
+
 async def test_a_handler_answers_each_frame_in_order(
     app: Fairlead, live_store: Store, replies: str, tmp_path: Path
 ) -> None:
@@ -121,9 +130,7 @@ async def test_a_cancelled_session_ends_while_it_waits_for_a_frame(
 ) -> None:
     notes = tmp_path / "notes"
     async with app, app.worker(capacity=1):
-        task = await admitted(live_store, replies, notes=str(notes))
-        await live_store.send_frame(task, "hello")
-        await wait_until(lambda: has_output(live_store, task, 1))
+        task = await talking(live_store, replies, notes)
         await live_store.cancel(task)
         await wait_until(lambda: notes.exists() and notes.read_text())
         assert (await live_store.get(task)).status is State.CANCELLED
@@ -135,13 +142,45 @@ async def test_a_session_is_halted_for_a_waiting_task(
 ) -> None:
     notes = tmp_path / "notes"
     async with app, app.worker(capacity=1):
-        task = await admitted(live_store, replies, notes=str(notes))
-        await live_store.send_frame(task, "hello")
-        await wait_until(lambda: has_output(live_store, task, 1))
+        task = await talking(live_store, replies, notes)
         waiting = (await live_store.submit_one(NewTask(task_type="returns_at_once"))).task_id
         assert (await ended(live_store, waiting)).status is State.COMPLETED
         halted = await live_store.get(task)
     assert halted.error and (halted.status, halted.error.code) == (State.CANCELLED, "HALTED")
+    assert notes.read_text() == "cancelled: True"
+
+
+@pytest.mark.parametrize("place", ["loop", "thread"], indirect=True)
+async def test_a_session_that_finds_itself_cancelled_waits_until_its_handler_can_know(
+    app: Fairlead, live_store: Store, replies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, called, heard, refused = tmp_path / "notes", asyncio.Event(), asyncio.Event(), asyncio.Event()
+    wait, take_frames = Workers.wait, Store.take_frames
+
+    async def late(self: Workers, worker: str, seconds: float) -> Any:
+        word = await wait(self, worker, seconds)
+        if isinstance(word, str) and word.startswith("cancel:"):
+            called.set()
+            await heard.wait()
+        return word
+
+    async def take(self: Store, worker: str, grant: Grant, after: int = 0) -> Any:
+        try:
+            return await take_frames(self, worker, grant, after)
+        except Fenced:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(Workers, "wait", late)
+    monkeypatch.setattr(Store, "take_frames", take)
+    monkeypatch.setattr(frames, "NET_SECONDS", 0.1)
+    async with app, app.worker(capacity=1):
+        task = await talking(live_store, replies, notes)
+        await live_store.cancel(task)
+        await called.wait()
+        await refused.wait()
+        heard.set()
+        await wait_until(lambda: notes.exists() and notes.read_text())
     assert notes.read_text() == "cancelled: True"
 
 

@@ -75,6 +75,9 @@ async def test_a_handler_returns_what_it_has_when_its_test_reaches_the_deadline(
         ctx.on_deadline(lambda _: reached.set())
         ctx.emit("began")
         await reached.wait()
+        too_late = asyncio.Event()
+        ctx.on_deadline(lambda _: too_late.set())
+        await too_late.wait()
         return "a part" if ctx.truncating and ctx.cancelled else "all"
 
     inline = Inline()

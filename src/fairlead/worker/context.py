@@ -143,6 +143,8 @@ class Context:
         if not callable(callback) or inspect.iscoroutinefunction(callback):
             raise InvalidInput("callback", f"{callback!r} is not a plain function")
         self._callbacks.append(callback)
+        if self.truncating:  # it was reached before, perhaps while the handler was being started
+            self._notify()
 
     def frames(self) -> Frames:
         """What the client of an interactive task sends, in order: `async for`, or `for` in a plain `def`.
@@ -159,8 +161,10 @@ class Context:
         self.deadline_ms = deadline_ms
         if is_over:
             self.truncating = self.cancelled = True
-        if not (is_news and self._callbacks):
-            return
+        if is_news and self._callbacks:
+            self._notify()
+
+    def _notify(self) -> None:
         # the handler's loop has ended, or there is no room for a thread
         with contextlib.suppress(RuntimeError):
             if self._loop:

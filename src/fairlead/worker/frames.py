@@ -65,8 +65,8 @@ class ClientFrames:
             while not self._ended:
                 self._called.clear()  # before it looks: what comes while it looks is not missed
                 frames = await self._take(after)
-                if frames is None:
-                    break
+                if frames is None:  # soon the worker hears why, and stops the run
+                    await self._loop.create_future()
                 if frames:
                     return frames
                 with contextlib.suppress(TimeoutError):
