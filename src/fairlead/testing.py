@@ -13,7 +13,8 @@ async def test_draws_over_the_queue() -> None:
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ from fairlead.app.function import TaskFunction
 from fairlead.checks import to_json
 from fairlead.client.target import Target
 from fairlead.model.priority import Priority
+from fairlead.model.reports import Frame
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Settings
@@ -55,8 +57,9 @@ class FakeClock:
 
 @dataclass
 class Inline:
-    """What a handler said while it ran inline."""
+    """What a handler said while it ran inline, and what it reads: the frames of an interactive task."""
 
+    frames: Sequence[Any] = ()
     progress: list[tuple[float, str]] = field(default_factory=list)
     output: list[Any] = field(default_factory=list)
     extended: list[float] = field(default_factory=list)
@@ -66,6 +69,21 @@ class Inline:
             self.progress.append((said.value, said.message))
         else:
             (self.output if said.kind == "output" else self.extended).append(said.value)
+
+    def reach_deadline(self) -> None:
+        """The deadline of its tier passes: from any thread, while the handler runs."""
+        self.context.learn(self.context.deadline_ms, True)
+
+    def run(self, task: Task, loop: asyncio.AbstractEventLoop | None) -> Context:
+        """For one run; `loop`: where its handler runs, None: in a thread."""
+        self.context = Context(task, self.hear, loop=loop, fetch_frames=self._fetch if self.frames else None)
+        return self.context
+
+    def _fetch(self, after: int) -> "Future[list[Frame]]":
+        fetched: Future[list[Frame]] = Future()
+        frames = [msgspec.json.decode(to_json("frame", frame)) for frame in self.frames]
+        fetched.set_result([Frame(seq, frame) for seq, frame in enumerate(frames, 1) if seq > after])
+        return fetched
 
 
 @overload
@@ -79,13 +97,14 @@ async def run_inline(
 ) -> R:
     """Runs a handler here and now, as a worker would: parameters and result go through JSON and are checked.
 
-    What it raises comes out as it is. `said` collects progress and output.
+    What it raises comes out as it is. `said` collects progress and output, and has the frames of its client.
     """
     new = function.new(*args, **kwargs)
     handler = function.handler
     arguments = handler.parameters.checked(msgspec.json.decode(to_json("parameters", new.parameters)))
     if handler.parameters.context:
-        arguments[handler.parameters.context] = Context(_as_claimed(new), (said or Inline()).hear)
+        loop = asyncio.get_running_loop() if handler.is_async else None
+        arguments[handler.parameters.context] = (said or Inline()).run(_as_claimed(new), loop)
     call = handler.function if handler.is_async else partial(asyncio.to_thread, handler.function)
     result: R = msgspec.json.decode(to_json("result", await call(**arguments)))
     return result

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairlead.clock import monotonic
 from fairlead.model.priority import Priority
+from fairlead.model.reports import Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.store.store import Store
@@ -47,14 +48,18 @@ def success(data: Any) -> dict[str, Any]:
     return {"status": "SUCCESS", "data": data, "metrics": {"execution_time_ms": 1}}
 
 
+async def no_frames(grant: Grant, after: int) -> None:
+    """No task here is interactive."""
+
+
 async def report_by(handlers: Mapping[str, Handler], task: Task) -> Report:
     """The outcome of a run, as a worker would report it to the store."""
     ours, theirs = socket.socketpair()
     pipe = await MessagePipe.over(ours)
     runs = Runs("w", pipe)
-    runner = Runner(handlers, Gate(Begun()), runs, Store.connect("unix:///nowhere"))
+    runner = Runner(handlers, Gate(Begun()), runs, Store.connect("unix:///nowhere"), no_frames)
     try:
-        runner.start(task, monotonic(), monotonic() + 60)
+        runner.start(task, monotonic(), monotonic(), monotonic() + 60)
         await wait_until(lambda: runs.reports)
     finally:
         await runner.close()

@@ -66,7 +66,7 @@ async def test_an_extension_is_reported_once_although_the_rest_had_to_be_repeate
     far_store: Store, run: Run, server: Server, tmp_path: Path
 ) -> None:
     extended: list[int] = []
-    run.inform = extended.append
+    run.inform = lambda deadline_ms, _: extended.append(deadline_ms)
     run.set_deadline(monotonic() + 30)
     buffer = ProgressBuffer()
     buffer.add(run, HandlerMessage("extend", 1000.0))

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from fairlead import Context, Fairlead, InvalidInput, PermanentError, errors
+from fairlead.errors import NotInteractive
 from fairlead.model.states import State
 from fairlead.testing import START, FakeClock, Inline, check, private, run_inline
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -48,6 +50,52 @@ async def test_the_reports_of_a_handler_are_collected(fl: Fairlead) -> None:
     inline = Inline()
     assert await run_inline(talk, said=inline, user_id="ann", timeout_seconds=20) == [1, "ann", False]
     assert (inline.progress, inline.output, inline.extended) == ([(0.5, "half")], [{"line": 1}], [20, 3])
+
+
+async def test_a_handler_reads_the_frames_of_its_test(fl: Fairlead) -> None:
+    @fl.task
+    async def replies(ctx: Context) -> list[object]:
+        return [frame async for frame in ctx.frames()]
+
+    @fl.task
+    def replies_in_thread(ctx: Context) -> list[object]:
+        return list(ctx.frames())
+
+    sent = ["hello", {"n": 1}, None]
+    assert await run_inline(replies, said=Inline(frames=sent)) == sent
+    assert await run_inline(replies_in_thread, said=Inline(frames=sent)) == sent
+    with pytest.raises(NotInteractive):
+        await run_inline(replies)
+
+
+async def test_a_handler_returns_what_it_has_when_its_test_reaches_the_deadline(fl: Fairlead) -> None:
+    @fl.task
+    async def draws(ctx: Context) -> str:
+        reached = asyncio.Event()
+        ctx.on_deadline(lambda _: reached.set())
+        ctx.emit("began")
+        await reached.wait()
+        too_late = asyncio.Event()
+        ctx.on_deadline(lambda _: too_late.set())
+        await too_late.wait()
+        return "a part" if ctx.truncating and ctx.cancelled else "all"
+
+    inline = Inline()
+    running = asyncio.create_task(run_inline(draws, said=inline))
+    await wait_until(lambda: inline.output)
+    inline.reach_deadline()
+    assert await running == "a part"
+
+
+async def test_a_callback_that_is_not_a_plain_function_is_refused(fl: Fairlead) -> None:
+    @fl.task
+    async def draws(ctx: Context) -> None:
+        async def later(deadline: datetime) -> None: ...
+
+        ctx.on_deadline(later)
+
+    with pytest.raises(InvalidInput, match="is not a plain function"):
+        await run_inline(draws)
 
 
 async def test_an_exception_of_a_handler_is_raised_unchanged(fl: Fairlead) -> None:

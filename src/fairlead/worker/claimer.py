@@ -98,9 +98,9 @@ class Claimer:
         """A task that came with the call."""
         now, (sent, store_now) = monotonic(), self._last_claim
         # counted from before the claim that said we wait: the call may have lain unread for long
-        lease_ends = min(now, sent + (handed.now - store_now) / 1000) + self._lease_seconds
+        began = min(now, sent + (handed.now - store_now) / 1000)
         self._acknowledged.add(handed.task.fence)
-        self._begin(handed.task, now, lease_ends)
+        self._begin(handed.task, now, began)
         self.look()
 
     async def release_unacknowledged(self) -> None:
@@ -155,7 +155,7 @@ class Claimer:
         self._forget_begun(reports)
         now = monotonic()
         for task in claimed.tasks:
-            self._begin(task, now, sent + self._lease_seconds)
+            self._begin(task, now, sent)
         if claimed.again or (want and len(claimed.tasks) >= want):
             self._may_claim = True
         if claimed.next_alarm is not None:
@@ -163,13 +163,14 @@ class Claimer:
         if claimed.draining:
             self.close()
 
-    def _begin(self, task: Task, now: float, lease_ends: float) -> None:
+    def _begin(self, task: Task, now: float, began: float) -> None:
         # It came by a call, and again with the answer to a claim.
         if (key := (task.task_id, task.fence)) in self._started:
             return
         self._started[key] = facts_of(task)
         if len(self._started) > MOST_REMEMBERED:
             del self._started[next(iter(self._started))]
+        lease_ends = began + self._lease_seconds
         late = now > lease_ends - LEAST_LEASE * self._lease_seconds
         if late:  # it lay unread, or the answer to a claim took that long
             log.warning("came_late", worker=self._worker, task=task.task_id, fence=task.fence)
@@ -177,7 +178,7 @@ class Claimer:
         if late or not self._open:
             self._runs.report(Grant(task.task_id, task.fence))
         else:
-            self._runner.start(task, now, lease_ends)
+            self._runner.start(task, began, now, lease_ends)
 
     def _refused(self, report: Completed | Failed, problem: FairleadError) -> None:
         if isinstance(problem, InvalidInput) and isinstance(report, Completed):

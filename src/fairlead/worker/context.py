@@ -1,7 +1,10 @@
 """What a handler can read and send while it runs."""
 
 import asyncio
+import contextlib
+import inspect
 import logging
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping
 from concurrent.futures import Future
@@ -13,16 +16,20 @@ from typing import Any, Literal, cast
 import msgspec
 
 from fairlead.checks import check_seconds, check_text, to_json
-from fairlead.errors import InvalidInput
+from fairlead.errors import InvalidInput, NotInteractive
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
 from fairlead.model.blob import BlobRef, LocalFile, as_ref
 from fairlead.model.reports import MOST_CHUNK_BYTES
 from fairlead.model.task import Task
 from fairlead.pipeline.steps import input_of
 from fairlead.worker.files import Answer, Ask, OpenedBlob, Wish, nobody
+from fairlead.worker.frames import FetchFrames, Frames
 
 ROOM_SECONDS = 0.01  # between two looks whether there is room for more output
 
 log = logging.getLogger("fairlead.model.task")
+events = EventLog("fairlead.worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,13 @@ class Context:
         *,
         may_block: bool = False,
         ask: Ask = nobody,
+        loop: asyncio.AbstractEventLoop | None = None,
+        fetch_frames: FetchFrames | None = None,
     ) -> None:
-        """`has_room`: whether more output is welcome. `may_block`: `emit` itself waits until it is."""
+        """`has_room`: whether more output is welcome. `may_block`: `emit` itself waits until it is.
+
+        `loop`: where the handler runs; None: in a thread. `fetch_frames`: of an interactive task.
+        """
         self.task_id = task.task_id
         self.task_type = task.task_type
         self.attempt = task.attempt
@@ -78,12 +90,18 @@ class Context:
         self.job = input_of(task)  #: what this step is given of its job; None outside of jobs
         self.trace_id = task.trace_id
         self.timeout_seconds = task.timeout_ms / 1000
-        self.cancelled = False  #: stop as soon as you can: what you return no longer counts
+        self.tier = task.tier  #: that the run was given when it started; None without tiers
+        self.cancelled = False  #: stop as soon as you can: what you return counts only while `truncating`
+        self.truncating = False  #: the deadline of the tier has passed: return what you have within a second
         self.deadline_ms = task.deadline or 0
         self._say = say
         self._has_room = has_room
         self._may_block = may_block
         self._ask = ask
+        self._loop = loop
+        self._callbacks: list[Callable[[datetime], object]] = []
+        self._calling_back = threading.Lock()
+        self._frames = Frames(fetch_frames) if fetch_frames else None
 
     @property
     def deadline(self) -> datetime:
@@ -137,6 +155,54 @@ class Context:
         """More time: the deadline becomes now + `seconds` (default: its timeout). Never earlier."""
         check_seconds("seconds", seconds)
         self._say(HandlerMessage("extend", self.timeout_seconds if seconds is None else float(seconds)))
+
+    def on_deadline(self, callback: Callable[[datetime], object]) -> None:
+        """Calls `callback(deadline)` when the deadline becomes earlier, and when that of the tier is reached.
+
+        A run whose task names no duration loses time when a waiting task needs its tier. When the deadline is
+        reached, `truncating` and `cancelled` are true, and what the handler returns within a second is its
+        result. The callback runs in the event loop of an async handler, otherwise in a thread of its own, so
+        that it can also stop what the handler waits for.
+        """
+        if not callable(callback) or inspect.iscoroutinefunction(callback):
+            raise InvalidInput("callback", f"{callback!r} is not a plain function")
+        self._callbacks.append(callback)
+        if self.truncating:  # it was reached before, perhaps while the handler was being started
+            self._notify()
+
+    def frames(self) -> Frames:
+        """What the client of an interactive task sends, in order: `async for`, or `for` in a plain `def`.
+
+        It waits for the next frame, and ends when the task is cancelled or halted. Answer with `emit`.
+        """
+        if self._frames is None:
+            raise NotInteractive
+        return self._frames
+
+    def learn(self, deadline_ms: int, is_over: bool) -> None:
+        """For the worker: this is its deadline now; `is_over`: that of its tier has passed."""
+        is_news = deadline_ms < self.deadline_ms or (is_over and not self.truncating)
+        self.deadline_ms = deadline_ms
+        if is_over:
+            self.truncating = self.cancelled = True
+        if is_news and self._callbacks:
+            self._notify()
+
+    def _notify(self) -> None:
+        # the handler's loop has ended, or there is no room for a thread
+        with contextlib.suppress(RuntimeError):
+            if self._loop:
+                self._loop.call_soon_threadsafe(self._call_back)
+            else:
+                threading.Thread(target=self._call_back, name="fairlead-on-deadline", daemon=True).start()
+
+    def _call_back(self) -> None:
+        with self._calling_back:  # the deadline may be reached while a thread still says that it moved
+            for callback in tuple(self._callbacks):
+                try:
+                    callback(self.deadline)
+                except BaseException as problem:  # SystemExit too: it must not end the worker's loop
+                    events.error("on_deadline_failed", task=self.task_id, traceback=traceback_of(problem))
 
 
 class TaskLog(logging.LoggerAdapter[logging.Logger]):

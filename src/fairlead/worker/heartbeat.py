@@ -40,8 +40,8 @@ class Heartbeat:
         # of what the worker holds, by the latest beat; monotonic, the same in every process of a machine
         self.lease_ends: dict[str, float] = {}
         self.deadlines: dict[str, float] = {}
-        # what is to be reported for it when it is dead; None: it did not say goodbye
-        self.left_over: list[tuple[str, int, str]] | None = None
+        # what is to be reported when it is dead, failures with their codes; None: it did not say goodbye
+        self.left_over: list[tuple[str, int, str | None]] | None = None
         self.apart: list[tuple[str, int]] = []  # tasks and fences of its runs that are not in its process
         self.alive_at = 0.0  # when the worker last gave a sign of life
         self.prolonged_at = 0.0  # when its leases last were
@@ -74,7 +74,7 @@ class Heartbeat:
                 elif "bye" in message:
                     self.left_over = message["bye"]
                     return
-                self._changed.set()
+                self._changed.set()  # also when it only asks for a beat
 
     async def _watch(self) -> None:
         """Counted in looks, not by the clock: this process may just have been stopped itself."""
@@ -124,7 +124,13 @@ class Heartbeat:
         self._lost = ""
         self._learn(beat, sent)
         self._pipe.send(
-            {"sent": sent, "state": beat.state, "cancelled": beat.cancelled, "lease_ends": self.lease_ends}
+            {
+                "sent": sent,
+                "state": beat.state,
+                "cancelled": beat.cancelled,
+                "lease_ends": self.lease_ends,
+                "deadlines": beat.deadlines,
+            }
         )
         if beat.should_bury and self._backend.upkeep:
             await self._do_upkeep(self._backend.upkeep)

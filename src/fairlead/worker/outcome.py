@@ -8,6 +8,7 @@ from fairlead.errors import (
     BlobTooLarge,
     FairleadError,
     InvalidInput,
+    NotInteractive,
     PermanentError,
     RetriableError,
     UnknownBlob,
@@ -17,6 +18,9 @@ from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import Task
 from fairlead.rules.http_retry import RETRIABLE_STATUS, retry_after_seconds
 
+DEADLINE = (
+    "DEADLINE"  # the code of a run that did not end within its tier; another try would get no more time
+)
 MOST_WORDS = 4000  # characters of a message that are kept
 
 
@@ -24,6 +28,7 @@ class Stop(StrEnum):
     """Why a run is stopped from outside."""
 
     TIMEOUT = "timeout"
+    DEADLINE = "deadline"  # of its tier, and the grace after it
     CANCELLED = "cancelled"
     DRAINED = "drained"  # the worker leaves: another one runs it
     LOST = "lost"  # its lease is over, or about to be
@@ -54,6 +59,9 @@ def stopped(task: Task, why: Stop, by: BaseException | None = None) -> Report:
     if why is Stop.TIMEOUT:
         message = f"it ran longer than its timeout of {task.timeout_ms / 1000:g} s"
         return Failed(task.task_id, task.fence, "timeout", message, traceback=_traceback(by))
+    if why is Stop.DEADLINE:
+        message = "it ran longer than its tier allows"
+        return Failed(task.task_id, task.fence, DEADLINE, message, retriable=False, traceback=_traceback(by))
     return Grant(task.task_id, task.fence)
 
 
@@ -109,7 +117,7 @@ def _words(problem: BaseException) -> str:
 
 
 def _is_retriable(problem: BaseException) -> bool:
-    if isinstance(problem, PermanentError | InvalidInput | UnknownBlob | BlobTooLarge):
+    if isinstance(problem, PermanentError | InvalidInput | NotInteractive | UnknownBlob | BlobTooLarge):
         return False
     status = _http_status(problem)
     return status is None or status in RETRIABLE_STATUS

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,12 @@ import msgspec
 
 from fairlead.log.events import EventLog
 from fairlead.model.blob import BlobRef, LocalFile
+from fairlead.model.reports import Frame
 from fairlead.model.task import Task
 from fairlead.worker.child_process import start_child
 from fairlead.worker.context import Emitted, HandlerMessage
 from fairlead.worker.files import Granted, Wish
+from fairlead.worker.frames import ClientFrames
 from fairlead.worker.handler import Handler
 from fairlead.worker.outcome import FailedElsewhere, HandlerDied
 from fairlead.worker.pipe import MessagePipe
@@ -53,27 +56,45 @@ class Process:
         # what was just killed may not have been reaped: its end of the pipe is closed before
         return self._process.returncode is None and not self._killed and not self._pipe.ended
 
-    async def call(
+    def begin(self, task: Task, handler: Handler) -> None:
+        """A call; what `inform` sends from now on is about it."""
+        self._pipe.send({"task": task, "source": handler.source})
+
+    async def result(
         self,
-        task: Task,
-        handler: Handler,
         said: Callable[[HandlerMessage], None],
         has_room: Callable[[], bool],
         grant: Callable[[Wish], Awaitable[LocalFile | BlobRef]],
+        frames: ClientFrames | None = None,
     ) -> Any:
-        self._pipe.send({"task": task, "source": handler.source})
-        async for message in self._pipe:
-            if "said" in message:
-                said(HandlerMessage(**message["said"]))
-                await Emitted(has_room)  # meanwhile the pipe fills up, and the handler waits
-            elif "wish" in message:
-                wish = msgspec.convert(message["wish"], Wish)
-                self._pipe.send({"granted": await Granted.of(message["number"], partial(grant, wish))})
-            elif "failed" in message:
-                raise FailedElsewhere(message["failed"])
-            else:
-                return message["result"]
+        """Of the call that began."""
+        fetching: Future[list[Frame]] | None = None
+        try:
+            async for message in self._pipe:
+                if "said" in message:
+                    said(HandlerMessage(**message["said"]))
+                    await Emitted(has_room)  # meanwhile the pipe fills up, and the handler waits
+                elif "frames_after" in message and frames:
+                    if fetching:
+                        fetching.cancel()
+                    fetching = frames.fetch(message["frames_after"])
+                    fetching.add_done_callback(self._send_frames)
+                elif "wish" in message:
+                    wish = msgspec.convert(message["wish"], Wish)
+                    granted = await Granted.of(message["number"], partial(grant, wish))
+                    self._pipe.send({"granted": granted})
+                elif "failed" in message:
+                    raise FailedElsewhere(message["failed"])
+                else:
+                    return message["result"]
+        finally:
+            if fetching:  # what it brings must not reach the next call
+                fetching.cancel()
         raise HandlerDied(f"the process that ran it {_ending(await self._process.wait())}")
+
+    def _send_frames(self, fetched: "Future[list[Frame]]") -> None:
+        if not fetched.cancelled():
+            self._pipe.send({"frames": fetched.result()})
 
     def halt(self) -> None:
         """Asks the handler to stop, and kills it if it does not, or the second time."""
@@ -83,9 +104,9 @@ class Process:
         self._pipe.send({"stop": True})
         self._killing = asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill)
 
-    def inform(self, deadline_ms: int) -> None:
-        """Its handler got more time."""
-        self._pipe.send({"deadline": deadline_ms})
+    def inform(self, deadline_ms: int, is_over: bool) -> None:
+        """The deadline of its handler, and whether it has passed."""
+        self._pipe.send({"deadline": deadline_ms, "is_over": is_over})
 
     def rest(self) -> None:
         """The call is over."""

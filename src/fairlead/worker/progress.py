@@ -135,5 +135,5 @@ async def _extend(backend: Backend, worker: str, progress: RunProgress) -> None:
     except FairleadError as problem:  # the next heartbeat shows why
         log.warning("extend_refused", task=task.task_id, problem=str(problem))
     else:
-        progress.run.extend(sent + seconds, deadline)
+        progress.run.extend(sent, seconds, deadline)
     progress.extend_seconds = None

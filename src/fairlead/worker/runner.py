@@ -12,10 +12,11 @@ from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
 from fairlead.worker.context import Context
 from fairlead.worker.files import asking, granted
+from fairlead.worker.frames import ClientFrames, TakeFrames
 from fairlead.worker.handler import Handler, RunIn
 from fairlead.worker.outcome import Report, Stop, failed, stopped
 from fairlead.worker.processes import Processes
-from fairlead.worker.run import Run
+from fairlead.worker.run import Run, ignore
 from fairlead.worker.runs import Runs
 from fairlead.worker.threads import RaisedInThread, Threads
 
@@ -27,8 +28,16 @@ MOST_PATIENT = 12  # suspects that wait; more were lost with a whole machine, ha
 class Runner:
     """Runs tasks in the loop, in threads and in processes, and says how each ended."""
 
-    def __init__(self, handlers: Mapping[str, Handler], gate: Gate, runs: Runs, backend: Backend) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        gate: Gate,
+        runs: Runs,
+        backend: Backend,
+        take_frames: TakeFrames,
+    ) -> None:
         self._handlers = handlers
+        self._take_frames = take_frames
         self._gate = gate
         self._runs = runs
         self._backend = backend
@@ -44,18 +53,35 @@ class Runner:
         }
         self._carrying: set[asyncio.Task[Report]] = set()  # the loop itself keeps no strong reference
 
-    def start(self, task: Task, claimed_at: float, lease_ends: float) -> None:
+    def start(self, task: Task, began: float, claimed_at: float, lease_ends: float) -> None:
+        """`began`: when its lease did, here, or a moment before."""
         run = Run(task, self._handlers[task.task_type], claimed_at, lease_ends)
+        if task.interactive:
+            run.frames = ClientFrames(partial(self._take_frames, Grant(task.task_id, task.fence)))
         if run.handler.parameters.context:
-            hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
-            ask = asking(self._backend, task)
-            run.context = Context(task, hear, has_room, may_block=run.place == "thread", ask=ask)
-        run.set_deadline(claimed_at + task.timeout_ms / 1000)
+            run.context = self._context(run)
+        if task.tier and task.deadline and task.started_at:  # its tier ends whenever it was claimed
+            run.set_deadline(began + (task.deadline - task.started_at) / 1000)
+        else:
+            run.set_deadline(claimed_at + task.timeout_ms / 1000)
         carrying = self._loop.create_task(self._outcome(run))
         run.halt = carrying.cancel
         self._carrying.add(carrying)
         carrying.add_done_callback(lambda done: self._finish(run, done))
         self._runs.add(run)
+
+    def _context(self, run: Run) -> Context:
+        hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
+        in_thread = run.place == "thread"
+        return Context(
+            run.task,
+            hear,
+            has_room,
+            may_block=in_thread,
+            ask=asking(self._backend, run.task),
+            loop=None if in_thread else self._loop,
+            fetch_frames=run.frames.fetch if run.frames else None,
+        )
 
     async def close(self) -> None:
         self._threads.close()
@@ -78,14 +104,15 @@ class Runner:
             result = await self._call(run, arguments)
         except BaseException as problem:  # SystemExit too: a handler must not end the worker
             cause = problem.problem if isinstance(problem, RaisedInThread) else problem
-            if run.why is not None:
-                return stopped(run.task, run.why, cause)
+            why = run.why or (Stop.DEADLINE if run.overdue else None)
+            if why is not None:
+                return stopped(run.task, why, cause)
             if isinstance(cause, FairleadError):
                 run.facts = cause.facts
             return failed(run.task, cause)
         if run.why is not None:
             return stopped(run.task, run.why)
-        return Completed(run.task.task_id, run.task.fence, result)
+        return Completed(run.task.task_id, run.task.fence, result, truncated=run.overdue)
 
     async def _call(self, run: Run, arguments: dict[str, Any]) -> Any:
         """A task that may have killed a worker runs in its own process, so that it kills only that.
@@ -134,7 +161,12 @@ class Runner:
 
     async def _in_process(self, run: Run, arguments: dict[str, Any]) -> Any:
         async with self._processes.borrowed() as process:
+            process.begin(run.task, run.handler)
             run.halt, run.inform = process.halt, process.inform
+            run.tell()  # what has changed since it was claimed
             hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)
             grant = partial(granted, self._backend, run.task)
-            return await process.call(run.task, run.handler, hear, has_room, grant)
+            try:
+                return await process.result(hear, has_room, grant, run.frames)
+            finally:
+                run.inform = ignore  # the process may run another

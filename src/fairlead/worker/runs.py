@@ -45,6 +45,12 @@ class Runs:
             if task_id in (None, run.task.task_id):
                 run.stop(why)
 
+    def call_for_frames(self, task_id: str) -> None:
+        """A client has sent some."""
+        for run in self.running.values():
+            if run.frames and run.task.task_id == task_id:
+                run.frames.call()
+
     def show_life(self) -> None:
         """Also says which runs are not in this process: if it dies, they did not kill it."""
         apart = [(run.task.task_id, run.task.fence) for run in self.running.values() if run.apart]

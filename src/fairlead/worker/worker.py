@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fairlead.backend import Backend
@@ -15,7 +16,9 @@ from fairlead.log.events import EventLog
 from fairlead.model.reports import Failed, Handed
 from fairlead.worker.begun import Begun, Gate
 from fairlead.worker.claimer import Claimer
+from fairlead.worker.deadlines import Deadlines
 from fairlead.worker.failures import log_failure
+from fairlead.worker.frames import taken_frames
 from fairlead.worker.handler import Handler
 from fairlead.worker.options import STOP_SECONDS, WorkerOptions
 from fairlead.worker.outcome import Stop, stopped
@@ -66,7 +69,9 @@ class Worker:
         self._registration = Registration(backend, handlers, options, declare)
         self.id = self._registration.worker_id
         self._runs = Runs(self.id, pipe)
-        self._runner = Runner(handlers, self._gate, self._runs, backend)
+        take_frames = partial(taken_frames, backend, self._registration)
+        self._runner = Runner(handlers, self._gate, self._runs, backend, take_frames)
+        self._deadlines = Deadlines(backend, self._registration, self._runs, pipe)
         self._claimer = Claimer(backend, self._registration, self._runs, self._runner, begun)
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
@@ -93,7 +98,7 @@ class Worker:
         self._pipe.send({"worker": self.id, "beat_seconds": seconds, "lease_seconds": self._lease_seconds})
         self.ready.set()
         log.info("worker_started", worker=self.id, capacity=self._registration.capacity)
-        duties = [self._wait_for_calls(), self._watch()]
+        duties = [self._wait_for_calls(), self._watch(), self._deadlines.confirm()]
         if self._crons:
             duties.append(Ticker(self._backend, self._crons).run())
         background = [listening, *(self._loop.create_task(duty) for duty in duties)]
@@ -124,7 +129,7 @@ class Worker:
         self._loop.call_later(GIVE_UP_SECONDS, self._claimer.give_up)
 
     async def _wait_for_calls(self) -> None:
-        """The store calls a worker that waits: there is something to claim, or a task was cancelled."""
+        """The store calls a worker that waits: there is something to claim, or news of what it runs."""
         # twice in a lease, so that every lease of every other worker is known of before it can run out
         net = min(NET_SECONDS, self._lease_seconds / 2)
         while True:
@@ -138,10 +143,19 @@ class Worker:
             if isinstance(called, Handed):
                 self._claimer.take(called)
                 await asyncio.sleep(0)  # it starts now: waiting for the next is no hurry
-            elif called and called.startswith("cancel:"):
-                self._runs.stop(Stop.CANCELLED, called.removeprefix("cancel:"))
             else:
-                self._claimer.look()
+                self._obey(called or "")
+
+    def _obey(self, called: str) -> None:
+        word, _, about = called.partition(":")
+        if word == "cancel":
+            self._runs.stop(Stop.CANCELLED, about)
+        elif word == "deadline":
+            self._deadlines.ask(about)
+        elif word == "frames":
+            self._runs.call_for_frames(about)
+        else:
+            self._claimer.look()
 
     async def _listen(self) -> None:
         """What the heartbeat learned."""
@@ -171,6 +185,7 @@ class Worker:
                 run.lease_ends = beat["lease_ends"][task_id]
             elif run.claimed_at < beat["sent"]:  # not one that was claimed while the beat was on its way
                 self._lose(run)
+        self._deadlines.learn(beat)
         if beat["state"] == "draining":
             self.drain()
 
@@ -221,7 +236,8 @@ class Worker:
             report = stopped(run.task, run.why or Stop.DRAINED)
             if isinstance(report, Failed):  # it does not stop, and ends with this process
                 log_failure(run.task, report, self.id)
-            left_over.append((run.task.task_id, run.task.fence, type(report).__name__))
+            code = report.code if isinstance(report, Failed) else None
+            left_over.append((run.task.task_id, run.task.fence, code))
         with contextlib.suppress(FairleadError):
             if self._runs.running:
                 await self._claimer.release_unacknowledged()

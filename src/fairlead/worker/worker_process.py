@@ -21,6 +21,7 @@ from fairlead.worker.begun import Begun, shared_file
 from fairlead.worker.child_process import start_child
 from fairlead.worker.heartbeat import Heartbeat
 from fairlead.worker.options import DRAINED, STOP_SECONDS, STUCK, Plan
+from fairlead.worker.outcome import DEADLINE
 from fairlead.worker.pipe import MessagePipe
 
 LOOK_SECONDS = 0.1
@@ -154,11 +155,11 @@ class WorkerProcess:
                 await self._excuse(backend, heartbeat.worker, heartbeat.apart)
                 await backend.expire(heartbeat.worker)
                 return
-            for task_id, fence, kind in heartbeat.left_over:
-                if kind == "Failed":
-                    await backend.fail(
-                        heartbeat.worker, Failed(task_id, fence, "timeout", "it did not stop in time")
-                    )
+            for task_id, fence, failure in heartbeat.left_over:
+                if failure:
+                    message, again = "it did not stop in time", failure != DEADLINE
+                    report = Failed(task_id, fence, failure, message, retriable=again)
+                    await backend.fail(heartbeat.worker, report)
                 else:
                     await backend.release(heartbeat.worker, Grant(task_id, fence))
             try:
