@@ -12,7 +12,7 @@ from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.stats import Explanation
-from fairlead.model.task import Submitted, Task
+from fairlead.model.task import HALTED, Submitted, Task
 
 if TYPE_CHECKING:
     from fairlead.client.job_backend import JobsBackend
@@ -101,9 +101,11 @@ def result_of(task: Task) -> Any:
     """Of a task that has ended; TaskFailed or TaskCancelled say why there is none."""
     if task.status is State.COMPLETED:
         return task.result
-    if task.status is State.CANCELLED:
-        raise TaskCancelled(f"Task {task.task_id} was cancelled.")
     error = task.error
+    if task.status is State.CANCELLED:
+        # any other error is that of an earlier run
+        why = f" ({HALTED}): {error.message}" if error and error.code == HALTED else "."
+        raise TaskCancelled(f"Task {task.task_id} was cancelled{why}")
     assert error
     raise TaskFailed(task.task_id, error.code, error.message, error.retriable, error.traceback)
 
