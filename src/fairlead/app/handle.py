@@ -5,8 +5,11 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from fairlead.app.session import TaskSession
 from fairlead.backend import Backend, retry_while_unavailable
 from fairlead.client.job_backend import task_messages
+from fairlead.client.resumable import Resumable
+from fairlead.client.sessions import session_of
 from fairlead.errors import JobCancelled, JobFailed, TaskCancelled, TaskFailed
 from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
@@ -87,6 +90,15 @@ class TaskHandle(Generic[R]):
         async with contextlib.aclosing(task_messages(self._backend, self.task_id)) as messages:
             async for message in messages:
                 yield message
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncGenerator[TaskSession]:
+        """Exchanges frames with the handler of an interactive task, which ends with the block."""
+        async with (
+            session_of(self._backend, self.task_id) as session,
+            Resumable(session.messages()) as messages,
+        ):
+            yield TaskSession(session, messages)
 
     async def _next_end(self, events: AsyncIterator[Event | None]) -> None:
         """Until it may have ended."""
