@@ -106,6 +106,8 @@ async def test_a_halted_session_ends_its_iteration(fl: Fairlead, store: Store) -
     async with shouting(store):
         task = await started(fl)
         async with task.session() as session:
+            await session.send("one")
+            assert await anext(session) == "ONE"
             other = await fl.submit("other")
             assert [frame async for frame in session] == []
         with pytest.raises(TaskCancelled, match=r"HALTED.*needed the slot"):
