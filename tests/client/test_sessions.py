@@ -8,13 +8,14 @@ import pytest
 
 from fairlead import AlreadyFinished, Fairlead, TaskCancelled
 from fairlead.app.handle import TaskHandle
-from fairlead.errors import Fenced, InvalidInput, NoCapacity, NotInteractive, SessionTaken
-from fairlead.model.reports import Completed, Frame, Grant, Progress
+from fairlead.errors import InvalidInput, NoCapacity, NotInteractive, SessionTaken
+from fairlead.model.reports import Completed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.store.store import Store
 from tests.api.serving import Gateway
 from tests.client.conftest import QUICK, client_of
+from tests.shouting import shouting
 from tests.waiting import wait_until
 
 
@@ -29,40 +30,6 @@ async def fl(request: pytest.FixtureRequest, gateway: Gateway, store: Store) -> 
     app = Fairlead(gateway.engine, namespace=gateway.namespace) if direct else Fairlead(gateway.url)
     async with app:
         yield app
-
-
-@contextlib.asynccontextmanager
-async def shouting(store: Store) -> AsyncIterator[None]:
-    """A worker whose handler answers each frame in capitals, and ends with the frame `bye`."""
-    await store.workers.register("w", capacity=1)
-    serving = asyncio.create_task(shout(store))
-    try:
-        yield
-    finally:
-        serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
-
-
-async def shout(store: Store) -> None:
-    grant, last = Grant(""), 0
-    while True:
-        word = await store.workers.wait("w", 5)
-        for task in (await store.claim("w")).tasks:
-            grant, last = Grant(task.task_id, task.fence), 0
-        if isinstance(word, str) and word.startswith("frames:"):
-            frames: list[Frame] = []
-            with contextlib.suppress(Fenced):  # the task has ended since
-                frames = await store.take_frames("w", grant, last)
-            for frame in frames:
-                last = frame.seq
-                if frame.frame == "bye":
-                    await store.complete("w", Completed(grant.id, grant.fence, last))
-                else:
-                    await store.progress("w", Progress(grant.id, grant.fence, chunks=[frame.frame.upper()]))
-        if isinstance(word, str) and word.startswith("cancel:"):
-            await store.release("w", grant)
-            await store.claim("w")  # what it was halted for
 
 
 async def started(fl: Fairlead) -> TaskHandle[object]:

@@ -38,6 +38,8 @@ class SocketSession:
 
     async def send(self, frame: Any) -> None:
         text = to_json("frame", frame, MOST_CHUNK_BYTES)
+        if self._is_over:
+            raise AlreadyFinished()
         try:
             await self._socket.send(f'{{"frame":{text}}}')
         except ConnectionClosed as closed:
