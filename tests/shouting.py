@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from fairlead.errors import Fenced
+from fairlead.errors import Fenced, UnknownTask
 from fairlead.model.reports import Completed, Frame, Grant, Progress
 from fairlead.store.store import Store
 
@@ -30,7 +30,9 @@ async def shout(store: Store) -> None:
             grant, last = Grant(task.task_id, task.fence), 0
         if isinstance(word, str) and word.startswith("frames:"):
             frames: list[Frame] = []
-            with contextlib.suppress(Fenced):  # the task has ended since
+            with contextlib.suppress(
+                Fenced, UnknownTask
+            ):  # it has ended since, perhaps before it was claimed
                 frames = await store.take_frames("w", grant, last)
             for frame in frames:
                 last = frame.seq

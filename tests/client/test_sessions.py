@@ -63,6 +63,7 @@ async def test_leaving_the_block_ends_the_task(fl: Fairlead, store: Store) -> No
         task = await started(fl)
         async with task.session() as session:
             await session.send("one")
+            assert await anext(session) == "ONE"  # its worker has begun it
         assert (await task.get()).status is State.CANCELLED
         with pytest.raises(TaskCancelled, match=r"was cancelled\.$"):
             await task.result(timeout=30)
