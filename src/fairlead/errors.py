@@ -164,6 +164,12 @@ class NotInteractive(FairleadError):
     http_status, code = 409, "not_interactive"
 
 
+class SessionTaken(FairleadError):
+    """Another client is connected to this interactive task, and only one may be: submit your own task."""
+
+    http_status, code = 409, "session_taken"
+
+
 class LimitInUse(FairleadError):
     """The limit is in use: it can be deleted when no task, lease or declaration needs it."""
 

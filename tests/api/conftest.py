@@ -23,6 +23,7 @@ numbers = itertools.count()
 COUNTS = (
     *("queued_", "delayed", "wide_sub_queues", "idle_workers", "watcher", "jobs_open", "waiters_"),
     *("finished_count", "finished_bytes", "missing_records"),
+    *("tiers", "capacity", "sessions"),  # whose limits are made again when the store is opened
 )
 
 

@@ -58,6 +58,9 @@ GOOD: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"{LEASES}/l/renew", {"lease_seconds": 1, "fence": 1}),
     ("POST", "/api/v1/dlq/replay", {"task_type": "echo", "limit": 10}),
     ("POST", f"{WORKER}/wait", {"seconds": 0}),
+    ("POST", f"{WORKER}/shortened", {"fences": {NO_TASK: 1}}),
+    ("POST", f"{WORKER}/frames", {"task_id": NO_TASK, "fence": 1, "after": 1}),
+    ("POST", f"{TASKS}/{NO_TASK}/frames", {"frame": {"line": "a"}}),
     ("POST", f"{WORKER}/extend", {"task_id": NO_TASK, "seconds": 5, "fence": 1}),
     (
         "POST",

@@ -24,7 +24,7 @@ TICKETS = "/api/v1/tickets"
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_SERVER__FAILED_KEYS_PER_MINUTE": "0"}
+    return {"FAIRLEAD_SERVER__FAILED_KEYS_PER_MINUTE": "0", "FAIRLEAD_TIERS__FAST": "{ seconds = 300 }"}
 
 
 def name_of(route: SocketRoute) -> str:
@@ -33,6 +33,15 @@ def name_of(route: SocketRoute) -> str:
 
 async def task_of(store: Store, tenant: str | None = None) -> str:
     return (await store.submit_one(NewTask(task_type="echo", tenant=tenant))).task_id
+
+
+async def path_of(store: Store, route: SocketRoute, tenant: str | None = None) -> str:
+    """The socket of a new task. Some sockets open for interactive tasks only, which somebody must run."""
+    if "interactive" not in route.path:
+        return route.path.format(id=await task_of(store, tenant))
+    await store.workers.register("w", capacity=100)
+    new = NewTask(task_type="echo", tenant=tenant, duration="interactive")
+    return route.path.format(id=(await store.submit_one(new)).task_id)
 
 
 async def ticket_for(api: httpx.AsyncClient, key: str) -> str:
@@ -53,7 +62,7 @@ def test_every_socket_asks_for_something() -> None:
 async def test_a_socket_asks_for_its_scopes_and_nothing_else_opens_it(
     gateway: Gateway, keys: Keys, store: Store, route: SocketRoute
 ) -> None:
-    path = route.path.format(id=await task_of(store))
+    path = await path_of(store, route)
     good_key = await keys.make()
     bad = [None, "flk_nonsense", good_key[:-1] + "!", f"flk_aaaaaaaa_{good_key[13:]}"]
     bad += [await keys.expired(), await keys.revoked()]
@@ -77,19 +86,20 @@ async def test_a_socket_asks_for_its_scopes_and_nothing_else_opens_it(
 async def test_what_belongs_to_another_tenant_is_not_found(
     gateway: Gateway, keys: Keys, store: Store, route: SocketRoute
 ) -> None:
-    foreign = await task_of(store, "acme")
     key = bearer(await keys.make(tenant="other"))
     if "{id}" in route.path:
-        answer = await refused_socket(gateway, route.path.format(id=foreign), key)
+        path = await path_of(store, route, "acme")
+        answer = await refused_socket(gateway, path, key)
         assert answer == await refused_socket(gateway, route.path.format(id=NO_TASK), key)
         assert answer[0] == 404
-        async with socket(gateway, route.path.format(id=foreign), bearer(await keys.make(tenant="acme"))):
+        async with socket(gateway, path, bearer(await keys.make(tenant="acme"))):
             pass
     else:
+        foreign = await task_of(store, "acme")
         async with socket(gateway, route.path, key) as opened:
             await say(opened, cancel=foreign)
             assert (await receive_one(opened))["problem"]["code"] == "unknown_task"
-    assert (await store.get(foreign)).status == "queued"
+        assert (await store.get(foreign)).status == "queued"
 
 
 async def test_a_submitted_task_belongs_to_the_tenant(gateway: Gateway, keys: Keys, store: Store) -> None:
@@ -173,7 +183,7 @@ async def test_a_key_in_the_address_opens_nothing(gateway: Gateway, keys: Keys, 
 async def test_a_page_of_another_site_opens_none(
     gateway: Gateway, keys: Keys, store: Store, route: SocketRoute
 ) -> None:
-    path, key = route.path.format(id=await task_of(store)), bearer(await keys.make())
+    path, key = await path_of(store, route), bearer(await keys.make())
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}, {"origin": "null"}):
         status, problem = await refused_socket(gateway, path, key | headers)
         assert (status, problem["code"]) == (403, "foreign_origin")

@@ -15,7 +15,8 @@ from fairlead.model.job import NewJob
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.task import NewTask
 from fairlead.pipeline.pipelines import submit_job
-from fairlead.settings import Slots, TaskSettings
+from fairlead.settings import Settings, Slots, TaskSettings
+from fairlead.settings.tiers import Tier
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one
@@ -38,6 +39,11 @@ def seen(messages: list[Message]) -> dict[str, set[str]]:
     for message in messages:
         found[message["type"]] |= set(message) - COMMON
     return found
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(tiers={"fast": Tier(seconds=3000), "slow": Tier(seconds=30_000, limit=1)})
 
 
 @pytest.fixture
@@ -97,7 +103,35 @@ async def test_the_messages_of_a_task(store: Store, clock: Clock) -> None:
                 await store.fail("v", Failed(task_id, task.fence, "broken", "for good", retriable=False))
             else:
                 await store.cancel(task_id)
+                await store.release("v", Grant(task_id, task.fence))
+    await halted(store, messages)
+    await shortened(store, messages)
     assert seen(messages) == {kind: {*fields, "task_id"} for kind, fields in fields_of("Of a task").items()}
+
+
+async def shortened(store: Store, messages: list[Message]) -> None:
+    """An elastic run, for a task of the longer tier."""
+    await store.workers.register("v", capacity=2)
+    elastic = (await store.submit_one(NewTask(task_type="x"))).task_id
+    async with followed(TaskFeed(store, elastic), messages):
+        running = await claim_one(store, "v")
+        slow = (await store.submit_one(NewTask(task_type="x", duration="slow"))).task_id
+        await store.claim("v")
+        await store.shortened("v", Grant(elastic, running.fence))
+        await store.complete("v", Completed(elastic, running.fence), Completed(slow))
+    await claim_one(store, "v")
+    await store.complete("v", Completed(slow))
+
+
+async def halted(store: Store, messages: list[Message]) -> None:
+    """A session, for a task that needs its slot."""
+    session = (await store.submit_one(NewTask(task_type="x", duration="interactive"))).task_id
+    async with followed(TaskFeed(store, session), messages):
+        (running,) = (await store.claim("v")).tasks
+        other = (await store.submit_one(NewTask(task_type="x"))).task_id
+    await store.release("v", Grant(session, running.fence))
+    await claim_one(store, "v")
+    await store.complete("v", Completed(other))
 
 
 async def test_the_messages_of_a_job(store: Store, clock: Clock) -> None:

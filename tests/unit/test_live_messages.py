@@ -16,6 +16,7 @@ from fairlead.model.task import Task, TaskError, TaskProgress
 DETAILS: dict[tuple[Act, State], dict[str, Any]] = {
     (Act.CLAIM, State.EXECUTING): {"worker": "w"},
     (Act.EXTEND, State.EXECUTING): {"deadline": 5_000},
+    (Act.SHORTEN, State.EXECUTING): {"tier": "fast", "reason": "needed", "deadline": 5_000, "worker": "w"},
     (Act.PROMOTE, State.QUEUED): {"from": "2n", "to": "1p"},
     (Act.FAIL, State.DELAYED): {"code": "busy", "retries": 2, "delay": 1_500},
     (Act.FAIL, State.QUEUED): {"code": "killed", "crashes": 1, "worker": "w"},
@@ -64,6 +65,15 @@ def test_an_event_as_a_message(subtests: pytest.Subtests) -> None:
         (
             event("extend", State.EXECUTING, {"deadline": 5_000, "worker": "w"}),
             {"type": "EXTENDED", "deadline": "1970-01-01T00:00:05.000Z"},
+        ),
+        (
+            event("shorten", State.EXECUTING, DETAILS[Act.SHORTEN, State.EXECUTING]),
+            {
+                "type": "DOWNGRADED",
+                "tier": "fast",
+                "reason": "needed",
+                "deadline": "1970-01-01T00:00:05.000Z",
+            },
         ),
         (
             event("progress", State.EXECUTING, {"fraction": None, "message": "hm"}),

@@ -5,14 +5,17 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from fairlead.app.session import TaskSession
 from fairlead.backend import Backend, retry_while_unavailable
 from fairlead.client.job_backend import task_messages
+from fairlead.client.resumable import Resumable
+from fairlead.client.sessions import session_of
 from fairlead.errors import JobCancelled, JobFailed, TaskCancelled, TaskFailed
 from fairlead.model.event import Event
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.stats import Explanation
-from fairlead.model.task import Submitted, Task
+from fairlead.model.task import HALTED, Submitted, Task
 
 if TYPE_CHECKING:
     from fairlead.client.job_backend import JobsBackend
@@ -88,6 +91,15 @@ class TaskHandle(Generic[R]):
             async for message in messages:
                 yield message
 
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncGenerator[TaskSession]:
+        """Exchanges frames with the handler of an interactive task, which ends with the block."""
+        async with (
+            session_of(self._backend, self.task_id) as session,
+            Resumable(session.messages()) as messages,
+        ):
+            yield TaskSession(session, messages)
+
     async def _next_end(self, events: AsyncIterator[Event | None]) -> None:
         """Until it may have ended."""
         with contextlib.suppress(TimeoutError):
@@ -101,9 +113,11 @@ def result_of(task: Task) -> Any:
     """Of a task that has ended; TaskFailed or TaskCancelled say why there is none."""
     if task.status is State.COMPLETED:
         return task.result
-    if task.status is State.CANCELLED:
-        raise TaskCancelled(f"Task {task.task_id} was cancelled.")
     error = task.error
+    if task.status is State.CANCELLED:
+        # any other error is that of an earlier run
+        why = f" ({HALTED}): {error.message}" if error and error.code == HALTED else "."
+        raise TaskCancelled(f"Task {task.task_id} was cancelled{why}")
     assert error
     raise TaskFailed(task.task_id, error.code, error.message, error.retriable, error.traceback)
 

@@ -35,6 +35,7 @@ class RepeatableOptions(TypedDict, total=False):
     tenant: str | None
     concurrency_group: str | None
     concurrency_limit: int | None
+    duration: str | None
     timeout_seconds: float | None
     max_wait_seconds: float | None
     delay_seconds: float | None

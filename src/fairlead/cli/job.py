@@ -268,6 +268,8 @@ def _words_of(message: Message) -> str:
             return f"is tried again in {message['delay_seconds']:g} s ({message['code']})"
         case "JOB_PROMOTED":
             return f"promoted from {message['old']} to {message['new']}"
+        case "DOWNGRADED":
+            return f"shortened to tier {message['tier']}, until {message['deadline']}"
         case "STEP_FAILED" | "JOB_FAILED":
             return f"failed ({message['code']})"
         case other:

@@ -13,13 +13,15 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from fairlead.app.files import as_blob
-from fairlead.app.handle import result_of
+from fairlead.app.handle import TaskHandle, result_of
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer, print_end, say, warn
+from fairlead.cli.session import talk
 from fairlead.cli.task import follow_task
 from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import PriorityName
+from fairlead.settings.tiers import INTERACTIVE
 from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
 
@@ -67,6 +69,10 @@ class TaskOptions(SubmitOptions):
     limit: Annotated[
         tuple[str, ...], Repeated, Parameter(help="name=units of a limit that it needs; repeatable.")
     ] = ()
+    duration: Annotated[
+        str | None,
+        Parameter(help="The tier that bounds its run; interactive: talk to its handler; else it is elastic."),
+    ] = None
     timeout: Annotated[float | None, Parameter(help="Maximum run time in seconds.")] = None
     max_retries: Annotated[int | None, Parameter(help="Maximum number of retries.")] = None
     delay: Annotated[float | None, Parameter(help="Seconds before it may start.")] = None
@@ -88,6 +94,7 @@ class TaskOptions(SubmitOptions):
             priority_asked=self.priority is not None,
             user_id=self.user_id,
             limits=given_limits(self.limit),
+            duration=self.duration,
             timeout_seconds=self.timeout,
             max_retries=self.max_retries,
             max_wait_seconds=self.max_wait,
@@ -109,16 +116,24 @@ async def submit(
     wait: Annotated[bool, Parameter(help="Show its progress, then print its result.", negative=())] = False,
     options: Options = DEFAULTS,
 ) -> None:
-    """Submit a task. Exit code 1 when --wait sees it fail."""
+    """Submit a task. Exit code 1 when --wait sees it fail.
+
+    With the duration interactive and on a terminal, lines are sent to its handler until it ends.
+    """
     new, files = wanted.task(task_type), wanted.files
+    talks = new.duration == INTERACTIVE and sys.stdin.isatty()
     async with open_backend(options, join=True) as backend:
         refs = {name: await as_blob(backend, path) for name, path in files}
         submitted = await backend.submit_one(replace(new, parameters={**new.parameters, **refs}))
         warn(submitted.warnings)
-        if wait:
+        if talks:
+            if not await talk(handle := TaskHandle[Any](backend, submitted)):
+                return
+            task = await handle.get()
+        elif wait:
             say(_sentence(submitted))
             task = await follow_task(backend, submitted.task_id, sys.stderr, "table")
-    if wait:
+    if wait or talks:
         print_end(options.output, TaskAnswer.from_value(task), partial(result_of, task))
     else:
         fields = ("task_id", "status", "queue_position", "repeated", "warnings")

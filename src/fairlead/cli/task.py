@@ -37,7 +37,8 @@ COLUMNS = {
     "created": "created_at",
     "worker": "assigned_worker_id",
 }
-LEAST_USED = ("worker", "user", "priority", "created", "type")
+TIER = {"tier": "tier"}  # where there are tiers
+LEAST_USED = ("worker", "user", "priority", "created", "tier", "type")
 
 TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 
@@ -74,7 +75,8 @@ async def list_tasks(
             answers = [TaskAnswer.from_value(task) for task in tasks]
             more = f"There may be more: --cursor {following}" if following else ""
             answer = TasksAnswer(tasks=answers, next_cursor=following or None)
-            return View(answer, [table_of(answers, COLUMNS, LEAST_USED)], more)
+            columns = COLUMNS | TIER if any(task.tier for task in tasks) else COLUMNS
+            return View(answer, [table_of(answers, columns, LEAST_USED)], more)
 
         await show(options, read)
 
@@ -90,6 +92,9 @@ async def show_task(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
         print_json(answer)
         return
     facts = to_builtins(answer)
+    facts["tiers"] = ", then ".join(
+        f"{one['tier']} at {one['at']}: {one['reason']}" for one in facts["tiers"]
+    )
     traceback = facts["error"].pop("traceback") if facts["error"] else None
     print_facts(_facts(facts) | ({"why": waits.sentence} if waits else {}))
     for line in (traceback or "").splitlines():
@@ -190,7 +195,14 @@ class TaskWatch:
 def _state_update(task: Task, why: str) -> Update:
     progress = task.progress if task.status is State.EXECUTING else None
     answer = {"task": TaskAnswer.from_value(task), "why": why}
-    return _bar_update(answer, task.status, progress, why, starts=task.status is State.EXECUTING)
+    words = f"{why} {_tier_words(task)}".strip()
+    return _bar_update(answer, task.status, progress, words, starts=task.status is State.EXECUTING)
+
+
+def _tier_words(task: Task) -> str:
+    if task.status is State.EXECUTING and task.tier:
+        return f"(tier {task.tier}, until {time_text(task.deadline)})"
+    return "(truncated at the deadline of its tier)" if task.truncated else ""
 
 
 def _event_update(event: Event) -> Update:
@@ -198,6 +210,8 @@ def _event_update(event: Event) -> Update:
     if event.act == "progress":
         return _bar_update(answer, event.after, TaskProgress(**event.detail))
     code = event.detail.get("code")
+    if event.act == "shorten":
+        code = f"{event.detail['tier']}, until {time_text(event.detail['deadline'])}"
     words = f"({event.act}: {code})" if code else f"({event.act})"
     return _bar_update(answer, event.after, None, words, starts=event.act == "claim")
 

@@ -13,7 +13,7 @@ from fairlead.log.tracebacks import readable
 from fairlead.model.batch import Batch
 from fairlead.model.job import NewJob
 from fairlead.model.limit import limit_arguments
-from fairlead.model.reports import Completed, Failed, Progress
+from fairlead.model.reports import MOST_CHUNK_BYTES, Completed, Failed, Progress
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Submitted, check
 from fairlead.settings import LimitSettings, Slots
@@ -22,7 +22,7 @@ from fairlead.settings.rates import rate_text
 from fairlead.shapes.base import Body, Json
 from fairlead.shapes.job import JobBody
 from fairlead.shapes.limit import LimitBody
-from fairlead.shapes.task import BatchItem, SubmitBody
+from fairlead.shapes.task import BatchItem, FrameBody, SubmitBody
 from fairlead.shapes.worker import Accepted, ErrorBody, OneResult, TaskProgressBody
 from fairlead.times import time_text
 
@@ -64,10 +64,19 @@ def raw(field: str, value: object) -> msgspec.Raw:
     return msgspec.Raw(to_json(field, value).encode())
 
 
+def frame_body(frame: object) -> FrameBody:
+    return FrameBody(frame=msgspec.Raw(to_json("frame", frame, MOST_CHUNK_BYTES).encode()))
+
+
 def result_body(report: Completed | Failed) -> OneResult:
     if isinstance(report, Completed):
-        result = raw("result", report.result)
-        return OneResult(task_id=report.task_id, status="completed", result=result, fence=report.fence)
+        return OneResult(
+            task_id=report.task_id,
+            status="completed",
+            result=raw("result", report.result),
+            fence=report.fence,
+            truncated=report.truncated,
+        )
     error = ErrorBody(
         code=readable(report.code)[:200] or "error",
         message=readable(report.message)[:4000],

@@ -12,6 +12,7 @@ from fairlead.client.bodies import (
     MOST_ITEMS,
     batch_of,
     declared_bodies,
+    frame_body,
     in_bodies,
     limit_body,
     none_or_error,
@@ -32,7 +33,15 @@ from fairlead.client.workers import Workers
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types
-from fairlead.model.reports import Claimed, Completed, Failed, Grant, Output, Progress
+from fairlead.model.reports import (
+    Claimed,
+    Completed,
+    Failed,
+    Frame,
+    Grant,
+    Output,
+    Progress,
+)
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFilter, TaskPage
@@ -46,6 +55,7 @@ from fairlead.shapes.task import (
     BatchItem,
     CancelAnswer,
     ExplainAnswer,
+    FrameAnswer,
     OutputsAnswer,
     PurgeAnswer,
     ReplayAnswer,
@@ -58,6 +68,8 @@ from fairlead.shapes.worker import (
     ExpireAnswer,
     ExtendAnswer,
     ExtendBody,
+    FramesAnswer,
+    FramesBody,
     PollAnswer,
     PollBody,
     ReleaseAnswer,
@@ -281,6 +293,25 @@ class Client:
         for some in in_bodies(batch):
             rows += (await self._of_worker(SayAnswer, worker, "progress", {"reports": some})).results
         return batch.answers(map(none_or_error, rows))
+
+    async def shortened(self, worker: str, *grants: Grant) -> list[FairleadError | None]:
+        """The new deadlines of these runs apply: what they gave up is free."""
+        answers: list[FairleadError | None] = []
+        for start in range(0, len(grants), MOST_ITEMS):
+            body = {"fences": {grant.id: grant.fence for grant in grants[start : start + MOST_ITEMS]}}
+            answer = await self._of_worker(ReleaseAnswer, worker, "shortened", body)
+            answers += map(none_or_error, answer.results)
+        return answers
+
+    async def send_frame(self, task_id: str, frame: Any) -> int:
+        """A frame for the handler of an interactive task; its number. FramesFull: send it again later."""
+        return (await self.transport.post(FrameAnswer, _task(task_id, "frames"), frame_body(frame))).seq
+
+    async def take_frames(self, worker: str, grant: Grant, after: int = 0) -> list[Frame]:
+        """The next frames after this number, in order; those up to it are deleted."""
+        body = FramesBody(task_id=grant.id, fence=grant.fence, after=after)
+        answer = await self._of_worker(FramesAnswer, worker, "frames", body)
+        return [one.to_value() for one in answer.frames]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; its deadline."""

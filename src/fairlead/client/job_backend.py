@@ -54,17 +54,17 @@ class StoreJobs:
 
 
 def jobs_of(backend: Backend) -> JobsBackend:
-    return StoreJobs(backend) if isinstance(backend, Store) else _client(backend).jobs
+    return StoreJobs(backend) if isinstance(backend, Store) else client_of(backend).jobs
 
 
 def task_messages(backend: Backend, task_id: str) -> AsyncGenerator[Message]:
     """The output of a task so far, its state, then each change until it has ended."""
     if isinstance(backend, Store):
         return TaskFeed(backend, task_id, content=msgspec.json.decode).messages(0)
-    return _client(backend).live.messages(task_id)
+    return client_of(backend).live.messages(task_id)
 
 
-def _client(backend: Backend) -> "Client":
+def client_of(backend: Backend) -> "Client":
     from fairlead.client.client import Client  # a command on the engine itself need not load it
 
     assert isinstance(backend, Client)

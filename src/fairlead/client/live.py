@@ -149,6 +149,10 @@ def event_of(message: Json) -> Event | None:
             detail = {name: message[name] for name in ("old", "new")}
         case "EXTENDED":
             act, detail = "extend", {"deadline": read_time("deadline", message["deadline"])}
+        case "DOWNGRADED":
+            deadline = read_time("deadline", message["deadline"])
+            act = "shorten"
+            detail = {"tier": message["tier"], "reason": message["reason"], "deadline": deadline}
         case _:
             return None
     at, fence = read_time("at", message["at"]), message.get("fence", 0)

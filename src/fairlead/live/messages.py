@@ -9,7 +9,7 @@ from fairlead.model.priority import Priority
 from fairlead.model.reports import Output
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation
-from fairlead.model.task import Task
+from fairlead.model.task import HALTED, Task
 from fairlead.shapes.task import BlockerAnswer
 from fairlead.times import time_text
 
@@ -47,6 +47,9 @@ def _read(event: Event) -> tuple[str, Message]:
             return "OUTPUT", {"chunk": detail["chunk"], "fence": event.fence}
         case "extend":
             return "EXTENDED", {"deadline": time_text(detail["deadline"])}
+        case "shorten":
+            facts = {"tier": detail["tier"], "reason": detail["reason"]}
+            return "DOWNGRADED", facts | {"deadline": time_text(detail["deadline"])}
         case "promote" if "from" in detail:
             return "JOB_PROMOTED", {"old": _class(detail["from"]), "new": _class(detail["to"])}
         case "fail" | "expire" if "retries" in detail:
@@ -72,9 +75,11 @@ def state_messages(task: Task, explanation: Explanation | None = None) -> list[M
         return [start, first | {"type": "PROGRESS"} | said]
     if task.status is State.COMPLETED:
         return [first | {"result": task.result}]
-    if task.error and task.status is not State.CANCELLED:
-        error = task.error
+    error = task.error
+    if error and task.status is not State.CANCELLED:
         return [first | {"code": error.code, "message": error.message, "retryable": error.retriable}]
+    if error and error.code == HALTED:  # any other is that of an earlier run
+        return [first | {"code": error.code, "message": error.message}]
     return [first]
 
 

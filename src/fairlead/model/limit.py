@@ -9,6 +9,7 @@ from fairlead.model.reports import Grant
 from fairlead.model.tenants import scope_of
 from fairlead.settings import Rate, Slots
 from fairlead.settings.rates import rate_text
+from fairlead.settings.tiers import TIER
 
 MOST_SLOTS = 1_000_000_000
 
@@ -99,6 +100,9 @@ def check_wish(
 def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, int | str, int | str]:
     """Kind, limit, interval and burst, as the scripts take them; raises InvalidInput."""
     check_name("name", name)
+    if name.startswith(TIER):
+        tier = name.removeprefix(TIER)
+        raise errors.InvalidInput("name", f"is the limit of a tier: set tiers.{tier}.limit in the settings")
     if isinstance(wanted, Slots):
         check_whole("limit", wanted.limit, MOST_SLOTS)
         return ("slots", wanted.limit, "", "")

@@ -23,12 +23,14 @@ from fairlead.errors import InvalidInput
 from fairlead.model.priority import PRIORITIES, Priority, priority_named
 from fairlead.model.states import State
 from fairlead.model.tenants import plain_needs
+from fairlead.settings.tiers import INTERACTIVE, TIER
 
 MOST_PER_CALL = 1000
 MOST_LIMITS = 8
 #: Optional texts of a task that are stored and returned as the client gave them.
 TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration")
 STATES = {state.value: state for state in State}
+HALTED = "HALTED"  # the code of an interactive task that had to make room
 Content = Callable[[str], Any]  # how parameters and results are read
 
 
@@ -198,8 +200,19 @@ def check(new: NewTask) -> None:
         check_capabilities(new.required_capabilities)
     if new.limits != {} or new.concurrency_group is not None or new.concurrency_limit is not None:
         _check_all_limits(new)
+    _check_together(new)
+
+
+def _check_together(new: NewTask) -> None:
     if new.run_at is not None and new.delay_seconds is not None:
         raise InvalidInput("run_at", "give run_at or delay_seconds, not both")
+    if new.duration != INTERACTIVE:
+        return
+    for name in NOT_INTERACTIVE:
+        if getattr(new, name) is not None:
+            raise InvalidInput(name, "an interactive task starts at once or never, and only once: omit it")
+    if new.job_id is not None:
+        raise InvalidInput("duration", "a step of a job cannot be interactive: submit the task by itself")
 
 
 def check_limits(limits: object, group: str | None = None) -> None:
@@ -212,6 +225,13 @@ def check_limits(limits: object, group: str | None = None) -> None:
     for name, units in limits.items():
         check_name("limits", name)
         check_units(f"limits.{name}", units)
+        _check_not_tier(f"limits.{name}", name)
+
+
+def _check_not_tier(field: str, name: str) -> None:
+    if name.startswith(TIER):
+        tier = name.removeprefix(TIER)
+        raise InvalidInput(field, f"is the limit of a tier: give the duration {tier!r} instead")
 
 
 def _check_all_limits(new: NewTask) -> None:
@@ -222,9 +242,14 @@ def _check_all_limits(new: NewTask) -> None:
         check_units("concurrency_limit", new.concurrency_limit)
         if new.concurrency_group is None:
             check_name("concurrency_group", new.task_type)
+            _check_not_tier("concurrency_limit", new.task_type)
     if new.concurrency_group is not None:
         check_name("concurrency_group", new.concurrency_group)
+        _check_not_tier("concurrency_group", new.concurrency_group)
 
+
+#: What an interactive task cannot have: it is never queued, and never retried.
+NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "max_retries")
 
 #: The fields that most tasks leave out.
 WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {

@@ -21,7 +21,7 @@ from fairlead.settings.base import Key, Positive, Problem, Section
 from fairlead.settings.pipelines import Stages, name_problem, read_stages
 from fairlead.settings.rates import A_RATE, RateText
 from fairlead.settings.sources import Sources
-from fairlead.settings.tiers import NOT_TIERS, VICTIM, Tier, TierEntry, Victim
+from fairlead.settings.tiers import INTERACTIVE, VICTIM, Tier, TierEntry, Victim
 
 S = TypeVar("S", bound=Section)
 
@@ -144,7 +144,7 @@ def _name_problem(kind: Any, name: str) -> str | None:
     """What is wrong with a name that a table has for an entry of this kind, if anything."""
     if kind in (ServiceSettings, Stages):
         return name_problem(name)
-    if kind == TierEntry and name in NOT_TIERS:
+    if kind == TierEntry and name == INTERACTIVE:
         return f"{name!r} is a duration of its own: give the tier another name"
     if kind in (LimitSettings, TaskSettings, TierEntry, Positive):
         try:

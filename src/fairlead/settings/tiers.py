@@ -13,7 +13,7 @@ Victim = Literal["youngest", "random"]
 VICTIM = "victim"  # the only name in [tiers] that is not a tier
 MOST_TIERS = 16
 TIER = "tier:"  # begins the limit of a tier
-NOT_TIERS = ("interactive",)  # a duration of its own
+INTERACTIVE = "interactive"  # a duration of its own
 
 
 class Tier(Section, frozen=True):

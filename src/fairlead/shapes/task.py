@@ -6,7 +6,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from fairlead.model.reports import Output
 from fairlead.model.stats import Blocker, Explanation
-from fairlead.model.task import Submitted, Task, TaskError, TaskProgress
+from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
 from fairlead.shapes.base import (
     Answer,
     Body,
@@ -127,6 +127,20 @@ class Progress(Shape[TaskProgress]):
     message: str
 
 
+class TierAnswer(Shape[TierChange]):
+    tier: str
+    at: Moment
+    reason: str
+
+
+class FrameBody(Body, frozen=True):
+    frame: Any
+
+
+class FrameAnswer(Answer):
+    seq: int
+
+
 class TaskAnswer(Shape[Task]):
     extra: ClassVar = ("queue_position", "estimate")
 
@@ -156,6 +170,9 @@ class TaskAnswer(Shape[Task]):
     started_at: Moment | None
     completed_at: Moment | None
     deadline: Moment | None
+    tier: str | None  # which its run was given, or was shortened to
+    tiers: list[TierAnswer]  # all of its run, in order
+    truncated: bool  # the handler returned after the deadline of its tier
     attempt: int
     retry_count: int
     crash_count: int

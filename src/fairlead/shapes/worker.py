@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, field
 
-from fairlead.model.reports import Claimed, Grant
+from fairlead.model.reports import MOST_FRAMES, Claimed, Frame, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.model.worker import Beat, WorkerStats
@@ -58,6 +58,7 @@ class OneResult(Body, frozen=True):
     result: Any = None
     error: ErrorBody | None = None
     fence: Fence | None = None
+    truncated: bool = False  # returned after the deadline of its tier: the result may be a part
 
 
 EACH_ONE_RESULT = {"items": {"$ref": "#/components/schemas/OneResult"}}  # read when its turn comes
@@ -71,6 +72,7 @@ class ResultBody(Body, frozen=True):
     result: Raw = field(default_factory=lambda: Raw(b"null"))
     error: ErrorBody | None = None
     fence: Fence | None = None
+    truncated: bool = False
     results: Annotated[list[Raw], Meta(max_length=1000, extra_json_schema=EACH_ONE_RESULT)] | None = None
     poll: PollBody | None = None  # and then the next tasks
 
@@ -123,6 +125,17 @@ class ReleaseBody(Body, frozen=True):
     fences: Annotated[dict[str, Fence], Meta(max_length=1000)] = field(default_factory=dict)
 
 
+class ShortenedBody(Body, frozen=True):
+    #: by task, the fence of the run whose new deadline applies
+    fences: Annotated[dict[str, Fence], Meta(min_length=1, max_length=1000)]
+
+
+class FramesBody(Body, frozen=True):
+    task_id: str
+    fence: Fence | None = None
+    after: Annotated[int, Meta(ge=0, le=MOST_FRAMES)] = 0  # the last frame that the handler has
+
+
 class RegisterAnswer(Answer):
     worker_id: str
     poll_interval_ms: int
@@ -139,6 +152,9 @@ class PolledTask(Shape[Task]):
     fence: int
     attempt: int
     deadline: Moment | None
+    tier: str | None
+    bounded: bool  # the deadline is that of the tier: the task is not retried after it
+    interactive: bool
     priority: PriorityName
     job_id: str | None
     effective_priority: PriorityName
@@ -197,6 +213,15 @@ class ReleasedTask(Shape[Grant]):
 
     task_id: str
     fence: int
+
+
+class FrameOfClient(Shape[Frame]):
+    seq: int
+    frame: Any
+
+
+class FramesAnswer(Answer):
+    frames: list[FrameOfClient]
 
 
 class StallAnswer(Answer):

@@ -35,6 +35,7 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "limit_full": errors.LimitFull,
     "no_capacity": errors.NoCapacity,
     "full": errors.FramesFull,
+    "taken": errors.SessionTaken,
     "not_interactive": errors.NotInteractive,
     "conflict": errors.IdempotencyConflict,
 }

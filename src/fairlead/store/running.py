@@ -35,6 +35,10 @@ class Running(Queries):
         rows = await self.run_parts(holders, lambda part: ("shortened", worker, part))
         return [replies.refusal(row) for row in rows]
 
+    async def attach(self, task_id: str, client: str, ms: int) -> None:
+        """This client is connected to the interactive task for `ms`; SessionTaken while another one is."""
+        await self.run("attach", check_task_id(task_id), client, ms)
+
     async def send_frame(self, task_id: str, frame: Any) -> int:
         """A frame for the handler of an interactive task; returns its number."""
         packed = to_json("frame", frame, MOST_CHUNK_BYTES)

@@ -6,6 +6,7 @@ from starlette.types import ASGIApp
 
 from fairlead import errors
 from fairlead.api.live.connections import NORMAL
+from fairlead.api.live.interactive import interact
 from fairlead.api.live.session import Session
 from fairlead.api.live.socket import Socket
 from fairlead.api.live.stream import EventStream, nothing_new
@@ -108,5 +109,11 @@ async def make_ticket(request: Request) -> TicketAnswer:
 
 SOCKETS = (
     SocketRoute(path="/ws/tasks", scopes=("submit", "read"), handler=submit_and_watch),
+    SocketRoute(
+        path="/ws/interactive/{id}",
+        scopes=("submit", "read", "cancel"),
+        handler=interact,
+        query=WatchQuery,
+    ),
     SocketRoute(path="/ws/{id}", scopes=("read",), handler=watch, query=WatchQuery),
 )

@@ -25,6 +25,8 @@ from fairlead.shapes.task import (
     BatchBody,
     CancelAnswer,
     ExplainAnswer,
+    FrameAnswer,
+    FrameBody,
     ItsUser,
     OutputAnswer,
     OutputsAnswer,
@@ -39,7 +41,13 @@ from fairlead.times import read_time
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
 ITS_USER = msgspec.json.Decoder(ItsUser)
-REFUSED = (errors.InvalidInput, errors.IdempotencyConflict, errors.QueueFull, errors.RateLimited)
+REFUSED = (
+    errors.InvalidInput,
+    errors.IdempotencyConflict,
+    errors.NoCapacity,
+    errors.QueueFull,
+    errors.RateLimited,
+)
 UNKNOWN = (errors.UnknownTask,)
 
 routes = Routes("/api/v1", scope="read")
@@ -223,6 +231,24 @@ async def cancel(request: Request) -> CancelAnswer:
     task = await request.own_task(request.path["task_id"])
     worker = await request.store.cancel(task.task_id)
     return CancelAnswer(task_id=task.task_id, status="cancelled", worker_id=worker)
+
+
+@routes.post(
+    "/tasks/{task_id}/frames",
+    scope="submit",
+    status=201,
+    refusals=(
+        *UNKNOWN,
+        errors.InvalidInput,
+        errors.NotInteractive,
+        errors.AlreadyFinished,
+        errors.FramesFull,
+    ),
+)
+async def send_frame(request: Request, body: FrameBody) -> FrameAnswer:
+    """Send a frame to the handler of an interactive task, without a socket."""
+    task = await request.own_task(request.path["task_id"])
+    return FrameAnswer(seq=await request.store.send_frame(task.task_id, body.frame))
 
 
 @routes.get("/tasks/{task_id}/explain", refusals=UNKNOWN)

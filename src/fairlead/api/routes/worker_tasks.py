@@ -22,6 +22,9 @@ from fairlead.shapes.worker import (
     ErrorBody,
     ExtendAnswer,
     ExtendBody,
+    FrameOfClient,
+    FramesAnswer,
+    FramesBody,
     OneResult,
     PollAnswer,
     PollBody,
@@ -31,6 +34,7 @@ from fairlead.shapes.worker import (
     ResultBody,
     SayAnswer,
     SayBody,
+    ShortenedBody,
     TaskProgressBody,
     WaitAnswer,
     WaitBody,
@@ -52,7 +56,7 @@ async def poll(request: Request, body: PollBody) -> PollAnswer:
 
 @routes.post("/wait", operation_id="worker_calls_wait")
 async def wait(request: Request, body: WaitBody) -> WaitAnswer:
-    """Wait until there is something to claim, or a task is cancelled."""
+    """Wait until there is something to claim, a task is cancelled or shortened, or a client sent frames."""
     return WaitAnswer(called=await wait_for_call(request, worker_id(request), body.wait_seconds))
 
 
@@ -115,13 +119,16 @@ def _one(body: ResultBody) -> OneResult:
         result=decode_item(body.result, ANYTHING, "result"),
         error=body.error,
         fence=body.fence,
+        truncated=body.truncated,
     )
 
 
 async def _report(request: Request, results: list[OneResult]) -> list[State | errors.FairleadError]:
     """In the order of the results; the store takes completions and failures apart."""
     completed = [
-        Completed(one.task_id, one.fence, one.result) for one in results if one.status == "completed"
+        Completed(one.task_id, one.fence, one.result, one.truncated)
+        for one in results
+        if one.status == "completed"
     ]
     failed = [_failed(one) for one in results if one.status == "failed"]
     answers, _ = await request.store.report(worker_id(request), completed, failed)
@@ -186,6 +193,29 @@ async def extend(request: Request, body: ExtendBody) -> ExtendAnswer:
     grant = Grant(body.task_id, body.fence)
     deadline = await request.store.extend(worker_id(request), grant, round(body.seconds * 1000))
     return ExtendAnswer(task_id=body.task_id, deadline=Moment(time_text(deadline)))
+
+
+@routes.post("/shortened", operation_id="worker_calls_shortened", answer=ReleaseAnswer)
+async def shortened(request: Request, body: ShortenedBody) -> Json:
+    """Confirm that the new deadlines of these runs apply: what they gave up is free."""
+    grants = [Grant(task_id, fence) for task_id, fence in body.fences.items()]
+    answers = await request.store.shortened(worker_id(request), *grants)
+    return {"results": [_accepted(*pair) for pair in zip(body.fences, answers, strict=True)]}
+
+
+@routes.post(
+    "/frames",
+    operation_id="worker_calls_frames",
+    refusals=(*UNKNOWN, errors.UnknownTask, errors.Fenced),
+)
+async def frames(request: Request, body: FramesBody) -> FramesAnswer:
+    """Get the next frames of the client of an interactive task, up to 16.
+
+    The handler has those up to `after`: they are deleted.
+    """
+    grant = Grant(body.task_id, body.fence)
+    taken = await request.store.take_frames(worker_id(request), grant, body.after)
+    return FramesAnswer(frames=[*map(FrameOfClient.from_value, taken)])
 
 
 @routes.post("/progress", operation_id="worker_calls_say", most_body=BATCH_BODY, answer=SayAnswer)

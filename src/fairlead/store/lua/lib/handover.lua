@@ -2,16 +2,26 @@
 --
 -- The message may be lost, so with each claim the worker acknowledges what it was handed, and is given the rest again.
 
+local UNTIL_CLAIM = 10000 -- ms in which a worker that is woken claims, which prolongs the lease
+
+local function is_silent(me)
+  return act.instant - number(me, "seen") > setting("worker_ttl") / 2
+end
+
 -- The lease under which it takes a task, nil when it should be woken instead: because something is due by time first, which a claim
 -- does, or because it was silent for long: a task that a dead worker is handed is free again only when its lease ends.
 local function takes_for(me)
   local alarm = number(act.meta, "alarm")
-  if alarm and alarm <= act.instant or act.instant - number(me, "seen") > setting("worker_ttl") / 2 then return nil end
+  if alarm and alarm <= act.instant or is_silent(me) then return nil end
   return number(me, "takes")
 end
 
-local function send_task(me, id)
+local function note_handed(me, id)
   put(me, "handed", (get(me, "handed") or "") .. id .. ":" .. int(hash(keys.task(id)).known.fence) .. " ")
+end
+
+local function send_task(me, id)
+  note_handed(me, id)
   workers.call(me.id, "take:" .. cmsgpack.pack({act.instant, {id, grants.content_of(id)}}))
 end
 
@@ -53,13 +63,23 @@ function handover.offer_to(me, place)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
 end
 
+-- What `me` can be offered of a task that is never queued, or nil. One that takes no task with a message is woken: its next claim
+-- returns the task, as one that it has not acknowledged.
+function handover.offer_unqueued(me, place)
+  if is_silent(me) then return nil end
+  local offer = grants.offer_of(me, takes_for(me) or UNTIL_CLAIM, 0, act.instant)
+  return offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
+end
+
 -- Starts a task that was never queued.
 function handover.start(offer, t, place, sub)
   put_all(t, {"place", place, "tag", 0, "seq", next_number("seq")})
   overlap.remember(sub)
   grants.begin_run(offer, t, sub)
   alarm_at(offer.freed_at)
-  send_task(offer.me, t.id)
+  if takes_for(offer.me) then return send_task(offer.me, t.id) end
+  note_handed(offer.me, t.id)
+  workers.call(offer.me.id, "room")
 end
 
 -- What it was handed and has not acknowledged, although it still holds it. `acknowledged` are fences. The lease starts over, because

@@ -40,7 +40,7 @@ local function offer_for(sub, place)
   local lane = subs.lane(sub)
   for _, id in ipairs(live_workers()) do
     local me = workers.record(id)
-    local offer = serves(me, lane) and handover.offer_to(me, place)
+    local offer = serves(me, lane) and handover.offer_unqueued(me, place)
     if offer and not is_needed(me) then return offer end
   end
 end
@@ -76,6 +76,14 @@ function sessions.end_run(t)
   change_count(act.meta, "sessions", -1)
   act.unlinked[#act.unlinked + 1] = keys.frames(t.id)
   revoking.end_for(t)
+end
+
+-- One client at a time is connected, and renews that. Returns whether this one is.
+function sessions.attach(t, client, until_when)
+  local other = get(t, "client")
+  if other and other ~= client and number(t, "client_until") > act.instant then return false end
+  put_all(t, {"client", client, "client_until", until_when})
+  return true
 end
 
 -- Keeps a frame for the handler. Its number, or nil when too many wait already.
