@@ -49,6 +49,10 @@ async def test_source_waits_and_comes_back_as_a_picture(wheel: Wheel, tmp_path: 
     async with page_of(folder, env, path) as (page, stack):
         draw, stop = (page.get_by_role("button", name=name) for name in ("Draw", "Stop"))
         state, picture, said = page.locator("#state"), page.locator("#picture"), page.locator("#said")
+
+        async def is_shown() -> bool:
+            return bool(await picture.evaluate("image => image.complete && image.naturalWidth > 200"))
+
         await page.set_viewport_size({"width": 360, "height": 640})
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
@@ -66,8 +70,8 @@ async def test_source_waits_and_comes_back_as_a_picture(wheel: Wheel, tmp_path: 
             await page.get_by_label("Picture").select_option(kind)
             await draw.click()
             await expect(state).to_have_text("Drawn", timeout=PATIENT)
-            await page.wait_for_function("document.getElementById('picture').naturalWidth > 200")
             await expect(picture).to_be_visible()
+            await wait_until(is_shown, because="the browser could read the picture")
 
         await page.get_by_label("Source").fill('write("hello"); nothing;')
         await draw.click()
