@@ -17,7 +17,7 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 QUICK := tests/house tests/unit tests/tour tests/store -m "not (other_server or long)"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test quick check format bench docs chaos test-servers test-browser
+.PHONY: help install run test quick check format bench docs chaos test-servers test-browser test-asymptote
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ install: $(STAMP) ## make .venv with Fairlead and its tools (does nothing when u
 run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
 
-test: install test-servers test-browser ## run the tests
+test: install test-servers test-browser test-asymptote ## run the tests
 	$(BIN)/python -m pytest -n 6 $(SPREAD)
 
 quick: install ## the short tests: house, unit, tour, and most of the store on one server
@@ -59,6 +59,9 @@ test-servers:
 
 test-browser:
 	@scripts/test-browser
+
+test-asymptote:
+	@scripts/test-asymptote
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -36,6 +36,11 @@ NOT_RUN = (
     ("docs/migrating.md", "const queue", "the code of another queue"),
     ("docs/deploying.md", "FROM python", "it needs a container runtime"),
     ("examples/ai_gateway/README.md", "docker compose", "it needs a container runtime"),
+    (
+        "examples/asymptote/README.md",
+        "apt-get install",
+        "it needs root; scripts/test-asymptote installs the same",
+    ),
 )
 #: Blocks that another test runs, or compares with the code: the page, how they begin, and the test.
 ELSEWHERE = (

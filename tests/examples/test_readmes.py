@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import PORT, Page
-from tests.programs import need
+from tests.programs import need, need_asymptote
 from tests.servers import free_port
 from tests.sessions import differences, played, shown
 from tests.wheel import Wheel
@@ -28,7 +28,7 @@ def copy_of(example: str, home: Path) -> tuple[Path, dict[str, str]]:
     """The folder of an example on free ports, and the environment in which it finds them."""
     folder = home / example
     shutil.copytree(EXAMPLES / example, folder, ignore=shutil.ignore_patterns("__pycache__", ".*", *MADE))
-    texts = {file: file.read_text() for file in folder.iterdir()}
+    texts = {file: file.read_text() for file in folder.rglob("*") if file.is_file()}
     ports = {port: str(free_port()) for text in texts.values() for port in PORT.findall(text)}
     for file, text in texts.items():
         file.write_text(PORT.sub(lambda found: ports[found[0]], text))
@@ -45,8 +45,10 @@ def test_an_example_does_what_its_readme_shows(example: str, wheel: Wheel, tmp_p
     folder, env = copy_of(example, tmp_path)
     page = Page(f"examples/{example}/README.md")
     page.text = (folder / "README.md").read_text()
-    text = "".join(file.read_text() for file in folder.iterdir())
+    text = "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
     need(*(program for program in PROGRAMS if re.search(rf"\b{program}\b", text)))
+    if example == "asymptote":
+        need_asymptote()
     steps, path = page.steps(tmp_path), wheel.path(*page.packages)
     printed = played([command for command, _ in steps], tmp_path, path, folder=folder, env=env, timeout=120)
     wrong = differences(steps, printed, same_each_time)
