@@ -1,6 +1,6 @@
 """Oracle equality at length: random acts on the real store against the rules, the doctor after every step.
 
-Workers of any profile come and go, and jobs run beside single tasks; in every other round there are tiers too.
+Workers of any profile come and go, and jobs run beside single tasks; every other round has tiers too.
 """
 
 import asyncio

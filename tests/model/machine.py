@@ -195,15 +195,18 @@ class Machine(RuleBasedStateMachine):
                     task = handed_by(word.removeprefix(TAKE)).task
                     known = self.twin.workers[worker]
                     seen, lost = known.seen, known.lost_in_company
-                    self.hand(worker, task)
+                    if not self.hand(worker, task):
+                        continue
                     self.twin.reindex()
                     known.seen, known.lost_in_company = seen, lost  # it has not reported
                     self.note(task)
                     self.handed.setdefault(worker, []).append(Grant(task.task_id, task.fence))
                     Machine.seen["handed over"] += 1
 
-    def hand(self, worker: str, task: Task) -> None:
+    def hand(self, worker: str, task: Task) -> bool:
+        """Whether the worker did not have it yet."""
         assert self.twin.hand(worker, LEASE, self.now) == [task.task_id]
+        return True
 
     @rule(
         order=st.permutations(WORKERS),

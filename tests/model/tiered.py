@@ -17,7 +17,7 @@ from fairlead.rules.values import NewTask
 from fairlead.settings.tiers import Tier, Victim, tiers_of
 from fairlead.store.names import needs
 from tests.model.fleet import Fleet
-from tests.model.machine import LEASE, WORKERS, Machine
+from tests.model.machine import WORKERS, Machine
 from tests.model.task_specs import TYPES, WORDS, TaskSpec, task_specs
 
 DURATIONS = (None, None, None, "fast", "medium", "slow", "slow")
@@ -32,7 +32,7 @@ class Tiered(Fleet):
 
     def __init__(self) -> None:
         super().__init__()
-        self.admitted: NewTask | None = None
+        self.admitted: str | None = None
 
     def tiers(self) -> dict[str, Tier | Victim]:
         return self.settings
@@ -74,11 +74,20 @@ class Tiered(Fleet):
             self.twin.press()
             Machine.seen["denied"] += 1
         else:
-            self.admitted = new
-            self.ids.append(new.id)
-            Machine.seen["admitted"] += 1
+            self.admit(new)
         self.receive_calls()
+        self.admitted = None
         self.relieve()
+
+    def admit(self, new: NewTask) -> None:
+        """A worker has it already; it may learn that only with its next claim."""
+        task = self.wait(self.store.get(new.id))
+        self.twin.admit(new, task.assigned_worker_id, (task.lease_until or 0) - self.now, self.now)
+        self.ids.append(new.id)
+        self.note(task)
+        self.handed.setdefault(task.assigned_worker_id, []).append(Grant(new.id, task.fence))
+        self.admitted = new.id
+        Machine.seen["admitted"] += 1
 
     @rule(
         kinds=st.lists(st.sampled_from(TYPES), min_size=1, max_size=3),
@@ -94,16 +103,15 @@ class Tiered(Fleet):
         for worker in WORKERS:
             self.claim(worker, 4, beat=True)
 
-    def hand(self, worker: str, task: Task) -> None:
-        if self.admitted and self.admitted.id == task.task_id:
-            self.twin.admit(self.admitted, worker, LEASE, self.now)
-        else:
-            super().hand(worker, task)
+    def hand(self, worker: str, task: Task) -> bool:
+        if self.admitted == task.task_id:
+            return False
+        return super().hand(worker, task)
 
     def relieve(self) -> None:
         idle = [worker for worker in self.twin.workers.values() if self.wait(self._is_idle(worker.id))]
-        self.twin.relieve_many(idle, self.now)
-        self.twin.relieve_slots(self.now)
+        if not self.twin.relieve_many(idle, self.now):
+            self.twin.relieve_slots(self.now)
         pending = [task for task in self.twin.running.values() if task.relieves]
         Machine.seen["revoked"] += sum(bool(task.revoked) for task in pending)
         Machine.seen["halted"] += sum(task.interactive for task in pending)
@@ -141,7 +149,7 @@ class Tiered(Fleet):
             facts |= {
                 "tier": known.get("tier"),
                 "bounded": "bounded" in known,
-                "relieves": known.get("relieves"),
+                "relieves": known.get("relieves", "").partition(":")[0] or None,
             }
         return facts
 

@@ -35,7 +35,7 @@ FAULTS: dict[str, tuple[list[Command], set[str], str]] = {
         "1 revocations are counted for task ghost",
     ),
     "a revocation of nothing": (
-        [("HSET", "task:{E}", "relieves", "ghost"), ("HSET", "relief", "ghost", 1)],
+        [("HSET", "task:{E}", "relieves", "ghost:1"), ("HSET", "relief", "ghost", 1)],
         {"T3"},
         "nothing is taken back",
     ),

@@ -288,7 +288,7 @@ async def test_tiers_that_are_no_longer_configured_end(
 
 
 async def test_the_limit_of_a_tier_is_changed_by_the_settings_alone(store: Store) -> None:
-    with pytest.raises(errors.InvalidInput, match="change \\[tiers\\]"):
+    with pytest.raises(errors.InvalidInput, match="is the limit of a tier"):
         await store.limits.set("tier:slow", Slots(limit=9))
     with pytest.raises(errors.LimitInUse):
         await store.limits.delete("tier:slow")
@@ -304,9 +304,9 @@ async def waits(store: Store, worker: str = "w") -> None:
     assert (await store.claim(worker, 1, idle=True, acknowledged=[])).tasks == []
 
 
-async def session(store: Store, worker: str = "w") -> Task:
+async def session(store: Store, worker: str = "w", *capabilities: str) -> Task:
     await waits(store, worker)
-    submitted = await store.submit_one(new(duration="interactive"))
+    submitted = await store.submit_one(new(duration="interactive", required_capabilities=capabilities))
     assert submitted.status is State.EXECUTING
     (task,) = (await store.claim(worker, 1, acknowledged=[])).tasks
     return task
@@ -337,10 +337,24 @@ async def test_it_is_refused_at_once_without_a_slot_and_shortens_an_elastic_run(
     assert tiers == ["fast", "fast", "fast", "fast"]
 
 
-async def test_it_is_refused_when_no_worker_waits_for_work(store: Store) -> None:
-    await store.workers.register("busy", capacity=1, task_types=["own"])
+async def test_it_is_refused_while_the_workers_that_serve_it_are_full_or_silent(
+    store: Store, clock: Clock
+) -> None:
+    await store.workers.register("own", capacity=1, capabilities=["gpu"])
+    wanted = new(duration="interactive", required_capabilities=("gpu",))
+    await store.submit_one(wanted)
     with pytest.raises(errors.NoCapacity):
-        await store.submit_one(new("own", duration="interactive"))
+        await store.submit_one(new(duration="interactive", required_capabilities=("gpu",)))
+    await store.cancel(wanted.task_id)
+    await store.release("own", Grant(wanted.task_id))
+    clock.pass_seconds(20)
+    with pytest.raises(errors.NoCapacity):
+        await store.submit_one(new(duration="interactive", required_capabilities=("gpu",)))
+
+
+async def test_a_worker_that_does_not_wait_finds_the_task_with_its_next_claim(store: Store) -> None:
+    submitted = await store.submit_one(new(duration="interactive"))
+    assert (await claim_one(store)).task_id == submitted.task_id
 
 
 async def test_a_session_is_halted_when_a_task_needs_its_slot(store: Store) -> None:
@@ -368,7 +382,7 @@ async def test_the_session_that_was_idle_longest_is_halted(store: Store, clock: 
 
 async def test_a_session_is_halted_for_a_task_that_lacks_only_a_worker(store: Store) -> None:
     await store.workers.register("single", capacity=1, capabilities=["gpu"])
-    task = await session(store, "single")
+    task = await session(store, "single", "gpu")
     await store.submit_one(new(duration="fast"))
     assert not await halted(store, task), "the other worker has a free slot for it"
     await claim_one(store)
@@ -377,11 +391,11 @@ async def test_a_session_is_halted_for_a_task_that_lacks_only_a_worker(store: St
 
 
 async def test_no_session_is_halted_in_vain(store: Store) -> None:
-    await store.workers.register("single", capacity=1, task_types=["echo"])
-    task = await session(store, "single")
-    await store.submit_one(new("elsewhere", required_capabilities=("gpu",)))
+    await store.workers.register("single", capacity=1, capabilities=["gpu"])
+    task = await session(store, "single", "gpu")
+    await store.submit_one(new(required_capabilities=("gpu", "big")))
     async with full(store, "gpu"):
-        await store.submit_one(new(limits={"gpu": 1}))
+        await store.submit_one(new(limits={"gpu": 1}, required_capabilities=("gpu",)))
         assert not await halted(store, task)
 
 

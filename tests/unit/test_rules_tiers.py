@@ -37,7 +37,14 @@ wishes = st.lists(
 
 def played(wanted: list[Wish], slots: int) -> tuple[list[int], Twin]:
     """When each task starts, by the order of the wishes. Workers confirm at once."""
-    twin = Twin(Policy(tiers=TIERS, low_to_medium=0, medium_to_high=0, low_to_high=0, hold_after=NEVER))
+    calm = {
+        "low_to_medium": 0,
+        "medium_to_high": 0,
+        "low_to_high": 0,
+        "hold_after": NEVER,
+        "worker_ttl": NEVER,
+    }
+    twin = Twin(Policy(tiers=TIERS, **calm))
     twin.register(Worker("w", capacity=slots), 0)
     starts = [-1] * len(wanted)
     instants = [(wish.at, 0, number) for number, wish in enumerate(wanted)]

@@ -18,6 +18,7 @@ class Ledger:
         self.limits: dict[str, Limit] = {}
         self.taken: dict[int, Mapping[str, int]] = {}  #: by the fence of the lease
         self.holds: dict[str, Hold] = {}  #: by sub-queue
+        self.kept: dict[str, list[Priority]] = {}  #: a unit each, for waiting tasks of these priorities
         self.companions = Companions()
         self.patience = Patience()
 
@@ -43,7 +44,10 @@ class Ledger:
         held_back = sum(
             hold.units.get(name, 0) for hold in self.holds.values() if hold.keeps_from(sub_queue, priority)
         )
-        return limit.room(self.used(name), held_back)
+        return limit.room(self.used(name), held_back + self.kept_from(name, priority))
+
+    def kept_from(self, name: str, priority: Priority) -> int:
+        return sum(kept <= priority for kept in self.kept.get(name, ()))
 
     def has_room(self, task: Task, now: int) -> bool:
         """All or none: room for each of its limits."""

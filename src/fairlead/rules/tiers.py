@@ -8,7 +8,7 @@ waiting task that lacks nothing else. A session (an interactive task) is halted 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fairlead.model.states import State
@@ -71,7 +71,19 @@ class TieredBoard(Board):
 
     def free(self, task: Task) -> None:
         super().free(task)
-        task.optional, task.revoked, task.relieves = {}, {}, None
+        task.optional, task.revoked = {}, {}
+        self.end_relief(task)
+
+    def end_relief(self, task: Task) -> None:
+        """What was taken back from it is free."""
+        task.relieves = None
+        self.keep_slots()
+
+    def keep_slots(self) -> None:
+        """A unit of the shortest tier for each task that others give units for, or those behind take it."""
+        heads = {task.relieves: task.relieves_in for task in self.running.values() if task.relieves}
+        if self.tiers:
+            self.ledger.kept = {PREFIX + self.tiers[0].name: list(heads.values())}
 
     def _put_back(self, task: Task, decision: RetryDecision, code: str) -> None:
         """A session is never queued."""
@@ -101,24 +113,37 @@ class TieredBoard(Board):
         for name in task.revoked:
             del held[name]
         self.ledger.taken[task.lease_fence] = held
-        task.revoked, task.relieves = {}, None
+        task.revoked = {}
+        self.end_relief(task)
 
     # Relief
 
-    def relieve(self, worker: Worker, now: int) -> None:
-        """This worker has a free slot: it could run a waiting task if others gave back a tier."""
-        self.relieve_many([worker], now)
+    def next_step(
+        self, worker: Worker, running: list[Task], waiting: Collection[Task], now: int
+    ) -> Task | Relief | None:
+        """What a worker that runs these starts next, or what a better task needs to be given back first."""
 
-    def relieve_many(self, workers: Iterable[Worker], now: int) -> None:
-        """The same for several idle workers: if none can start anything, the best task that one could run."""
+        def may_run(head: Task) -> bool:
+            return can_serve(worker, head) and has_slot(worker, running, head)
+
+        head = choose(waiting, worker, running, self.ledger, self.turns, self.paused_types, now)
+        parked = self.best_parked(may_run, self.sessions(), now)
+        if parked and (not head or self.turns.rank(parked.head) < self.turns.rank(head)):
+            return parked
+        return head
+
+    def relieve_many(self, workers: Iterable[Worker], now: int) -> bool:
+        """These are idle. If none can start anything: for the best task that one of them could run."""
         idle = [(worker, self.running_on(worker)) for worker in workers]
 
         def may_run(head: Task) -> bool:
             return any(can_serve(worker, head) and has_slot(worker, held, head) for worker, held in idle)
 
-        may_start = (self._first(worker, running, now) for worker, running in idle)
-        if idle and not any(may_start):
-            self.apply(self.best_parked(may_run, self.sessions(), now), now)
+        if not idle or any(self._first(worker, running, now) for worker, running in idle):
+            return False
+        found = self.best_parked(may_run, self.sessions(), now)
+        self.apply(found, now)
+        return found is not None
 
     def relieve_slots(self, now: int) -> None:
         """All slots are taken, one of them by a session: the best task that could run instead halts it."""
@@ -189,16 +214,7 @@ class TieredBoard(Board):
 
     def _remedy(self, head: Task, sessions: list[Task], now: int) -> Relief | None:
         """None if it can start, or if nothing that may be taken back would let it start."""
-        lacking = []
-        for name, units in head.limits.items():
-            room = self.ledger.room(name, now, head.sub_queue, head.place.priority)
-            if room < units:
-                tier = name.removeprefix(PREFIX)
-                known = name.startswith(PREFIX) and any(one.name == tier for one in self.tiers)
-                if not known or room < 0 or self.ledger.limits[name].paused:
-                    return None
-                lacking.append(self.index(tier))
-        lacking.sort()
+        lacking = self._lacking(head, now)
         if not lacking:
             return None
         session = None
@@ -211,6 +227,20 @@ class TieredBoard(Board):
             return Relief(head, session=session)
         run = self._victim(lacking[-1])
         return None if run is None else Relief(head, run, self.tiers[lacking[0] - 1], session)
+
+    def _lacking(self, head: Task, now: int) -> list[int] | None:
+        """The tiers that it lacks, the shortest first; None if it lacks something else."""
+        lacking = []
+        for name, units in head.limits.items():
+            room = self.ledger.room(name, now, head.sub_queue, head.place.priority)
+            if room < units:
+                tier = name.removeprefix(PREFIX)
+                known = name.startswith(PREFIX) and any(one.name == tier for one in self.tiers)
+                kept = self.ledger.kept_from(name, head.place.priority)
+                if not known or room + kept < 0 or self.ledger.limits[name].paused:
+                    return None
+                lacking.append(self.index(tier))
+        return sorted(lacking)
 
     def _victim(self, least: int) -> Task | None:
         """The youngest of the elastic runs that hold this tier."""
@@ -225,12 +255,15 @@ class TieredBoard(Board):
         ]
 
     def apply(self, relief: Relief | None, now: int) -> None:
-        if relief and relief.run and relief.to:
-            relief.run.relieves = relief.head.id
+        if not relief:
+            return
+        for task in filter(None, (relief.run, relief.session)):
+            task.relieves, task.relieves_in = relief.head.id, relief.head.place.priority
+        if relief.run and relief.to:
             self.shorten(relief.run, relief.to)
-        if relief and relief.session:
-            relief.session.relieves = relief.head.id
+        if relief.session:
             self.halt(relief.session, now)
+        self.keep_slots()
 
     def shorten(self, task: Task, to: Tier) -> None:
         kept = {PREFIX + tier.name for tier in self.tiers[: self.index(to.name) + 1]}

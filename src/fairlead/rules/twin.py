@@ -5,6 +5,7 @@ An act that raises has changed nothing, with one exception: a report on a cancel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,6 @@ from fairlead.errors import (
 )
 from fairlead.model.priority import Priority
 from fairlead.model.states import REPLAYABLE, TERMINAL, State
-from fairlead.rules.choice import choose
 from fairlead.rules.fairness import Job
 from fairlead.rules.limits import Limit, Rate, Slots
 from fairlead.rules.timed import TimedBoard
@@ -132,40 +132,27 @@ class Twin(TimedBoard):
         self.advance(now)
         worker.mark_seen(now)
         self.make_holds(now)
-        started: list[str] = []
-        worst = self.overdue(now)
+        started, kept, worst = list[str](), list[Task](), self.overdue(now)
         while len(started) < want:
-            task = choose(
-                [task for task in self.queued.values() if task.place.priority <= worst],
-                worker,
-                self.running_on(worker),
-                self.ledger,
-                self.turns,
-                self.paused_types,
-                now,
-            )
-            if not task:
+            waiting = [task for task in self.queued.values() if task.place.priority <= worst]
+            step = self.next_step(worker, [*self.running_on(worker), *kept], waiting, now)
+            if isinstance(step, Task):
+                self.start(step, worker, lease_ms, now)
+                started.append(step.id)
+            elif step and not kept:  # one in an act
+                self.apply(step, now)
+                kept.append(step.head)  # its slot
+            else:
                 break
-            self.start(task, worker, lease_ms, now)
-            started.append(task.id)
-        if self.tiers and len(started) < want and len(self.running_on(worker)) < worker.capacity:
-            self.relieve(worker, now)
-        self.relieve_slots(now)
+        if not kept:
+            self.relieve_slots(now)
         return started
 
     def hand(self, worker_id: str, lease_ms: int, now: int) -> list[str]:
         """An idle worker is given the task that it would have claimed."""
         worker = self.workers[worker_id]
-        task = choose(
-            self.queued.values(),
-            worker,
-            self.running_on(worker),
-            self.ledger,
-            self.turns,
-            self.paused_types,
-            now,
-        )
-        if not task:
+        task = self.next_step(worker, self.running_on(worker), self.queued.values(), now)
+        if not isinstance(task, Task):
             return []
         self.start(task, worker, lease_ms, now)
         return [task.id]
@@ -191,8 +178,9 @@ class Twin(TimedBoard):
 
     def extend(self, task_id: str, fence: int, ms: int, lease_ms: int, now: int, worker: str = "") -> int:
         task = self._executing(task_id, fence, worker)
-        most = task.started + self.tiers[self.index(task.tier)].ms if task.tier else now + ms
-        task.deadline = max(task.deadline, min(now + ms, most))
+        most = task.started + self.tiers[self.index(task.tier)].ms if task.tier else math.inf
+        if (deadline := min(now + ms, most)) > task.deadline:
+            task.deadline, task.bounded = int(deadline), task.bounded or deadline == most
         task.lease_until = max(task.lease_until, now + task.lease_of(lease_ms))
         return task.deadline
 

@@ -126,6 +126,7 @@ class Task:
     optional: dict[str, int] = field(default_factory=dict)  #: units that can be taken back
     revoked: dict[str, int] = field(default_factory=dict)  #: taken back, but its worker has not confirmed
     relieves: str | None = None  #: the waiting task that they were taken back for
+    relieves_in: Priority = Priority.HIGH  #: its effective priority then
     active_at: int = 0  #: of a session: its last frame
 
     @classmethod

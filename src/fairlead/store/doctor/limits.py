@@ -17,7 +17,7 @@ def room(limit: Fields, priority: int, is_owner: bool) -> int:
     hold = limit.get("hold")
     if hold and not is_owner and str(priority) >= hold[0]:
         free -= number(limit, "hold_units")
-    return free
+    return free - sum(number(limit, f"kept{better}") for better in range(priority + 1))
 
 
 def refilled_at(limit: Fields, units: int) -> int:

@@ -93,13 +93,30 @@ def sessions(s: Snapshot) -> Iterator[Breach]:
 
 def relief(s: Snapshot) -> Iterator[Breach]:
     """T3: what is taken back for a waiting task is counted for it until it is free."""
-    right = Counter(record["relieves"] for record in s.tasks.values() if "relieves" in record)
+    runs = {task: record["relieves"] for task, record in s.tasks.items() if "relieves" in record}
+    right = Counter(text.rpartition(":")[0] for text in runs.values())
     counted = {task: number(s.hash("relief"), task) for task in s.hash("relief")}
     for task in sorted(right.keys() | counted.keys()):
         if right[task] != counted.get(task, 0):
             have = counted.get(task, 0)
             yield Breach("T3", f"{have} revocations are counted for task {task}, not {right[task]}", task)
-    for task, record in s.tasks.items():
+    for task in runs:
+        record = s.tasks[task]
         pending = "revoked" in record or ("interactive" in record and "stopping" in record)
-        if "relieves" in record and not pending:
+        if not pending:
             yield Breach("T3", f"nothing is taken back from task {task}, but it is counted", f"of {task}")
+    yield from _kept(s, {*runs.values()})
+
+
+def _kept(s: Snapshot, heads: set[str]) -> Iterator[Breach]:
+    """`heads`: waiting tasks with their priorities."""
+    for tier in tiers_of(s)[:1]:
+        limit = s.limits.get(TIER + tier.name, {})
+        for priority in range(3):
+            right, have = (
+                sum(head.endswith(f":{priority}") for head in heads),
+                number(limit, f"kept{priority}"),
+            )
+            if have != right:
+                sentence = f"limit {TIER}{tier.name} keeps {have} units for tasks of {priority}, not {right}"
+                yield Breach("T3", sentence, f"kept {priority}")

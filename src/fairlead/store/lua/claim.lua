@@ -66,7 +66,7 @@ for _, id in ipairs(offer.ids) do ids[#ids + 1] = id end
 local has_room = #offer.ids < wanted and offer.free > 0
 -- it may find more in the next act
 local unfinished = has_room
-  and (#offer.ids == most or grants.is_large(offer) or offer.steps.left == 0 or act.overdue ~= nil)
+  and (#offer.ids == most or grants.is_large(offer) or offer.is_cut or offer.steps.left == 0 or act.overdue ~= nil)
 remember(ids, unfinished)
 workers.mark_seen(me, now)
 local waits = has_room and not unfinished and wait ~= "0"
@@ -79,7 +79,6 @@ deferring.claimed_by(profile)
 queues.reindex()
 waking.wake()
 if #offer.ids > 0 or was_called then waking.pass_on() end
-if has_room then relief.for_lanes(choice.lanes_of(profile), offer.open > 0) end
 relief.for_slots()
 queues.reindex()
 if waits then workers.set_idle(me, offer.open > 0, wait == "2" and lease, now) end

@@ -14,6 +14,7 @@ local most = tier and number(t, "started") + tier.ms or math.huge -- no run is l
 local deadline, before = math.min(now + tonumber(ms), most), number(t, "deadline")
 if deadline > before then
   put(t, "deadline", deadline)
+  if deadline == most then put(t, "bounded", 1) end
   events.add(t, "extend", "executing", "executing", now, {deadline = deadline, worker = get(t, "worker")})
 end
 local instant = now + leases.length(t, tonumber(lease))

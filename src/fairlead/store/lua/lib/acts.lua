@@ -38,6 +38,7 @@ local VALUES = {
   "asks_again", -- the profile of a claim that was not given all it wanted
   "finished_totals", -- {count, bytes} of all that have finished, including this act
   "is_committed",
+  "relieved", -- something was taken back for a waiting task
   "hand_over", "find_taker", "hand_straight", -- how a waiting worker is given a task, in acts that do
 }
 

@@ -12,6 +12,7 @@ function grants.offer_of(me, lease, looks, now)
     me = me, now = now, lease = lease, freed_at = now + lease + setting("grace"), -- of the shortest lease
     free = capacity - held, open = capacity - reserve - held_not_high, running = ordered(keys.running(me.id)),
     looks = looks, steps = {left = looks}, ids = {}, bytes = 0, limits = 0,
+    kept = 0, kept_open = 0, -- slots for tasks that others give back units for
   }
 end
 
@@ -71,14 +72,32 @@ function grants.is_large(offer)
   return offer.bytes >= MOST_BYTES or offer.limits + act.timed >= MOST_LIMITS
 end
 
--- Starts up to `want` tasks, best first, and adds them to `offer.ids`. Returns the sub-queue of the last.
-function grants.give(offer, want)
+-- Takes back what a better task than the next one lacks, and keeps a slot for it. False: it has to wait for another act.
+local function relieve(offer, head, found)
+  if not relief.begin(head, found) then return false end
+  offer.kept = offer.kept + 1
+  if names.place_of(head.lane) ~= "0n" then offer.kept_open = offer.kept_open + 1 end
+  return true
+end
+
+-- Starts up to `want` tasks, best first, and adds them to `offer.ids`. Returns the sub-queue of the last. `only_starts`: it stops where
+-- something would have to be taken back first.
+function grants.give(offer, want, only_starts)
   local last, lanes_served
-  while #offer.ids < want and offer.free > 0 and not grants.is_large(offer) do
+  while #offer.ids < want and offer.free > offer.kept and not grants.is_large(offer) do
     lanes_served = lanes_served or choice.lanes_of(get(offer.me, "profile"))
-    local sub, head = choice.best(lanes_served, offer.open > 0, offer.steps)
-    if not sub then break end
-    if not acquiring.goes_first(sub, head) and start(offer, sub) then last = sub end
+    local open = offer.open > offer.kept_open
+    local sub, head = choice.best(lanes_served, open, offer.steps)
+    if not sub and offer.steps.left == 0 then break end
+    local parked, found = relief.is_before(head, lanes_served, open)
+    if parked then
+      offer.is_cut = only_starts or not relieve(offer, parked, found) -- none of those behind it goes first
+      if offer.is_cut then break end
+    elseif not sub then
+      break
+    elseif not acquiring.goes_first(sub, head) and start(offer, sub) then
+      last = sub
+    end
   end
   if last then alarm_at(offer.freed_at) end
   return last

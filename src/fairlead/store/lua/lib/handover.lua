@@ -30,7 +30,7 @@ function handover.hand_to(me)
   local lease = takes_for(me)
   if not lease or holds.are_due(act.instant) then return nil end
   local offer = grants.offer_of(me, lease, 64, act.instant)
-  local sub = grants.give(offer, 1)
+  local sub = grants.give(offer, 1, true)
   if sub then send_task(me, offer.ids[1]) end
   return sub
 end

@@ -2,8 +2,9 @@
 
 local LIMIT_FIELDS = {
   "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
-  "delayed", "group", "sub_queues", "waiters", "deferred", "shared",
+  "delayed", "group", "sub_queues", "waiters", "deferred", "shared", "kept0", "kept1", "kept2",
 }
+local KEPT = {[0] = "kept0", "kept1", "kept2"}
 
 -- A paused type is a limit without room; it exists only in the list of paused types.
 local function type_limit(name)
@@ -59,6 +60,20 @@ function limits.units_of(list, name)
   end
 end
 
+-- Units that are kept for waiting tasks of this priority or a better one, for which other units are being taken back (relief.lua): tasks
+-- behind them would take these units, and the others would be free in vain.
+function limits.kept(limit, class)
+  local kept = 0
+  for better = 0, class do kept = kept + (number(limit, KEPT[better]) or 0) end
+  return kept
+end
+
+function limits.keep(limit, class, by)
+  change_count(limit, KEPT[class], by)
+  limits.touch(limit.name)
+  limits.note_freed(limit.name, -by)
+end
+
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
 function limits.room(limit, class, is_owner)
   if get(limit, "paused") then return 0 end
@@ -68,7 +83,7 @@ function limits.room(limit, class, is_owner)
   local free = number(limit, "limit") - (number(limit, "used") or 0)
   local hold = get(limit, "hold")
   if hold and not is_owner and class >= subs.class(hold) then free = free - number(limit, "hold_units") end
-  return free
+  return free - limits.kept(limit, class)
 end
 
 -- The units it has when none are in use. A paused task type has none.

@@ -3,6 +3,7 @@
 
 local MOST_LOOKS = 128 -- at sub-queues
 local MOST_HEADS = 32 -- of a lot
+
 -- The tiers that a sub-queue lacks, shortest first, and anything else that it lacks.
 local function lacking_of(sub)
   if limits.is_paused_type(sub) then return NONE, limits.blocking(sub) end
@@ -11,7 +12,7 @@ local function lacking_of(sub)
     local limit, tier = limits.of(need.name), tiers.of_limit(need.name)
     local room = limits.room(limit, class, get(limit, "hold") == sub)
     if room < need.units then
-      if not tier or room < 0 or get(limit, "paused") then return NONE, need end -- one unit more would not help
+      if not tier or room + limits.kept(limit, class) < 0 or get(limit, "paused") then return NONE, need end -- one more would not help
       lacking[#lacking + 1] = tier
     end
   end
@@ -34,17 +35,6 @@ local function remedy(lacking, serves)
     found.to = all[least.index - 1]
   end
   return found
-end
-
-local function apply(found, id)
-  if found.run then
-    revoking.begin_for(found.run, id)
-    revoking.shorten(found.run, found.to, "a waiting task needs its tier")
-  end
-  if found.session then
-    revoking.begin_for(found.session, id)
-    revoking.halt(found.session)
-  end
 end
 
 -- The best head of a lot that lacks tiers only: those that lack something else by now wait for that instead.
@@ -97,15 +87,33 @@ local function is_possible()
   return #tiers.all() > 0 and backlog.queued_in_all() > 0
 end
 
--- A worker that serves these lanes has a free slot, and no task that could start: if one waits for tiers only, it gets room. One
--- revocation in an act.
-function relief.for_lanes(list, open)
+local function anybody() return true end
+
+-- Does a task wait for tiers that would be given room, and rank before `head` (nil: nothing can start)? `offer` has a free slot.
+function relief.is_before(head, lanes, open)
+  if not is_possible() then return nil end
+  local parked, found = best_parked(by_name(lanes, open), anybody)
+  if parked and (not head or choice.is_better(parked, head)) then return parked, found end
+end
+
+-- Takes back what this head needs. One in an act; a second one is refused.
+function relief.begin(head, found)
+  if act.relieved then return false end
+  act.relieved = true
+  for _, t in ipairs({found.run or found.session, found.run and found.session}) do revoking.begin_for(t, head) end
+  if found.run then revoking.shorten(found.run, found.to, "a waiting task needs its tier") end
+  if found.session then revoking.halt(found.session) end
+  return true
+end
+
+-- Idle workers serve these lanes, and nothing can start there.
+function relief.for_lanes(list)
   if not is_possible() then return end
   local steps = {left = MOST_LOOKS}
   -- this also parks what is shown, but cannot start
-  if choice.best(list, open, steps) or steps.left == 0 then return end
-  local head, found = best_parked(by_name(list, open), function() return true end)
-  if head then apply(found, head.id) end
+  if choice.best(list, true, steps) or steps.left == 0 then return end
+  local head, found = relief.is_before(nil, list, true)
+  if head then relief.begin(head, found) end
 end
 
 -- The best task that would start on a worker if one of its slots were free, and what then has to be taken back.
@@ -135,5 +143,5 @@ function relief.for_slots()
       if head and (not best or choice.is_better(head, best)) then best, chosen = head, found end
     end
   end
-  if best then apply(chosen, best.id) end
+  if best then relief.begin(best, chosen) end
 end

@@ -12,17 +12,31 @@ function revoking.is_under_way(id)
   return get(hash(keys.relief), id) ~= nil
 end
 
-function revoking.begin_for(t, id)
-  put(t, "relieves", id)
-  change_count(hash(keys.relief), id, 1)
+-- Its slot is kept meanwhile: a unit of the shortest tier.
+local function keep_slot(class, by)
+  local shortest = tiers.all()[1]
+  if shortest then limits.keep(limits.of(shortest.limit), class, by) end
+end
+
+-- What is taken back from `t` is for this head.
+function revoking.begin_for(t, head)
+  put(t, "relieves", head.id .. ":" .. int(head.class))
+  if change_count(hash(keys.relief), head.id, 1) == 1 then keep_slot(head.class, 1) end
 end
 
 -- What was taken back from `t` is free.
 function revoking.end_for(t)
-  local id = get(t, "relieves")
-  if not id then return end
+  local known = get(t, "relieves")
+  if not known then return end
   put(t, "relieves", nil)
-  change_count(hash(keys.relief), id, -1)
+  local id, class = string.match(known, "^(.*):(%d)$")
+  if change_count(hash(keys.relief), id, -1) == 0 then keep_slot(tonumber(class), -1) end
+end
+
+-- Its worker learns of the deadline: at once, and with each heartbeat until it confirms.
+function revoking.announce(t)
+  local left = math.max(0, number(t, "deadline") - act.instant)
+  workers.call(t.known.worker, table.concat({"deadline", t.id, int(number(t, "fence")), int(left)}, ":"))
 end
 
 -- Shortens an elastic run to tier `to`. Its units stay taken until its worker knows.
@@ -38,7 +52,7 @@ function revoking.shorten(t, to, reason)
   events.add(t, "shorten", "executing", "executing", now, {
     tier = to.name, reason = reason, deadline = deadline, worker = t.known.worker,
   })
-  workers.call(t.known.worker, table.concat({"deadline", t.id, int(t.known.fence), int(math.max(0, deadline - now))}, ":"))
+  revoking.announce(t)
 end
 
 function revoking.halt(t)

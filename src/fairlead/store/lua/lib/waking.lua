@@ -139,7 +139,7 @@ end
 -- What still waits although workers are idle may wait for what other runs can be asked to give back.
 function waking.relieve()
   if #tiers.all() == 0 then return end
-  if workers.anybody_idle() then relief.for_lanes(lanes_of_idlers(), true) end
+  if workers.anybody_idle() then relief.for_lanes(lanes_of_idlers()) end
   relief.for_slots()
 end
 
