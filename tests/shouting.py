@@ -30,9 +30,8 @@ async def shout(store: Store) -> None:
             grant, last = Grant(task.task_id, task.fence), 0
         if isinstance(word, str) and word.startswith("frames:"):
             frames: list[Frame] = []
-            with contextlib.suppress(
-                Fenced, UnknownTask
-            ):  # it has ended since, perhaps before it was claimed
+            # it may have ended since, perhaps before it was claimed
+            with contextlib.suppress(Fenced, UnknownTask):
                 frames = await store.take_frames("w", grant, last)
             for frame in frames:
                 last = frame.seq

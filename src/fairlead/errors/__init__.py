@@ -5,31 +5,18 @@ The docstring is the message unless the error brings its own. `http_status` is t
 that has one for the error of an HTTP client.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-
-class FairleadError(Exception):
-    """Something went wrong in Fairlead."""
-
-    http_status, code = 500, "error"
-    retry_after: float | None = None  # seconds; None: unknown, or of no use
-    facts: Mapping[str, str | int | None] = MappingProxyType({})  # for the operator's log
-    names_the_store = False  # its message may: its address, its script, what it answered
-
-    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
-        super().__init__(message or (self.__doc__ or "").strip())
-        if retry_after is not None:
-            self.retry_after = retry_after
-
-    @property
-    def message(self) -> str:
-        return str(self)
-
-    @property
-    def public_message(self) -> str:
-        """For clients, which do not operate the server."""
-        return (type(self).__doc__ or "").strip() if self.names_the_store else self.message
+from fairlead.errors.base import FairleadError as FairleadError
+from fairlead.errors.store import EngineFailed as EngineFailed
+from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
+from fairlead.errors.store import SchemaTooNew as SchemaTooNew
+from fairlead.errors.store import SchemaTooOld as SchemaTooOld
+from fairlead.errors.store import StoreFault as StoreFault
+from fairlead.errors.store import StoreFull as StoreFull
+from fairlead.errors.store import StoreLost as StoreLost
+from fairlead.errors.store import StoreUnavailable as StoreUnavailable
+from fairlead.errors.store import StoreUnsafe as StoreUnsafe
+from fairlead.errors.store import UnsuitableServer as UnsuitableServer
+from fairlead.errors.store import WrongNode as WrongNode
 
 
 class InvalidInput(FairleadError):
@@ -284,78 +271,3 @@ class RetriableError(FairleadError):
     """Raise it in a handler (or a subclass with a `code`): the task is tried again after a pause."""
 
     code = "retriable_error"
-
-
-class StoreUnavailable(FairleadError):
-    """The store did not answer: repeat the call with the same ids, it happens at most once."""
-
-    http_status, code = 503, "store_unavailable"
-    retry_after = 1.0
-    names_the_store = True
-
-
-class StoreFull(StoreUnavailable):
-    """The store is out of memory and accepts no new work: let workers drain it, or raise maxmemory."""
-
-    http_status, code = 507, "store_full"
-    retry_after = 5.0
-
-
-class StoreUnsafe(StoreUnavailable):
-    """The store may throw tasks away, so no new work is accepted: set its maxmemory-policy to noeviction."""
-
-    code = "store_unsafe"
-
-
-class WrongNode(StoreUnavailable):
-    """The store is one node of a cluster, and another one holds this namespace: connect to that node."""
-
-    code = "wrong_node"
-
-
-class StoreLost(StoreUnavailable):
-    """The store has lost data: restore it, or accept what is left with `fairlead open`."""
-
-    code = "store_lost"
-
-    def __init__(self, message: str | None = None, standing: str = "") -> None:
-        super().__init__(message)
-        self.standing = standing  # the data compared with what is known: gone, rolled_back, ...
-
-
-class StoreFault(FairleadError):
-    """A script broke; what it had left to write is written by the next act. Run `fairlead doctor`."""
-
-    http_status, code = 503, "store_fault"
-    retry_after = 1.0
-    names_the_store = True
-
-
-class NamespaceNotOpen(StoreFault):
-    """The namespace is not open, or the server lost its data: open it, then restore what is missing."""
-
-    code = "namespace_not_open"
-
-
-class UnsuitableServer(FairleadError):
-    """This server cannot keep Fairlead's promise."""
-
-    code = "unsuitable_server"
-
-
-class SchemaTooNew(FairleadError):
-    """This namespace was written by a newer Fairlead: upgrade this one."""
-
-    code = "schema_too_new"
-
-
-class SchemaTooOld(FairleadError):
-    """An older Fairlead wrote this namespace, without lists: start a server of this version to add them."""
-
-    code = "schema_too_old"
-
-
-class EngineFailed(FairleadError):
-    """The embedded server did not start."""
-
-    code = "engine_failed"
