@@ -151,6 +151,12 @@ async def shortened(scene: Scene) -> object:
     return await scene.store.shortened("in_tiers", Grant(elastic.task_id, elastic.fence))
 
 
+async def attach(scene: Scene) -> object:
+    await in_tiers(scene)
+    await scene.store.attach(SESSION, "client", 5_000)
+    return "attached"
+
+
 async def take_frames(scene: Scene) -> object:
     task = (await in_tiers(scene))[SESSION]
     await scene.store.send_frame(SESSION, "hello")
@@ -310,6 +316,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "extend": lambda s: s.store.extend("w", Grant(s.running[0].task_id, s.running[0].fence), 10**7),
     "shortened": shortened,
     "take_frames": take_frames,
+    "attach": attach,
     "promote": age,
     "renew": lambda s: s.store.renew(Grant(s.running[0].task_id, s.running[0].fence)),
     "cancel queued": lambda s: s.store.cancel(s.queued),

@@ -5,10 +5,16 @@ import pytest
 from fairlead import errors
 from fairlead.model.reports import Failed, Progress
 from fairlead.model.states import REPLAYABLE, State
+from fairlead.settings import Settings
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, events, everything, key_names, new, raw
-from tests.store.test_states import WAYS_INTO, Scene
+from tests.store.test_states import SETTINGS, WAYS_INTO, Scene
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return SETTINGS
 
 
 async def dead_task(store: Store) -> str:

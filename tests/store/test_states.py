@@ -240,11 +240,16 @@ VARIANTS: dict[Act, list[Step]] = {
 }
 
 
+#: A first retry comes at once and a second one is delayed; a short tier ends before the timeout, a long one after it.
+SETTINGS = Settings(
+    retry=RetrySettings(base_seconds=0.001, max_seconds=1),
+    tiers={"short": Tier(seconds=SHORT_SECONDS, limit=1000), "long": Tier(seconds=10**6, limit=1000)},
+)
+
+
 @pytest.fixture
 def settings() -> Settings:
-    # so short that a first retry comes at once and a second one is delayed
-    tiers = {"short": Tier(seconds=SHORT_SECONDS, limit=1000), "long": Tier(seconds=10**6, limit=1000)}
-    return Settings(retry=RetrySettings(base_seconds=0.001, max_seconds=1), tiers={**tiers})
+    return SETTINGS
 
 
 async def outcome(scene: Scene, act: Act, step: Step) -> State | None:

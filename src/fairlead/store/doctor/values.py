@@ -16,6 +16,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         *("finished_count", "finished_bytes", "delayed", "wide_sub_queues", "idle_workers", "jobs_open"),
         *("missing_records", "overlap_changes", "buried", "buried_at", "queued_*", "waiters_*", "virtual_*"),
         *("declared_seq", "audience", "audience_changes", "pace", "upkeep_since", "made", "swept_*"),
+        *("capacity", "sessions"),
     ),
     "task": (
         *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),
@@ -23,14 +24,17 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
-        *("hold_units", "redefined", "held:*"),
+        *("hold_units", "redefined", "held:*", "kept0", "kept1", "kept2"),
     ),
     "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
     "job": ("open", "step", "total", "created", "finished", "made"),
     "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),
     "profiles": ("n:*",),
-    **{name: ("*",) for name in ("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof")},
+    **{
+        name: ("*",)
+        for name in ("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof", "capacity", "relief")
+    },
 }
 #: Fields that are packed, or are the content of users.
 NOT_TEXT: dict[str, tuple[str, ...]] = {
