@@ -20,6 +20,7 @@ from tests.model.fleet import Fleet
 from tests.model.machine import LEASE, WORKERS, Machine
 from tests.model.task_specs import TYPES, WORDS, TaskSpec, task_specs
 
+UNTIL_CLAIM = 10_000  # ms: the lease of a session whose worker is woken
 DURATIONS = (None, None, None, "fast", "medium", "slow", "slow")
 
 
@@ -78,7 +79,21 @@ class Tiered(Fleet):
             self.ids.append(new.id)
             Machine.seen["admitted"] += 1
         self.receive_calls()
+        if new.id in self.ids and new.id not in self.twin.tasks:
+            self.wake_for(new)
         self.relieve()
+
+    def wake_for(self, new: NewTask) -> None:
+        """Its worker takes no task with a message now: the next claim returns it, as one not acknowledged."""
+        task = self.wait(self.store.get(new.id))
+        worker = self.twin.workers[task.assigned_worker_id or ""]
+        seen, lost = worker.seen, worker.lost_in_company
+        self.twin.admit(new, worker.id, UNTIL_CLAIM, self.now)
+        self.twin.reindex()
+        worker.seen, worker.lost_in_company = seen, lost  # it has not reported
+        self.note(task)
+        self.handed.setdefault(worker.id, []).append(Grant(task.task_id, task.fence))
+        Machine.seen["woken"] += 1
 
     @rule(
         kinds=st.lists(st.sampled_from(TYPES), min_size=1, max_size=3),

@@ -63,11 +63,11 @@ function handover.offer_to(me, place)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
 end
 
--- What `me` can be offered of a task that is never queued, or nil. A waiting worker that takes no task with a message is woken: its next
--- claim returns the task, as one that it has not acknowledged.
+-- What `me` can be offered of a task that is never queued, or nil. A waiting worker that takes no task with a message now is woken: its
+-- next claim returns the task, as one that it has not acknowledged.
 function handover.offer_unqueued(me, place)
-  local is_woken = get(me, "idle") and not get(me, "takes") and not is_silent(me)
-  local lease = is_woken and UNTIL_CLAIM or takes_for(me)
+  local waits = (get(me, "idle") or get(me, "takes")) and not is_silent(me)
+  local lease = takes_for(me) or waits and UNTIL_CLAIM
   local offer = lease and grants.offer_of(me, lease, 0, act.instant)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
 end
@@ -78,7 +78,7 @@ function handover.start(offer, t, place, sub)
   overlap.remember(sub)
   grants.begin_run(offer, t, sub)
   alarm_at(offer.freed_at)
-  if get(offer.me, "takes") then return send_task(offer.me, t.id) end
+  if takes_for(offer.me) then return send_task(offer.me, t.id) end
   note_handed(offer.me, t.id)
   workers.call(offer.me.id, "room")
 end
