@@ -159,6 +159,7 @@ async def attach(scene: Scene) -> object:
 
 async def take_frames(scene: Scene) -> object:
     task = (await in_tiers(scene))[SESSION]
+    await scene.store.attach(SESSION, "client", 1_000)
     await scene.store.send_frame(SESSION, "hello")
     frames = await scene.store.take_frames("in_tiers", Grant(SESSION, task.fence))
     return [frame.frame for frame in frames][:1]

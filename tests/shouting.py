@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from fairlead.errors import Fenced, UnknownTask
-from fairlead.model.reports import Completed, Frame, Grant, Progress
+from fairlead.model.reports import Completed, Grant, Progress
 from fairlead.store.store import Store
 
 
@@ -13,6 +13,7 @@ from fairlead.store.store import Store
 async def shouting(store: Store) -> AsyncIterator[None]:
     """A worker whose handler answers each frame in capitals, and ends with the frame `bye`."""
     await store.workers.register("w", capacity=1)
+    await store.claim("w", idle=True)
     serving = asyncio.create_task(shout(store))
     try:
         yield
@@ -26,19 +27,27 @@ async def shout(store: Store) -> None:
     grant, last = Grant(""), 0
     while True:
         word = await store.workers.wait("w", 5)
-        for task in (await store.claim("w")).tasks:
+        for task in (await store.claim("w", idle=True)).tasks:
             grant, last = Grant(task.task_id, task.fence), 0
-        if isinstance(word, str) and word.startswith("frames:"):
-            frames: list[Frame] = []
-            # it may have ended since, perhaps before it was claimed
-            with contextlib.suppress(Fenced, UnknownTask):
-                frames = await store.take_frames("w", grant, last)
-            for frame in frames:
-                last = frame.seq
-                if frame.frame == "bye":
-                    await store.complete("w", Completed(grant.id, grant.fence, last))
-                else:
-                    await store.progress("w", Progress(grant.id, grant.fence, chunks=[frame.frame.upper()]))
-        if isinstance(word, str) and word.startswith("cancel:"):
+        if not isinstance(word, str):
+            continue
+        if word.startswith("frames:"):
+            last = await answer(store, grant, last)
+        elif word.startswith("cancel:"):
             await store.release("w", grant)
-            await store.claim("w")  # what it was halted for
+            await store.claim("w", idle=True)  # what it was halted for
+
+
+async def answer(store: Store, grant: Grant, last: int) -> int:
+    """The number of the last frame that it has."""
+    try:
+        frames = await store.take_frames("w", grant, last)
+    except (Fenced, UnknownTask):  # it has ended since, perhaps before it was claimed
+        return last
+    for frame in frames:
+        last = frame.seq
+        if frame.frame == "bye":
+            await store.complete("w", Completed(grant.id, grant.fence, last))
+        else:
+            await store.progress("w", Progress(grant.id, grant.fence, chunks=[frame.frame.upper()]))
+    return last

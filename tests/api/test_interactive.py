@@ -30,6 +30,7 @@ def server_env() -> Mapping[str, str]:
 async def session(store: Store, worker: str = "w", **options: Any) -> Task:
     """An interactive task, which a worker with a single slot runs."""
     await store.workers.register(worker, capacity=1)
+    await store.claim(worker, idle=True)
     new = NewTask(task_type="shell", duration="interactive", **options)
     assert (await store.submit_one(new)).status == "executing"
     (started,) = (await store.claim(worker)).tasks

@@ -40,6 +40,7 @@ async def path_of(store: Store, route: SocketRoute, tenant: str | None = None) -
     if "interactive" not in route.path:
         return route.path.format(id=await task_of(store, tenant))
     await store.workers.register("w", capacity=100)
+    await store.claim("w", idle=True)
     new = NewTask(task_type="echo", tenant=tenant, duration="interactive")
     return route.path.format(id=(await store.submit_one(new)).task_id)
 
@@ -76,9 +77,9 @@ async def test_a_socket_asks_for_its_scopes_and_nothing_else_opens_it(
             assert (status, problem["code"]) == (403, "forbidden")
             assert repr(missing) in problem["detail"]
         else:
-            async with socket(gateway, path, bearer(key)):
+            async with socket(gateway, await path_of(store, route), bearer(key)):
                 pass
-    async with socket(gateway, path, bearer(await keys.make(*route.scopes))):
+    async with socket(gateway, await path_of(store, route), bearer(await keys.make(*route.scopes))):
         pass
 
 

@@ -99,8 +99,8 @@ async def test_what_is_refused(fl: Fairlead, store: Store) -> None:
         async with other.session():
             pass
     assert (await other.get()).status is State.QUEUED
+    await other.cancel()
     async with shouting(store):
-        await other.cancel()
         task = await started(fl)
         async with task.session() as session:
             with pytest.raises(SessionTaken):
@@ -115,6 +115,7 @@ async def test_what_is_refused(fl: Fairlead, store: Store) -> None:
 async def test_a_worker_through_a_gateway_takes_frames_and_confirms(gateway: Gateway, store: Store) -> None:
     async with client_of(gateway.url) as client:
         await client.workers.register("w", capacity=1)
+        assert (await client.report("w", claim=1, idle=True))[1].tasks == []
         async with Fairlead(gateway.engine, namespace=gateway.namespace) as fl:
             task = await started(fl)
         (polled,) = (await client.report("w", claim=1))[1].tasks

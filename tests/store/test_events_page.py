@@ -125,6 +125,7 @@ async def shortened(store: Store, messages: list[Message]) -> None:
 
 async def halted(store: Store, messages: list[Message]) -> None:
     """A session, for a task that needs its slot."""
+    await store.claim("v", idle=True)
     session = (await store.submit_one(NewTask(task_type="x", duration="interactive"))).task_id
     async with followed(TaskFeed(store, session), messages):
         (running,) = (await store.claim("v")).tasks

@@ -341,6 +341,7 @@ async def test_it_is_refused_while_the_workers_that_serve_it_are_full_or_silent(
     store: Store, clock: Clock
 ) -> None:
     await store.workers.register("own", capacity=1, capabilities=["gpu"])
+    await waits(store, "own")
     wanted = new(duration="interactive", required_capabilities=("gpu",))
     await store.submit_one(wanted)
     with pytest.raises(errors.NoCapacity):
@@ -352,8 +353,10 @@ async def test_it_is_refused_while_the_workers_that_serve_it_are_full_or_silent(
         await store.submit_one(new(duration="interactive", required_capabilities=("gpu",)))
 
 
-async def test_a_worker_that_does_not_wait_finds_the_task_with_its_next_claim(store: Store) -> None:
+async def test_a_worker_that_takes_no_task_with_a_message_finds_it_with_its_next_claim(store: Store) -> None:
+    assert (await store.claim("w", idle=True)).tasks == []
     submitted = await store.submit_one(new(duration="interactive"))
+    assert await store.workers.wait("w", 0.1) == "room"
     assert (await claim_one(store)).task_id == submitted.task_id
 
 

@@ -86,7 +86,7 @@ async def test_the_duration_of_a_submit(live_store: Store, shell: Shell) -> None
     assert refused.code == 2
     assert "--duration" in refused.err
     refused = await shell.run("limit", "set", "tier:slow", "--limit", "3")
-    assert "tiers.slow.limit" in refused.err
+    assert "change [tiers] in the settings" in refused.err
 
 
 async def test_no_capacity_is_said_plainly(shell: Shell) -> None:

@@ -101,8 +101,7 @@ def limit_arguments(name: str, wanted: Slots | Rate) -> tuple[str, int | str, in
     """Kind, limit, interval and burst, as the scripts take them; raises InvalidInput."""
     check_name("name", name)
     if name.startswith(TIER):
-        tier = name.removeprefix(TIER)
-        raise errors.InvalidInput("name", f"is the limit of a tier: set tiers.{tier}.limit in the settings")
+        raise errors.InvalidInput("name", "is the limit of a tier: change [tiers] in the settings")
     if isinstance(wanted, Slots):
         check_whole("limit", wanted.limit, MOST_SLOTS)
         return ("slots", wanted.limit, "", "")

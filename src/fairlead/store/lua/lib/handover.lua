@@ -63,12 +63,13 @@ function handover.offer_to(me, place)
   return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
 end
 
--- What `me` can be offered of a task that is never queued, or nil. One that takes no task with a message is woken: its next claim
--- returns the task, as one that it has not acknowledged.
+-- What `me` can be offered of a task that is never queued, or nil. A waiting worker that takes no task with a message now is woken: its
+-- next claim returns the task, as one that it has not acknowledged.
 function handover.offer_unqueued(me, place)
-  if is_silent(me) then return nil end
-  local offer = grants.offer_of(me, takes_for(me) or UNTIL_CLAIM, 0, act.instant)
-  return offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
+  local waits = (get(me, "idle") or get(me, "takes")) and not is_silent(me)
+  local lease = takes_for(me) or waits and UNTIL_CLAIM
+  local offer = lease and grants.offer_of(me, lease, 0, act.instant)
+  return offer and offer.free > 0 and (offer.open > 0 or place == "0n") and offer or nil
 end
 
 -- Starts a task that was never queued.
