@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from fairlead.model.task import NewTask
-from fairlead.store.store import Store
 from tests.commands import ended
+from tests.connections import patient_store
 from tests.pages import Page, all_blocks
 from tests.servers import free_port, running
 from tests.waiting import wait_until
@@ -95,7 +95,7 @@ async def test_what_they_start_works_and_stops_in_time(tmp_path: Path) -> None:
 
             await wait_until(is_ready)
             assert (await client.get("/api/v1/workers")).status_code == 401
-        async with Store.connect(server.url) as store:
+        async with patient_store(server.url) as store:
             task = await store.submit_one(NewTask(task_type="echo", parameters={"text": "x"}))
 
             async def is_done() -> bool:
