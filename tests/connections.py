@@ -1,7 +1,9 @@
 """Connections of a test's own store, which checks answers and not how soon they come."""
 
+from fairlead.settings import Settings
 from fairlead.store.connection import Connection, make_client
 from fairlead.store.keys import Keys
+from fairlead.store.store import Store
 
 PATIENCE = 20.0  # seconds; on a busy machine the test or its server may hang for a while
 
@@ -21,3 +23,8 @@ def connected(url: str, namespace: str) -> PatientConnection:
     client = make_client(url)
     client.connection_pool.connection_kwargs["socket_connect_timeout"] = PATIENCE
     return PatientConnection(client, Keys(namespace))
+
+
+def patient_store(url: str, namespace: str = "default", settings: Settings | None = None) -> Store:
+    """`Store.connect`, for tests that are not about how long it waits."""
+    return Store(connected(url, namespace), settings or Settings())

@@ -9,7 +9,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.05  # seconds; what takes long is looked
 
 
 async def wait_until(
-    condition: Callable[[], object | Awaitable[object]], timeout: float = 20.0, because: str = ""
+    condition: Callable[[], object | Awaitable[object]], timeout: float = 40.0, because: str = ""
 ) -> None:
     """Return once the condition (plain or async) holds; fail with its name when it does not in time."""
     began = time.monotonic()

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.reduction import DupFd
@@ -134,7 +135,8 @@ def _main(
     os.setsid()
     has_session.send_bytes(b".")
     has_session.close()
-    # a test run that is killed leaves nothing behind
+    # a test run that is killed leaves nothing behind: without this pipe the server ends, and we with it
+    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     exec_tied.die_with(os.getppid())
     for number, stream in enumerate(streams):
         os.dup2(stream.descriptor, number)

@@ -13,6 +13,7 @@ from tests.api.contract import hold_to_contract
 from tests.api.key_holders import Keys
 from tests.api.requests import TASKS
 from tests.api.serving import Gateway, serving
+from tests.connections import patient_store
 from tests.servers import Server
 from tests.store.namespace import key_names, raw
 from tests.waiting import wait_until
@@ -50,7 +51,7 @@ def gateway(
 @pytest.fixture
 async def store(gateway: Gateway) -> AsyncIterator[Store]:
     """The store behind the gateway."""
-    async with Store.connect(gateway.engine, gateway.namespace, gateway.settings) as store:
+    async with patient_store(gateway.engine, gateway.namespace, gateway.settings) as store:
         meta = await raw(store).hgetall(store.connection.keys.meta)
         # what counts the keys that are deleted below may be of a request that the test before left behind
         opened = {field: value for field, value in meta.items() if not field.decode().startswith(COUNTS)}

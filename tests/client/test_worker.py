@@ -21,6 +21,7 @@ from tests.api.serving import Gateway, serving
 from tests.apps import draining
 from tests.client.answering import kept_port, losing_answers, unreachable_url
 from tests.client.conftest import QUICK, client_of
+from tests.connections import patient_store
 from tests.servers import Server
 from tests.waiting import wait_until
 from tests.workers import WorkerLauncher
@@ -156,7 +157,7 @@ async def test_a_restarted_gateway_finds_its_workers_at_work(server: Server, tmp
         client = await stack.enter_async_context(client_of(url))
         with gateway_at(port, server.url, namespace, folder):
             workers = await stack.enter_async_context(launcher.workers(TARGET, "--capacity", "4"))
-            async with Store.connect(server.url, namespace) as store:
+            async with patient_store(server.url, namespace) as store:
                 held = NewTask(task_type="until", parameters={"path": str(go)})
                 await store.submit(held, *(NewTask(task_type="pid") for _ in range(200)))
                 await wait_until(lambda: is_in(store, held.task_id, State.EXECUTING))
@@ -164,7 +165,7 @@ async def test_a_restarted_gateway_finds_its_workers_at_work(server: Server, tmp
             waiting = asyncio.create_task(handle.result(timeout=60))
         go.touch()  # while nobody listens; the lease outlasts it
         with gateway_at(port, server.url, namespace, folder):
-            async with Store.connect(server.url, namespace) as store:
+            async with patient_store(server.url, namespace) as store:
                 await store.submit(*(NewTask(task_type="pid") for _ in range(100)))
                 await wait_until(lambda: nothing_is_left(store), 60, "all have ended")
                 assert await waiting == "done"

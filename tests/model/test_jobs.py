@@ -3,6 +3,8 @@
 import random
 from collections import Counter
 
+import pytest
+
 from tests.model.job_player import Player
 from tests.servers import running
 
@@ -13,6 +15,7 @@ SEEN = {
 }
 
 
+@pytest.mark.timeout(240)
 async def test_jobs_in_the_store_follow_the_rules() -> None:
     seen: Counter[str] = Counter()
     with running("valkey") as server:

@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from fairlead.model.task import NewTask
-from fairlead.store.store import Store
 from tests.api.serving import Gateway, serving
+from tests.connections import patient_store
 from tests.servers import running
 from tests.system.crowds import Poller, Reader, Watcher, connect, hang_up
 from tests.waiting import wait_until
@@ -32,7 +32,7 @@ def crowded(folder: Path, files: int) -> Iterator[tuple[Gateway, redis.Redis]]:
 
 
 async def submitted(gateway: Gateway, count: int) -> list[str]:
-    async with Store.connect(gateway.engine, NAMESPACE) as store:
+    async with patient_store(gateway.engine, NAMESPACE) as store:
         tasks = [NewTask(task_type="echo") for _ in range(count)]
         for start in range(0, count, 500):
             await store.submit(*tasks[start : start + 500])
@@ -40,7 +40,7 @@ async def submitted(gateway: Gateway, count: int) -> list[str]:
 
 
 async def cancelled(gateway: Gateway, task_ids: list[str]) -> None:
-    async with Store.connect(gateway.engine, NAMESPACE) as store:
+    async with patient_store(gateway.engine, NAMESPACE) as store:
         for start in range(0, len(task_ids), 100):
             await asyncio.gather(*map(store.cancel, task_ids[start : start + 100]))
 
@@ -76,7 +76,7 @@ async def test_700_sockets_under_1024_files_all_receive_a_cancel(tmp_path: Path)
 async def test_600_polls_wait_under_1024_files_and_each_gets_its_task(tmp_path: Path) -> None:
     workers = [f"worker-{n}" for n in range(600)]
     with crowded(tmp_path, files=1024) as (gateway, client):
-        async with Store.connect(gateway.engine, NAMESPACE) as store, asyncio.timeout(50):
+        async with patient_store(gateway.engine, NAMESPACE) as store, asyncio.timeout(50):
             for start in range(0, len(workers), 100):
                 some = workers[start : start + 100]
                 await asyncio.gather(*(store.workers.register(name, task_types=[name]) for name in some))

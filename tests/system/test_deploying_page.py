@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from fairlead.model.task import NewTask
-from fairlead.store.store import Store
 from tests.commands import ended
+from tests.connections import patient_store
 from tests.pages import Page, all_blocks
 from tests.servers import free_port, running
 from tests.waiting import wait_until
@@ -85,23 +85,32 @@ async def test_what_they_start_works_and_stops_in_time(tmp_path: Path) -> None:
         key = (await ended(await start(create))).out.split()[-1]
         assert key.startswith("flk_")
         processes = [await start(service(unit)["ExecStart"]) for unit in UNITS]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        try:
+            await work(server.url, port)
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            assert [(await ended(process)).code for process in processes] == [0, 0]
+        finally:  # a server would start its processes again for ever
+            for process in processes:
+                if process.returncode is None:
+                    process.kill()
 
-            async def is_ready() -> bool:
-                try:
-                    return (await client.get("/readyz")).status_code == 200
-                except httpx.TransportError:
-                    return False
 
-            await wait_until(is_ready)
-            assert (await client.get("/api/v1/workers")).status_code == 401
-        async with Store.connect(server.url) as store:
-            task = await store.submit_one(NewTask(task_type="echo", parameters={"text": "x"}))
+async def work(engine: str, port: str) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
 
-            async def is_done() -> bool:
-                return (await store.get(task.task_id)).status == "completed"
+        async def is_ready() -> bool:
+            try:
+                return (await client.get("/readyz")).status_code == 200
+            except httpx.TransportError:
+                return False
 
-            await wait_until(is_done)
-        for process in processes:
-            process.send_signal(signal.SIGTERM)
-        assert [(await ended(process)).code for process in processes] == [0, 0]
+        await wait_until(is_ready)
+        assert (await client.get("/api/v1/workers")).status_code == 401
+    async with patient_store(engine) as store:
+        task = await store.submit_one(NewTask(task_type="echo", parameters={"text": "x"}))
+
+        async def is_done() -> bool:
+            return (await store.get(task.task_id)).status == "completed"
+
+        await wait_until(is_done)
