@@ -240,7 +240,7 @@ VARIANTS: dict[Act, list[Step]] = {
 }
 
 
-#: A first retry comes at once and a second one is delayed. Short tiers end before the timeout, long ones after.
+#: A first retry comes at once and a second one is delayed. The short tier ends before the timeout.
 SETTINGS = Settings(
     retry=RetrySettings(base_seconds=0.001, max_seconds=1),
     tiers={"short": Tier(seconds=SHORT_SECONDS, limit=1000), "long": Tier(seconds=10**6, limit=1000)},
