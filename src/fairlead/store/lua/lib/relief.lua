@@ -84,12 +84,12 @@ local function by_name(list, open)
 end
 
 local function is_possible()
-  return #tiers.all() > 0 and backlog.queued_in_all() > 0
+  return #tiers.all() > 0 and backlog.queued_in_all() > 0 and revoking.has_any()
 end
 
 local function anybody() return true end
 
--- Does a task wait for tiers that would be given room, and rank before `head` (nil: nothing can start)? `offer` has a free slot.
+-- Does a task wait for tiers that could be given back, and rank before `head` (nil: nothing can start)? The slot for it is free.
 function relief.is_before(head, lanes, open)
   if not is_possible() then return nil end
   local parked, found = best_parked(by_name(lanes, open), anybody)

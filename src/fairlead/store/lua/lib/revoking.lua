@@ -79,6 +79,16 @@ function revoking.victim(tier)
   return best and records.find(best)
 end
 
+-- Is there anything that may be taken back?
+function revoking.has_any()
+  if get(act.meta, "sessions") then return true end
+  local all = tiers.all()
+  for i = 2, #all do
+    if first(ordered(keys.elastic(all[i].name))) then return true end
+  end
+  return false
+end
+
 -- Sessions in the order in which they are halted.
 function revoking.longest_idle()
   return up_to(ordered(keys.sessions), math.huge, MOST_SESSIONS)
