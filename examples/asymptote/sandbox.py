@@ -20,6 +20,8 @@ Kind = Literal["svg", "png"]
 MIB = 1 << 20
 MOST_PICTURE = 150_000  # bytes: as base64, and with what is said as JSON, a result of less than 256 KiB
 MOST_SAID = 10_000
+MOST_ANSWERED = 100_000  # of a conversation
+PIECE = 4096  # two of them, as JSON, are a frame at most
 
 #: Beside /usr: fonts of TeX and Ghostscript, and its compiled formats. No passwords, no home folders.
 READABLE = (
@@ -37,8 +39,14 @@ NOBODY = 65534
 #: Of bubblewrap itself, too: the program can read it in /proc, and that of the worker may have a key.
 ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/work", "TMPDIR": "/work"}
 
+#: Writes line by line, so that what it wrote is not lost when it is ended.
+ASY = "stdbuf -oL asy -noV -noglobalread"
+
 #: What is drawn goes to a file, what the source writes to stderr: stdout carries the picture alone.
-DRAW = "asy -noV -noglobalread -f {0} -o picture - >&2 && if [ -f picture.{0} ]; then cat picture.{0}; fi"
+DRAW = ASY + " -f {0} -o picture - >&2 && if [ -f picture.{0} ]; then cat picture.{0}; fi"
+
+#: One statement per line, answered at once; mistakes are among the answers, and it reads on after them.
+CONVERSE = f"exec {ASY} -quiet -inpipe=0 2>&1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,30 @@ class Run:
         status = await process.wait()
         return Drawn(b"" if self.stopped or status else picture, said.decode(errors="replace"), self.stopped)
 
+    async def tell(self, line: str) -> None:
+        stream = self._process.stdin
+        assert stream
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has ended, and so will its answers
+            stream.write(" ".join(line.splitlines()).encode() + b"\n")
+            await stream.drain()
+
+    async def answers(self) -> AsyncIterator[str]:
+        """What it writes until it ends, in whole lines unless they are long."""
+        stream, kept, count = self._process.stdout, b"", 0
+        assert stream
+        while piece := await stream.read(PIECE):
+            count += len(piece)
+            if count > MOST_ANSWERED:
+                self.stop(f"it wrote more than {MOST_ANSWERED // 1000} kB")
+                return
+            kept += piece
+            cut = kept.rfind(b"\n") + 1 or (len(kept) if len(kept) > PIECE else 0)
+            if cut:
+                yield kept[:cut].decode(errors="replace")
+                kept = kept[cut:]
+        if kept:
+            yield kept.decode(errors="replace")
+
     async def _write(self, stream: asyncio.StreamWriter, text: bytes) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # it has ended before it read everything
             stream.write(text)
@@ -142,4 +174,11 @@ def end(process: Process) -> None:
 async def drawing(kind: Kind, limits: Limits) -> AsyncIterator[Run]:
     """Asymptote, waiting for the source of a picture."""
     async with running(limits, "sh", "-c", DRAW.format(kind)) as run:
+        yield run
+
+
+@asynccontextmanager
+async def conversing(limits: Limits) -> AsyncIterator[Run]:
+    """Asymptote, waiting for the first line."""
+    async with running(limits, "sh", "-c", CONVERSE) as run:
         yield run

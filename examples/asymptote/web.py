@@ -79,6 +79,7 @@ class Page(StaticFiles):
 routes = [
     Route("/api/v1/tasks/{task_id:uuid}", task),
     WebSocketRoute("/ws/tasks", relay),
+    WebSocketRoute("/ws/interactive/{task_id:uuid}", relay),
     Mount("/", Page(directory=Path(__file__).with_name("page"), html=True)),
 ]
 web = Starlette(routes=routes)

@@ -12,7 +12,18 @@ from subprocess import check_output
 import pytest
 
 from examples.asymptote import sandbox
-from examples.asymptote.sandbox import MIB, MOST_SAID, NOBODY, Drawn, Kind, Limits, drawing, running
+from examples.asymptote.sandbox import (
+    MIB,
+    MOST_ANSWERED,
+    MOST_SAID,
+    NOBODY,
+    Drawn,
+    Kind,
+    Limits,
+    conversing,
+    drawing,
+    running,
+)
 from tests.programs import need_asymptote
 from tests.waiting import wait_until
 
@@ -92,6 +103,38 @@ async def test_an_endless_loop_is_ended_by_the_kernel_and_by_the_caller() -> Non
     async with drawing("svg", SMALL) as run:
         run.stop("its time was over")
         assert await run.drawn(FOREVER) == Drawn(b"", "", "its time was over")
+
+
+async def test_what_was_written_before_it_was_ended_is_said() -> None:
+    async with drawing("svg", SMALL) as run:
+        drawing_it = asyncio.create_task(run.drawn('write("begun"); sleep(60);'))
+        await wait_until(lambda: asy_of(os.getpid()) and sleeps(*asy_of(os.getpid())), because="it sleeps")
+        run.stop("its time was over")
+        assert await drawing_it == Drawn(b"", "begun\n", "its time was over")
+
+
+async def test_a_conversation_answers_line_by_line_and_survives_mistakes() -> None:
+    async with conversing(SMALL) as run, asyncio.timeout(30):
+        answers = run.answers()
+        for line, answer in [
+            ("int x = 5;", None),
+            ("write(x + 1);", "6\n"),
+            ("nonsense;", "-: 1.1: no matching variable 'nonsense'\n"),
+            ("write(\nx);", "5\n"),
+            ('write(input("/etc/passwd"));', "Read from other directories disabled"),
+            ('write("é");', "é\n"),
+        ]:
+            await run.tell(line)
+            assert answer is None or answer in await anext(answers)
+        await run.tell("quit")
+        assert [answer async for answer in answers] == []
+
+
+async def test_endless_answers_are_ended() -> None:
+    async with conversing(SMALL) as run, asyncio.timeout(30):
+        await run.tell('while(true) write("hello");')
+        said = "".join([answer async for answer in run.answers()])
+    assert (len(said) <= MOST_ANSWERED, run.stopped) == (True, "it wrote more than 100 kB")
 
 
 async def test_safe_is_no_border_so_what_source_starts_is_within_it() -> None:
@@ -174,6 +217,10 @@ def asy_of(process: int) -> list[int]:
         return pid == process or (pid in parents and descends(parents[pid]))
 
     return [int(pid) for pid, _, name, *_ in lines if name == "asy" and descends(int(pid))]
+
+
+def sleeps(pid: int) -> bool:
+    return "nanosleep" in Path(f"/proc/{pid}/wchan").read_text()
 
 
 def is_alive(pid: int) -> bool:

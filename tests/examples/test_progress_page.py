@@ -1,7 +1,7 @@
 """examples/progress_page in a real browser: a click starts a task, and the bar shows how far it is."""
 
 import re
-from asyncio.subprocess import DEVNULL, create_subprocess_exec
+from asyncio.subprocess import DEVNULL, Process, create_subprocess_exec
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,14 +19,14 @@ PATIENT = 40_000  # ms: a busy machine
 
 
 @asynccontextmanager
-async def started(folder: Path, path: str, program: str, *arguments: str) -> AsyncIterator[None]:
+async def started(folder: Path, path: str, program: str, *arguments: str) -> AsyncIterator[Process]:
     (found,) = [file for one in path.split(":") if (file := Path(one) / program).exists()][:1]
     env = {"HOME": str(folder.parent), "PATH": path}
     process = await create_subprocess_exec(
         found, *arguments, cwd=folder, env=env, stdout=DEVNULL, stderr=DEVNULL
     )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         await process.wait()

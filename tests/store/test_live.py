@@ -57,7 +57,14 @@ async def test_a_watcher_first_receives_none_and_then_every_act_on_its_task(
                 State.EXECUTING,
                 clock.now - 70,
                 fence,
-                {"worker": "w", "place": "1n", "tag": 100_000, "waited": 0, "looked_at": 2},
+                {
+                    "worker": "w",
+                    "place": "1n",
+                    "tag": 100_000,
+                    "waited": 0,
+                    "looked_at": 2,
+                    "deadline": clock.now - 70 + 600_000,
+                },
                 2,
             ),
             Event(

@@ -83,11 +83,19 @@ async def test_every_transition_gives_one_event_with_all_its_facts(store: Store,
 
 
 async def test_the_detail_of_an_event_has_what_history_needs(store: Store, clock: Clock) -> None:
+    start = clock.now
     await live_a_life(store, clock)
     submit, age, claim, fail, *_, complete = [row["detail"] for row in await events(store)]
     assert submit == {"type": "echo", "priority": 2, "fair": "0::ann"}
     assert age == {"from": "2n", "to": "1p"}
-    assert claim == {"worker": "w", "place": "1p", "tag": 0, "waited": 600_000, "looked_at": 1}
+    assert claim == {
+        "worker": "w",
+        "place": "1p",
+        "tag": 0,
+        "waited": 600_000,
+        "looked_at": 1,
+        "deadline": start + 600_000 + 900_000,
+    }
     assert fail == {"code": "busy", "retries": 1, "delay": 500}
     assert complete == {"ran": 1_500, "worker": "w"}
 

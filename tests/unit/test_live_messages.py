@@ -14,7 +14,7 @@ from fairlead.model.task import Task, TaskError, TaskProgress
 
 #: What an act says of itself, as the scripts write it.
 DETAILS: dict[tuple[Act, State], dict[str, Any]] = {
-    (Act.CLAIM, State.EXECUTING): {"worker": "w"},
+    (Act.CLAIM, State.EXECUTING): {"worker": "w", "tier": "fast", "deadline": 5_000},
     (Act.EXTEND, State.EXECUTING): {"deadline": 5_000},
     (Act.SHORTEN, State.EXECUTING): {"tier": "fast", "reason": "needed", "deadline": 5_000, "worker": "w"},
     (Act.PROMOTE, State.QUEUED): {"from": "2n", "to": "1p"},
@@ -43,8 +43,18 @@ def test_an_event_as_a_message(subtests: pytest.Subtests) -> None:
             {"type": "QUEUED", "status": "delayed"},
         ),
         (
-            event("claim", State.EXECUTING, {"worker": "w", "waited": 5}),
-            {"type": "STEP_START", "worker_id": "w", "fence": 7},
+            event("claim", State.EXECUTING, DETAILS[Act.CLAIM, State.EXECUTING]),
+            {
+                "type": "STEP_START",
+                "worker_id": "w",
+                "fence": 7,
+                "tier": "fast",
+                "deadline": "1970-01-01T00:00:05.000Z",
+            },
+        ),
+        (
+            event("claim", State.EXECUTING, {"worker": "w"}),  # of an older version
+            {"type": "STEP_START", "worker_id": "w", "fence": 7, "tier": None, "deadline": None},
         ),
         (
             event("promote", State.QUEUED, {"from": "2n", "to": "1p"}),
@@ -123,6 +133,11 @@ def test_every_state_has_a_message() -> None:
         assert content(state_messages(task(state))[0])["type"] == FROM_STATE[state]
 
 
+def test_a_result_says_whether_it_may_be_a_part() -> None:
+    (message,) = state_messages(task(State.COMPLETED, result=[1], truncated=True))
+    assert content(message) == {"type": "JOB_COMPLETE", "result": [1], "truncated": True}
+
+
 @pytest.mark.parametrize("state", [State.FAILED, State.DEAD_LETTER])
 def test_a_failure_says_why(state: State) -> None:
     error = TaskError(code="busy", message="come back", retriable=True)
@@ -142,10 +157,15 @@ def test_a_task_cancelled_after_a_failure_is_cancelled() -> None:
 
 def test_a_state_may_be_more_than_one_message() -> None:
     progress = TaskProgress(fraction=0.5, message="half")
-    started, source = state_messages(
-        task(State.EXECUTING, assigned_worker_id="w", fence=7, progress=progress)
-    )
-    assert content(started) == {"type": "STEP_START", "worker_id": "w", "fence": 7}
+    run = {"assigned_worker_id": "w", "fence": 7, "tier": "slow", "deadline": 5_000}
+    started, source = state_messages(task(State.EXECUTING, progress=progress, **run))
+    assert content(started) == {
+        "type": "STEP_START",
+        "worker_id": "w",
+        "fence": 7,
+        "tier": "slow",
+        "deadline": "1970-01-01T00:00:05.000Z",
+    }
     assert content(source) == {"type": "PROGRESS", "fraction": 0.5, "message": "half"}
     blocker = Blocker("gpu", 1, 2, 2, paused=False)
     explanation = Explanation("t", State.QUEUED, Priority.HIGH, position=4, blocked_by=(blocker,))

@@ -3,8 +3,12 @@
 const POLL_MS = 2000; // between two looks at the place in the queue
 const LAST = ["JOB_COMPLETE", "JOB_FAILED", "CANCELLED", "ERROR"];
 
+export const opened = (path) => new WebSocket(`${location.origin.replace("http", "ws")}${path}`);
+
+export const isLast = ({ type }) => type === "LOST" || LAST.includes(type);
+
 export function submit(task, hear) {
-  const socket = new WebSocket(`${location.origin.replace("http", "ws")}/ws/tasks`);
+  const socket = opened("/ws/tasks");
   let id, ended = false, polling;
 
   const place = async () => {
@@ -24,7 +28,7 @@ export function submit(task, hear) {
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(data);
     id ??= message.task_id;
-    ended = LAST.includes(message.type);
+    ended = isLast(message);
     watch(message);
     hear(message);
     if (ended) socket.close();
@@ -36,11 +40,28 @@ export function submit(task, hear) {
   return { cancel: () => socket.readyState === WebSocket.OPEN && id && socket.send(JSON.stringify({ cancel: id })) };
 }
 
-// The time until a deadline, four times a second. Only the server's clock counts: `at` and `deadline` are both its own.
-export function countDown(message, show) {
-  const whole = (Date.parse(message.deadline) - Date.parse(message.at)) / 1000;
-  const end = performance.now() + whole * 1000;
-  const tick = () => show(Math.max(0, (end - performance.now()) / 1000), whole);
-  tick();
-  return setInterval(tick, 250);
+// The seconds until the deadline of a run, ten times a second, and the seconds that it has in all. Only the server's clock
+// counts: `at` and `deadline` are its own. The message that came fastest says best how far this clock is from it.
+export class CountDown {
+  #began;
+  #ahead = Infinity;
+  #deadline;
+  #ticking;
+
+  // Returns the seconds that the run now has in all.
+  hear({ type, at, deadline }, show) {
+    this.#ahead = Math.min(this.#ahead, performance.now() - Date.parse(at));
+    if (type === "STEP_START") this.#began = Date.parse(at);
+    this.#deadline = Date.parse(deadline);
+    const whole = (this.#deadline - this.#began) / 1000;
+    const tick = () => show(Math.max(0, (this.#deadline + this.#ahead - performance.now()) / 1000), whole);
+    this.stop();
+    this.#ticking = setInterval(tick, 100);
+    tick();
+    return whole;
+  }
+
+  stop() {
+    clearInterval(this.#ticking);
+  }
 }

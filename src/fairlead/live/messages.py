@@ -40,7 +40,8 @@ def _read(event: Event) -> tuple[str, Message]:
     detail = event.detail
     match event.act:
         case "claim":
-            return "STEP_START", {"worker_id": detail["worker"], "fence": event.fence}
+            bounds = detail.get("tier"), detail.get("deadline")  # events of an older version have neither
+            return "STEP_START", _start_facts(detail["worker"], event.fence, *bounds)
         case "progress":
             return "PROGRESS", {"fraction": detail["fraction"], "message": detail["message"]}
         case "output":
@@ -68,19 +69,23 @@ def state_messages(task: Task, explanation: Explanation | None = None) -> list[M
         first |= {"status": task.status, "run_at": time_text(task.run_at), **_queue_facts(explanation)}
         return [first, *waiting_messages(task.seq, at, explanation)]
     if task.status is State.EXECUTING:
-        start = first | {"worker_id": task.assigned_worker_id, "fence": task.fence}
+        start = first | _start_facts(task.assigned_worker_id, task.fence, task.tier, task.deadline)
         if task.progress is None:
             return [start]
         said = {"fraction": task.progress.fraction, "message": task.progress.message}
         return [start, first | {"type": "PROGRESS"} | said]
     if task.status is State.COMPLETED:
-        return [first | {"result": task.result}]
+        return [first | {"result": task.result, "truncated": task.truncated}]
     error = task.error
     if error and task.status is not State.CANCELLED:
         return [first | {"code": error.code, "message": error.message, "retryable": error.retriable}]
     if error and error.code == HALTED:  # any other is that of an earlier run
         return [first | {"code": error.code, "message": error.message}]
     return [first]
+
+
+def _start_facts(worker: str | None, fence: int, tier: str | None, deadline: int | None) -> Message:
+    return {"worker_id": worker, "fence": fence, "tier": tier, "deadline": time_text(deadline)}
 
 
 def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list[Message]:

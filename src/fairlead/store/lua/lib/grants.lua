@@ -45,6 +45,7 @@ function grants.begin_run(offer, t, sub)
   jobs.step_started(t, now)
   events.add(t, "claim", "queued", "executing", now, {
     worker = worker, place = place, tag = tag, waited = now - known.arrival, looked_at = offer.looks - offer.steps.left,
+    tier = get(t, "tier"), deadline = number(t, "deadline"),
   })
   offer.free = offer.free - 1
   if not native_high then offer.open = offer.open - 1 end

@@ -1,0 +1,91 @@
+// The page that converses with Asymptote. The session ends with the page, and Asymptote with it.
+
+import "./drawing.js";
+import { isLast, opened, submit } from "./task.js";
+
+const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((one) => [one.id, one]));
+const MOST_SHOWN = 2000; // pieces of the transcript
+const MISTAKE = /^-: \d+\.\d+: (?!warning)/m; // the line before it, which is not drawn
+let task, frames, lines;
+
+element.start.onclick = () => {
+  lines = [];
+  element.transcript.replaceChildren();
+  say("Starting");
+  open(false, true);
+  task = submit({ task_type: "shell", duration: "interactive" }, hear);
+};
+element.end.onclick = () => task.cancel();
+element.draw.onclick = () => {
+  const source = ["size(240);", ...lines.filter((line) => !isMistaken(line)).map((line) => line.textContent)].join("\n");
+  element.drawing.draw({ source }, (drawing) => {
+    element.draw.disabled = drawing;
+  });
+};
+element.form.onsubmit = (event) => {
+  event.preventDefault();
+  const line = element.line.value;
+  if (!line.trim()) return;
+  frames.send(JSON.stringify({ frame: line }));
+  lines.push(print(`${line}\n`, "mine"));
+  element.line.value = "";
+  element.draw.disabled = false;
+};
+
+function hear(message) {
+  if (message.type === "SUBMITTED") converse(message.task_id);
+  if (!isLast(message)) return;
+  say(ending(message));
+  open(false, false);
+}
+
+function converse(id) {
+  frames = opened(`/ws/interactive/${id}`);
+  frames.onopen = () => {
+    say("");
+    open(true, true);
+  };
+  frames.onmessage = ({ data }) => {
+    const { type, frame, problem } = JSON.parse(data);
+    if (type === "FRAME") print(frame, "answer");
+    if (type === "ERROR") print(`${problem.detail}\n`, "answer");
+    if (type === "FRAME" && MISTAKE.test(frame)) lines.at(-1)?.classList.add("mistake");
+  };
+  frames.onclose = () => open(false, false);
+}
+
+function ending({ type, code, message, problem, result }) {
+  if (type === "ERROR" && problem.code === "no_capacity") return "All back ends are busy. Try again in a moment.";
+  if (type === "ERROR") return `Refused: ${problem.detail}`;
+  if (code === "HALTED") return "Your session was ended because somebody needs the slot.";
+  if (type === "CANCELLED") return "The session has ended.";
+  if (type === "LOST") return "The connection was lost, and with it the session.";
+  if (type === "JOB_COMPLETE") return result.stopped ? `Asymptote was ended: ${result.stopped}.` : "Asymptote has ended.";
+  return code === "timeout" ? "The time of the session is over." : `It failed: ${message}`;
+}
+
+// Whether lines can be sent, and whether there is a session at all.
+function open(listens, is) {
+  element.line.disabled = element.send.disabled = !listens;
+  element.start.disabled = is;
+  element.end.disabled = !is;
+  if (listens) element.line.focus();
+}
+
+function print(text, whose) {
+  const piece = document.createElement("span");
+  [piece.className, piece.textContent] = [whose, text];
+  element.transcript.append(piece);
+  if (element.transcript.childElementCount > MOST_SHOWN) element.transcript.firstChild.remove();
+  element.transcript.scrollTop = element.transcript.scrollHeight;
+  return piece;
+}
+
+function isMistaken(line) {
+  return line.classList.contains("mistake");
+}
+
+function say(text) {
+  element.session.textContent = text;
+  element.session.hidden = !text;
+}
