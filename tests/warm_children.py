@@ -60,9 +60,14 @@ async def forked_or_executed(*command: Any, **options: Any) -> Any:
     os.close(os.open(os.devnull, os.O_RDONLY))  # as `exec` it fails where there is no room for a file
     sys.stdout.flush()
     sys.stderr.flush()
+    # until the new process has none of our handlers: one of them would take a signal that is to end it
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # we have threads
         pid = os.fork()
-    return Forked(pid) if pid else _run(*command[2:], **options)
+    if not pid:
+        _run(mask, *command[2:], **options)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return Forked(pid)
 
 
 def install() -> None:
@@ -70,6 +75,7 @@ def install() -> None:
 
 
 def _run(
+    mask: set[int],
     module: str,
     *arguments: str,
     pass_fds: Sequence[int],
@@ -84,6 +90,7 @@ def _run(
         for number in signal.valid_signals():
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _close_all_but({0, 1, 2, *pass_fds})
         if stdin == asyncio.subprocess.DEVNULL:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

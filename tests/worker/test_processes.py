@@ -11,7 +11,8 @@ from fairlead.worker.processes import Processes
 def started() -> list[int]:
     """The processes for handlers that this one has started and not seen end."""
     found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(one) for one in found if b"handler_process" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    module = b"\0fairlead.app.handler_process\0"
+    return [int(one) for one in found if module in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 async def test_a_run_cancelled_while_its_process_starts_leaves_neither_process_nor_socket() -> None:
