@@ -12,6 +12,7 @@ from tests.store.namespace import raw
 
 TASKS = "/api/v1/tasks"
 WORKERS = "/internal/workers"
+NO_BLOB = "sha256:" + "0" * 64
 NO_TASK = "01890000-0000-7000-8000-000000000000"
 #: Example requests by the types of their bodies; other routes need no body.
 BODIES: dict[str, dict[str, Any]] = {
@@ -26,6 +27,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "LeaseBody": {"lease_seconds": 1},
     "SayBody": {"reports": [{"task_id": NO_TASK}]},
     "ExtendBody": {"task_id": NO_TASK, "seconds": 1},
+    "FrameBody": {"frame": 1},
     "TickBody": {
         "previous": "2026-01-31T12:00:00Z",
         "tick": "2026-01-31T12:01:00Z",

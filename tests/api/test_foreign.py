@@ -18,7 +18,7 @@ from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings import Slots, TaskSettings
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer
-from tests.api.requests import BODIES, NO_TASK
+from tests.api.requests import BODIES, NO_BLOB, NO_TASK
 
 SHARED = "common"
 TENANT = "acme-tenant"
@@ -36,6 +36,7 @@ class World:
     tasks: tuple[str, ...]
     jobs: tuple[str, ...]
     steps: tuple[str, ...]
+    blobs: tuple[str, ...]
 
     def objects(self) -> dict[str, tuple[tuple[str, ...], str]]:
         """By the names they have in paths: those that are foreign, and one that never was."""
@@ -45,10 +46,11 @@ class World:
             "name": (("acme-group", SHARED), "nobodys-group"),
             "lease_id": (("acme-lease", "acme-own-lease"), "nobodys-lease"),
             "worker_id": (("acme-worker",), "nobodys-worker"),
+            "blob": (self.blobs, NO_BLOB),
         }
 
 
-async def make_world(store: Store) -> World:
+async def make_world(store: Store, api: httpx.AsyncClient, keys: Keys) -> World:
     await store.declare("code", {"draw": TaskSettings()}, {SHARED: Slots(limit=9, shared=True)})
     await store.declare("code", {"draw": TaskSettings()}, {}, {"story": (("draw",),)})
     await store.workers.register("acme-worker", capacity=9)
@@ -72,8 +74,13 @@ async def make_world(store: Store) -> World:
         )
     await store.audit.record("acme-admin", "set_limit", "acme-group", None, {"acme": 1})
     steps = (await store.jobs.get(job.job_id)).steps
+    key = await keys.make("submit", tenant=TENANT)
+    stored = await api.put("/api/v1/blobs", content=b"acme-file", headers=bearer(key))
     return World(
-        tuple(task.task_id for task in made.values()), (job.job_id,), tuple(step.task_id for step in steps)
+        tuple(task.task_id for task in made.values()),
+        (job.job_id,),
+        tuple(step.task_id for step in steps),
+        (stored.json()["blob"],),
     )
 
 
@@ -128,7 +135,7 @@ def foreign_paths(route: Route, world: World) -> Iterator[tuple[str, str, list[t
 async def test_a_foreign_thing_is_not_found_and_nothing_is_revealed_about_it(
     api: httpx.AsyncClient, keys: Keys, store: Store
 ) -> None:
-    world = await make_world(store)
+    world = await make_world(store, api, keys)
     other = bearer(await keys.make(tenant="other"))
     before = await seen_by_operator(store, world)
     wrong: list[str] = []
@@ -163,7 +170,7 @@ async def test_a_foreign_thing_is_not_found_and_nothing_is_revealed_about_it(
 async def test_names_of_another_tenant_mean_nothing_in_a_submit(
     api: httpx.AsyncClient, keys: Keys, store: Store
 ) -> None:
-    world = await make_world(store)
+    world = await make_world(store, api, keys)
     other = bearer(await keys.make(tenant="other"))
     before = await seen_by_operator(store, world)
 

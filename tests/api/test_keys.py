@@ -13,7 +13,7 @@ from fairlead.model.reports import Failed
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer
-from tests.api.requests import BODIES, NO_TASK, TASKS, good, ids, refused, submit, task
+from tests.api.requests import BODIES, NO_BLOB, NO_TASK, TASKS, good, ids, refused, submit, task
 from tests.api.serving import Gateway
 from tests.store.namespace import claim_one
 from tests.waiting import wait_until
@@ -31,7 +31,8 @@ def name_of(route: Route) -> str:
 
 
 async def ask(api: httpx.AsyncClient, route: Route, key: str | None, some_id: str) -> httpx.Response:
-    path = route.path.format(task_id=some_id, job_id=some_id, worker_id="w", name="gpu", lease_id="l")
+    named = {"worker_id": "w", "name": "gpu", "lease_id": "l", "blob": NO_BLOB}
+    path = route.path.format(task_id=some_id, job_id=some_id, **named)
     body = BODIES.get(route.body.__name__, {}) if route.body else None
     return await api.request(route.method, path, json=body, headers=bearer(key))
 

@@ -15,7 +15,7 @@ from tests.store.namespace import key_names, raw
 from tests.waiting import wait_until
 
 #: What adds work, or is only needed to add some. Everything else frees memory or takes a bounded amount.
-REFUSED = {"submit", "submit_job", "tick", "create_key", "spend_key", "progress", "make_ticket"}
+REFUSED = {"submit", "submit_job", "tick", "create_key", "spend_key", "progress", "make_ticket", "send_frame"}
 FULL = ("--maxmemory", "16mb", "--maxmemory-policy", "noeviction")
 BIG = {"text": "x" * 50_000}
 

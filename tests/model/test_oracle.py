@@ -10,6 +10,7 @@ from tests.model.tiered import Tiered
 from tests.servers import running
 
 
+@pytest.mark.timeout(400)
 def test_tiers_are_given_and_taken_back_exactly_as_the_rules_say() -> None:
     with running("valkey") as server, asyncio.Runner() as runner:
         Machine.url, Machine.loop, Machine.claims = server.url, runner.get_loop(), 0

@@ -165,6 +165,22 @@ async def test_one_run_is_shortened_for_one_waiting_task(store: Store) -> None:
     assert (await claim_one(store)).duration == "medium"
 
 
+async def test_a_call_that_was_lost_is_repeated_with_a_later_heartbeat(store: Store, clock: Clock) -> None:
+    elastic = await run(store)
+    await store.submit_one(new(duration="slow"))
+    assert await claims_nothing(store)
+    call = f"deadline:{elastic.task_id}:{elastic.fence}:"
+    assert await store.workers.wait("w", 0.1) == f"{call}{MEDIUM}"
+    for later, repeated in ((1, None), (2, f"{call}{MEDIUM - 3_000}")):
+        clock.pass_seconds(later)
+        await store.workers.heartbeat("w")
+        assert await store.workers.wait("w", 0.1) == repeated
+    await confirm(store, elastic)
+    clock.pass_seconds(3)
+    await store.workers.heartbeat("w")
+    assert await store.workers.wait("w", 0.1) is None
+
+
 async def test_what_was_shortened_never_becomes_longer_again(store: Store) -> None:
     elastic = await run(store)
     await store.submit_one(new(duration="slow"))

@@ -61,7 +61,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 async def admitted(store: Store, task_type: str, **parameters: Any) -> str:
     """An interactive task, as soon as the worker waits for one."""
     while True:
-        new = NewTask(task_type=task_type, duration="interactive", parameters=parameters, max_retries=2)
+        new = NewTask(task_type=task_type, duration="interactive", parameters=parameters)
         try:
             return (await store.submit_one(new)).task_id
         except NoCapacity:

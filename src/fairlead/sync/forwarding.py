@@ -58,19 +58,27 @@ def blocking(method: Any, shown: Any = lambda _, result: result) -> Any:
     return call
 
 
+@overload
 def held(
     method: Callable[Concatenate[A, P], AbstractAsyncContextManager[T]],
-) -> Callable[Concatenate[Front[A], P], AbstractContextManager[T]]:
-    """Runs the `async with` block around a `with` block."""
+) -> Callable[Concatenate[Front[A], P], AbstractContextManager[T]]: ...
+@overload
+def held(
+    method: Callable[Concatenate[A, P], AbstractAsyncContextManager[T]], shown: Callable[[Connection, T], S]
+) -> Callable[Concatenate[Front[A], P], AbstractContextManager[S]]: ...
+
+
+def held(method: Any, shown: Any = lambda _, value: value) -> Any:
+    """Runs the `async with` block around a `with` block. `shown` makes of its value what the latter gets."""
 
     @functools.wraps(method)
-    def hold(front: Front[A], /, *args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
+    def hold(front: Any, /, *args: Any, **kwargs: Any) -> Any:
         connection = front._connected()
 
         @contextlib.asynccontextmanager
-        async def entered() -> AsyncIterator[T]:
+        async def entered() -> AsyncIterator[Any]:
             async with method(front._counterpart(connection), *args, **kwargs) as value:
-                yield value
+                yield shown(connection, value)
 
         return Held(connection, entered())
 

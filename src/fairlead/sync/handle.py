@@ -7,7 +7,8 @@ from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import SubmittedJob
 from fairlead.model.task import Submitted
 from fairlead.sync.connection import Connection
-from fairlead.sync.forwarding import Front, blocking, iterated
+from fairlead.sync.forwarding import Front, blocking, held, iterated
+from fairlead.sync.session import TaskSession
 
 if TYPE_CHECKING:
     from fairlead.sync.app import Fairlead
@@ -36,6 +37,7 @@ class TaskHandle(Front[handle.TaskHandle[R]], Generic[R]):
     wait = blocking(handle.TaskHandle.wait)
     result = blocking(handle.TaskHandle[R].result)
     watch = iterated(handle.TaskHandle.watch)
+    session = held(handle.TaskHandle.session, TaskSession)
 
     def _connected(self) -> Connection:
         return self._app._connected()

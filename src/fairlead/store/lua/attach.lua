@@ -2,6 +2,7 @@
 --
 -- ARGV     id client ms clock
 -- RETURNS  ok | taken (by another client) | not_interactive | already_finished state | unknown_task | uninitialised
+-- FLAGS    allow-oom
 
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end

@@ -26,7 +26,7 @@ local function beat(holder)
   end
   local mine = t and get(t, "state") == "executing" and get(t, "worker") == worker
   if not mine or (holder.fence and holder.fence ~= get(t, "fence")) then return {answer = "fenced", id = holder.id} end
-  if t.known.facts.elastic and get(t, "revoked") then revoking.announce(t) end
+  if t.known.facts.elastic then revoking.announce_again(t) end
   return {answer = "ok", id = holder.id, ends = leases.prolong(t, tonumber(lease), now), deadline = number(t, "deadline")}
 end
 

@@ -4,6 +4,7 @@
 -- given no others.
 
 local MOST_SESSIONS = 16
+local ANNOUNCE_EVERY = 2000 -- ms
 
 local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
 
@@ -33,10 +34,16 @@ function revoking.end_for(t)
   if change_count(hash(keys.relief), id, -1) == 0 then keep_slot(tonumber(class), -1) end
 end
 
--- Its worker learns of the deadline: at once, and with each heartbeat until it confirms.
-function revoking.announce(t)
+-- Its worker learns of the deadline, and confirms it.
+local function announce(t)
+  put(t, "announced", act.instant)
   local left = math.max(0, number(t, "deadline") - act.instant)
   workers.call(t.known.worker, table.concat({"deadline", t.id, int(number(t, "fence")), int(left)}, ":"))
+end
+
+-- The call was lost, or the worker could not confirm. It is repeated with a heartbeat, and makes the worker send one: so not at once.
+function revoking.announce_again(t)
+  if get(t, "revoked") and act.instant - number(t, "announced") >= ANNOUNCE_EVERY then announce(t) end
 end
 
 -- Shortens an elastic run to tier `to`. Its units stay taken until its worker knows.
@@ -52,7 +59,7 @@ function revoking.shorten(t, to, reason)
   events.add(t, "shorten", "executing", "executing", now, {
     tier = to.name, reason = reason, deadline = deadline, worker = t.known.worker,
   })
-  revoking.announce(t)
+  announce(t)
 end
 
 function revoking.halt(t)
