@@ -5,7 +5,6 @@ import { isLast, opened, submit } from "./task.js";
 
 const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((one) => [one.id, one]));
 const MOST_SHOWN = 2000; // pieces of the transcript
-const MISTAKE = /^-: \d+\.\d+: (?!warning)/m; // the line before it, which is not drawn
 let task, frames, lines;
 
 element.start.onclick = () => {
@@ -17,8 +16,9 @@ element.start.onclick = () => {
 };
 element.end.onclick = () => task.cancel();
 element.draw.onclick = () => {
-  const source = ["size(240);", ...lines.filter((line) => !isMistaken(line)).map((line) => line.textContent)].join("\n");
-  element.drawing.draw({ source }, (drawing) => {
+  const source = ["size(240);", ...lines, "quit"].join("\n");
+  // as in the session, where lines with a mistake have no effect
+  element.drawing.draw({ source, line_by_line: true }, (drawing) => {
     element.draw.disabled = drawing;
   });
 };
@@ -27,7 +27,8 @@ element.form.onsubmit = (event) => {
   const line = element.line.value;
   if (!line.trim()) return;
   frames.send(JSON.stringify({ frame: line }));
-  lines.push(print(`${line}\n`, "mine"));
+  lines.push(line);
+  print(`${line}\n`, "mine");
   element.line.value = "";
   element.draw.disabled = false;
 };
@@ -49,7 +50,6 @@ function converse(id) {
     const { type, frame, problem } = JSON.parse(data);
     if (type === "FRAME") print(frame, "answer");
     if (type === "ERROR") print(`${problem.detail}\n`, "answer");
-    if (type === "FRAME" && MISTAKE.test(frame)) lines.at(-1)?.classList.add("mistake");
   };
   frames.onclose = () => open(false, false);
 }
@@ -78,11 +78,6 @@ function print(text, whose) {
   element.transcript.append(piece);
   if (element.transcript.childElementCount > MOST_SHOWN) element.transcript.firstChild.remove();
   element.transcript.scrollTop = element.transcript.scrollHeight;
-  return piece;
-}
-
-function isMistaken(line) {
-  return line.classList.contains("mistake");
 }
 
 function say(text) {
