@@ -211,3 +211,8 @@ async def test_a_visitor_converses_draws_and_is_refused_when_all_are_busy(
         await expect(log).to_contain_text("42", timeout=PATIENT)
         await converse(first, "quit")
         await expect(first.get_by_role("status")).to_have_text("Asymptote has ended.", timeout=PATIENT)
+        await first.get_by_role("button", name="Start").click()
+        await converse(first, "write(1 - 2);")
+        await expect(log).to_contain_text("-1", timeout=PATIENT)
+        await first.get_by_role("button", name="End", exact=True).click()
+        await expect(first.get_by_role("status")).to_have_text("The session has ended.", timeout=PATIENT)

@@ -5,10 +5,10 @@ import { isLast, opened, submit } from "./task.js";
 
 const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((one) => [one.id, one]));
 const MOST_SHOWN = 2000; // pieces of the transcript
-let task, frames, lines;
+let task, frames, lines, ended;
 
 element.start.onclick = () => {
-  lines = [];
+  [lines, frames, ended] = [[], undefined, false];
   element.transcript.replaceChildren();
   say("Starting");
   open(false, true);
@@ -35,23 +35,29 @@ element.form.onsubmit = (event) => {
 
 function hear(message) {
   if (message.type === "SUBMITTED") converse(message.task_id);
-  if (!isLast(message)) return;
+  ended = isLast(message);
+  if (!ended) return;
   say(ending(message));
   open(false, false);
 }
 
 function converse(id) {
-  frames = opened(`/ws/interactive/${id}`);
-  frames.onopen = () => {
+  const socket = opened(`/ws/interactive/${id}`);
+  frames = socket;
+  socket.onopen = () => {
+    if (ended) return; // it was halted at once
     say("");
     open(true, true);
   };
-  frames.onmessage = ({ data }) => {
+  socket.onmessage = ({ data }) => {
+    if (socket !== frames) return; // of the session before
     const { type, frame, problem } = JSON.parse(data);
     if (type === "FRAME") print(frame, "answer");
     if (type === "ERROR") print(`${problem.detail}\n`, "answer");
   };
-  frames.onclose = () => open(false, false);
+  socket.onclose = () => {
+    if (socket === frames && !ended) open(false, true); // the message that ends the task is on the way
+  };
 }
 
 function ending({ type, code, message, problem, result }) {
