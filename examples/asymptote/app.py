@@ -13,8 +13,10 @@ fl = Fairlead("http://127.0.0.1:8000")
 
 
 @fl.task(timeout=2 * SECONDS, max_retries=0)  # its tier ends it earlier
-async def picture(source: str, ctx: Context, kind: Kind = "svg") -> dict[str, str | None]:
-    async with drawing(kind, Limits(cpu_seconds=SECONDS)) as run:
+async def picture(
+    source: str, ctx: Context, kind: Kind = "svg", line_by_line: bool = False
+) -> dict[str, str | None]:
+    async with drawing(kind, Limits(cpu_seconds=SECONDS), line_by_line=line_by_line) as run:
         # what the source has written until then is the result, which counts as truncated
         ctx.on_deadline(lambda _: run.stop("its time was over") if ctx.truncating else None)
         drawn = await run.drawn(source)

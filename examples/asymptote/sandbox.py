@@ -42,11 +42,13 @@ ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/work", "TMPDIR": "/work"}
 #: Writes line by line, so that what it wrote is not lost when it is ended.
 ASY = "stdbuf -oL asy -noV -noglobalread"
 
-#: What is drawn goes to a file, what the source writes to stderr: stdout carries the picture alone.
-DRAW = ASY + " -f {0} -o picture - >&2 && if [ -f picture.{0} ]; then cat picture.{0}; fi"
-
+WHOLE = "-"
 #: One statement per line, answered at once; mistakes are among the answers, and it reads on after them.
-CONVERSE = f"exec {ASY} -quiet -inpipe=0 2>&1"
+LINES = "-quiet -inpipe=0"
+
+#: What is drawn goes to a file, what the source writes to stderr: stdout carries the picture alone.
+DRAW = ASY + " -f {0} -o picture {1} >&2 && if [ -f picture.{0} ]; then cat picture.{0}; fi"
+CONVERSE = f"exec {ASY} {LINES} 2>&1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +173,13 @@ def end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def drawing(kind: Kind, limits: Limits) -> AsyncIterator[Run]:
-    """Asymptote, waiting for the source of a picture."""
-    async with running(limits, "sh", "-c", DRAW.format(kind)) as run:
+async def drawing(kind: Kind, limits: Limits, *, line_by_line: bool = False) -> AsyncIterator[Run]:
+    """Asymptote, waiting for the source of a picture.
+
+    `line_by_line`: as in a conversation, so lines with a mistake have no effect.
+    """
+    draw = DRAW.format(kind, LINES if line_by_line else WHOLE)
+    async with running(limits, "sh", "-c", draw) as run:
         yield run
 
 

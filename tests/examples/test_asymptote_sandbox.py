@@ -130,6 +130,13 @@ async def test_a_conversation_answers_line_by_line_and_survives_mistakes() -> No
         assert [answer async for answer in answers] == []
 
 
+async def test_lines_with_mistakes_are_left_out_of_a_picture_that_is_drawn_line_by_line() -> None:
+    async with drawing("svg", SMALL, line_by_line=True) as run, asyncio.timeout(30):
+        had = await run.drawn(f"drow(unitcircle);\n{TRIANGLE}\nquit")
+    assert had.picture.startswith(b"<?xml")
+    assert "no matching variable" in had.said
+
+
 async def test_endless_answers_are_ended() -> None:
     async with conversing(SMALL) as run, asyncio.timeout(30):
         await run.tell('while(true) write("hello");')

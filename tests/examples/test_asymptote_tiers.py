@@ -23,15 +23,15 @@ from tests.waiting import wait_until
 from tests.wheel import Wheel
 
 #: Those of the example, with other times, and how many tasks of a tier and of longer ones may run.
-SECONDS = {"fast": 5, "medium": 8, "slow": 20}
+SECONDS = {"fast": 8, "medium": 12, "slow": 40}
 MOST = {"fast": 4, "medium": 2, "slow": 1}
 TIERS = """
 [worker]
 capacity = 4
 [tiers]
-fast = { seconds = 5 }
-medium = { seconds = 8, limit = "50%" }
-slow = { seconds = 20, limit = 1 }
+fast = { seconds = 8 }
+medium = { seconds = 12, limit = "50%" }
+slow = { seconds = 40, limit = 1 }
 """
 TWO_PLACES = "[worker]\ncapacity = 2\n[tiers]\nfast = { seconds = 60 }\n"
 
@@ -92,8 +92,7 @@ def most_at_once(notes: list[dict[str, Any]]) -> Counter[str]:
 
 async def another(page: Page, path: str) -> Page:
     """One more tab of the same browser."""
-    assert page.context.browser
-    opened = await page.context.browser.new_page()
+    opened = await page.context.new_page()
     await opened.goto(page.url.rstrip("/") + path)
     return opened
 
@@ -132,13 +131,13 @@ async def test_twenty_pictures_shorten_one_and_halt_a_session_in_sight_of_their_
         await expect(shell.get_by_role("log")).to_contain_text("42", timeout=PATIENT)
 
         async def picture(number: int, duration: str | None) -> str:
-            source = f"usleep(300000); write({number});" + ("draw(unitcircle);" if number % 5 == 0 else "")
+            source = f"usleep(300000); write({number});" + ("draw(unitcircle);" if number % 10 == 5 else "")
             task = await submit(api, "picture", parameters={"source": source}, duration=duration)
             return str(task["task_id"])
 
         mix = ["slow", "medium", "fast", None] * 5
         pictures = [await picture(0, mix[0])]
-        await expect(notice).to_have_text("Shortened to 8 s because others are waiting", timeout=PATIENT)
+        await expect(notice).to_have_text("Shortened to 12 s because others are waiting", timeout=PATIENT)
         pictures += await asyncio.gather(*(picture(n, mix[n]) for n in range(1, 20)))
         await expect(shell.get_by_role("status")).to_have_text(
             "Your session was ended because somebody needs the slot.", timeout=PATIENT
@@ -157,7 +156,8 @@ async def test_twenty_pictures_shorten_one_and_halt_a_session_in_sight_of_their_
         ended = {task["task_id"]: task for task in await tasks()}
         assert Counter(ended[one]["status"] for one in pictures) == {"completed": 20}
         assert [ended[one]["duration"] for one in pictures] == mix
-        (shortened,) = [task for task in ended.values() if task["truncated"]]
+        (shortened,) = [ended[one] for one in ended.keys() - pictures if ended[one]["task_type"] == "picture"]
+        assert shortened["truncated"]
         assert [change["tier"] for change in shortened["tiers"]][:2] == ["slow", "medium"]
         most = most_at_once([json.loads(line) for line in (folder / "notes.jsonl").read_text().splitlines()])
         assert 2 < most["fast"] <= MOST["fast"] and 0 < most["medium"] <= MOST["medium"]
@@ -192,8 +192,8 @@ async def test_a_visitor_converses_draws_and_is_refused_when_all_are_busy(
         await first.get_by_role("button", name="Start").click()
         await converse(first, "path p = (0,0)--(1,1);")
         await converse(first, "drow(p);")
-        await expect(log).to_contain_text("no matching variable 'drow'", timeout=PATIENT)
         await converse(first, "draw(p);")
+        await expect(log).to_contain_text("no matching variable 'drow'", timeout=PATIENT)
         await first.get_by_role("button", name="Draw").click()
         await expect(state).to_have_text("Drawn", timeout=PATIENT)  # without the mistake
         assert await first.evaluate("document.documentElement.scrollWidth") <= 360
@@ -211,3 +211,8 @@ async def test_a_visitor_converses_draws_and_is_refused_when_all_are_busy(
         await expect(log).to_contain_text("42", timeout=PATIENT)
         await converse(first, "quit")
         await expect(first.get_by_role("status")).to_have_text("Asymptote has ended.", timeout=PATIENT)
+        await first.get_by_role("button", name="Start").click()
+        await converse(first, "write(1 - 2);")
+        await expect(log).to_contain_text("-1", timeout=PATIENT)
+        await first.get_by_role("button", name="End", exact=True).click()
+        await expect(first.get_by_role("status")).to_have_text("The session has ended.", timeout=PATIENT)

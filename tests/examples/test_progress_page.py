@@ -34,12 +34,13 @@ async def started(folder: Path, path: str, program: str, *arguments: str) -> Asy
 
 @asynccontextmanager
 async def opened(url: str, browser: str) -> AsyncIterator[Page]:
-    """A page on which no script fails."""
+    """A page on which no script fails, nor on others of its context."""
     problems: list[str] = []
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=browser)
-        page = await chromium.new_page()
-        page.on("pageerror", lambda problem: problems.append(str(problem)))
+        context = await chromium.new_context()
+        context.on("weberror", lambda problem: problems.append(str(problem.error)))
+        page = await context.new_page()
         await page.goto(url)
         yield page
         await chromium.close()

@@ -5,7 +5,7 @@ import { CountDown, isLast, submit } from "./task.js";
 const TYPES = { svg: "image/svg+xml", png: "image/png" };
 const HTML = `
   <section aria-live="polite">
-    <p class="row"><span id="state"></span> <span id="tier" class="badge" hidden></span></p>
+    <p><span id="state"></span> <span id="tier" class="badge" hidden></span></p>
     <p id="notice" class="notice" hidden></p>
   </section>
   <p id="deadline" class="row" hidden><progress id="time" aria-label="Time"></progress> <span id="left"></span></p>
@@ -26,12 +26,12 @@ class Drawing extends HTMLElement {
   }
 
   // `working(is)` is called when it begins and when it has ended. No duration: as long as possible.
-  draw({ source, kind = "svg", duration }, working) {
+  draw({ duration, ...parameters }, working) {
     for (const name of ["notice", "figure", "said", "tier"]) this.#parts[name].hidden = true;
     this.#say("Sending");
     working(true);
-    this.#task = submit({ task_type: "picture", parameters: { source, kind }, duration }, (message) => {
-      this.#hear(message, kind);
+    this.#task = submit({ task_type: "picture", parameters, duration }, (message) => {
+      this.#hear(message, parameters.kind ?? "svg");
       if (!isLast(message)) return;
       this.#clock.stop();
       this.#parts.deadline.hidden = true;
@@ -63,7 +63,7 @@ class Drawing extends HTMLElement {
       left.textContent = `${still.toFixed(1)} s left`;
     });
     if (!message.tier) return;
-    [tier.hidden, tier.textContent, tier.dataset.tier] = [false, message.tier, message.tier];
+    [tier.hidden, tier.textContent] = [false, message.tier];
     if (message.type !== "DOWNGRADED") return;
     notice.hidden = false;
     notice.textContent = `Shortened to ${Math.round(seconds)} s because others are waiting`;

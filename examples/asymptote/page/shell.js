@@ -5,11 +5,10 @@ import { isLast, opened, submit } from "./task.js";
 
 const element = Object.fromEntries([...document.querySelectorAll("[id]")].map((one) => [one.id, one]));
 const MOST_SHOWN = 2000; // pieces of the transcript
-const MISTAKE = /^-: \d+\.\d+: (?!warning)/m; // the line before it, which is not drawn
-let task, frames, lines;
+let task, frames, lines, ended;
 
 element.start.onclick = () => {
-  lines = [];
+  [lines, frames, ended] = [[], undefined, false];
   element.transcript.replaceChildren();
   say("Starting");
   open(false, true);
@@ -17,8 +16,9 @@ element.start.onclick = () => {
 };
 element.end.onclick = () => task.cancel();
 element.draw.onclick = () => {
-  const source = ["size(240);", ...lines.filter((line) => !isMistaken(line)).map((line) => line.textContent)].join("\n");
-  element.drawing.draw({ source }, (drawing) => {
+  const source = ["size(240);", ...lines, "quit"].join("\n");
+  // as in the session, where lines with a mistake have no effect
+  element.drawing.draw({ source, line_by_line: true }, (drawing) => {
     element.draw.disabled = drawing;
   });
 };
@@ -27,31 +27,37 @@ element.form.onsubmit = (event) => {
   const line = element.line.value;
   if (!line.trim()) return;
   frames.send(JSON.stringify({ frame: line }));
-  lines.push(print(`${line}\n`, "mine"));
+  lines.push(line);
+  print(`${line}\n`, "mine");
   element.line.value = "";
   element.draw.disabled = false;
 };
 
 function hear(message) {
   if (message.type === "SUBMITTED") converse(message.task_id);
-  if (!isLast(message)) return;
+  ended = isLast(message);
+  if (!ended) return;
   say(ending(message));
   open(false, false);
 }
 
 function converse(id) {
-  frames = opened(`/ws/interactive/${id}`);
-  frames.onopen = () => {
+  const socket = opened(`/ws/interactive/${id}`);
+  frames = socket;
+  socket.onopen = () => {
+    if (ended) return; // it was halted at once
     say("");
     open(true, true);
   };
-  frames.onmessage = ({ data }) => {
+  socket.onmessage = ({ data }) => {
+    if (socket !== frames) return; // of the session before
     const { type, frame, problem } = JSON.parse(data);
     if (type === "FRAME") print(frame, "answer");
     if (type === "ERROR") print(`${problem.detail}\n`, "answer");
-    if (type === "FRAME" && MISTAKE.test(frame)) lines.at(-1)?.classList.add("mistake");
   };
-  frames.onclose = () => open(false, false);
+  socket.onclose = () => {
+    if (socket === frames && !ended) open(false, true); // the message that ends the task is on the way
+  };
 }
 
 function ending({ type, code, message, problem, result }) {
@@ -78,11 +84,6 @@ function print(text, whose) {
   element.transcript.append(piece);
   if (element.transcript.childElementCount > MOST_SHOWN) element.transcript.firstChild.remove();
   element.transcript.scrollTop = element.transcript.scrollHeight;
-  return piece;
-}
-
-function isMistaken(line) {
-  return line.classList.contains("mistake");
 }
 
 function say(text) {
