@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from fairlead import errors
-from fairlead.model.reports import Completed, Grant
+from fairlead.model.job import NewJob, NewStep
+from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import Settings, Slots
@@ -301,6 +302,22 @@ async def test_tiers_that_are_no_longer_configured_end(
     }
     await store.complete("w", Completed(slow.task_id, slow.fence))
     assert {limit.name for limit in await store.limits.all()} == {"tier:short"}
+
+
+async def test_what_was_accepted_before_tiers_changed_is_run_without_them(
+    store: Store, open_store: Callable[..., Store]
+) -> None:
+    dead = await run(store, "slow")
+    await store.fail("w", Failed(dead.task_id, dead.fence, retriable=False))
+    job = await store.jobs.submit(
+        NewJob(feature_name="two", stages=[[NewStep("a", "echo")], [NewStep("b", "echo")]])
+    )
+    first = await claim_one(store)
+    await reopened(store, open_store, Settings())
+    await store.complete("w", Completed(first.task_id, first.fence))
+    assert (await claim_one(store)).job_id == job.job_id
+    await store.replay(dead.task_id)
+    assert ((await claim_one(store)).limits, (await store.get(dead.task_id)).bounded) == ({}, False)
 
 
 async def test_the_limit_of_a_tier_is_changed_by_the_settings_alone(store: Store) -> None:

@@ -83,6 +83,7 @@ function endings.revive(t, now)
   t.beside = get(t, "emitted") and keys.output(t.id)
   retention.unlist_dead(t)
   submits.define_group_again(t)
+  tiers.assign_again(t)
   endings.requeue(t, "replay", now, now)
 end
 

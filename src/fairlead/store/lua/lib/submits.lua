@@ -40,7 +40,7 @@ local function ended_limits(t)
   spec.group_limit = tonumber(facts.concurrency_limit or t.is_gathered and get(t, "concurrency_limit"))
   local group = spec.group_limit and (facts.concurrency_group or t.is_gathered and get(t, "concurrency_group") or facts.type)
   for _, need in ipairs(limits.needs(facts.limits or "")) do
-    if not limits.of(need.name) then
+    if not limits.of(need.name) and not tiers.is_limit(need.name) then
       ended[need.name] = need.units
       if tenants.plain_name(need.name) == group then spec.group = need.name end
     end

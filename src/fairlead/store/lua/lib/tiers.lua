@@ -100,9 +100,19 @@ local function unknown(duration)
   return types.invalid("duration", "unknown_tier", "no tier is called " .. duration .. "; known: " .. table.concat(choices, ", "))
 end
 
--- Gives a new task the limits of its tier. A refusal, or nil. A second time changes nothing.
+-- Its needs without those of tiers: name -> units.
+local function own_units(needed)
+  local units = {}
+  for _, need in ipairs(limits.needs(needed)) do
+    if not tiers.is_limit(need.name) then units[need.name] = need.units end
+  end
+  return units
+end
+
+-- Gives a task the limits of its tier, as tiers are configured now. A refusal, or nil. A second time changes nothing.
 function tiers.assign(spec)
-  local all, duration = tiers.all(), spec.facts and spec.facts.duration
+  local all, duration, units = tiers.all(), spec.facts and spec.facts.duration, own_units(spec.limits)
+  spec.elastic, spec.interactive, spec.limits = nil, nil, types.write_needs(units)
   if #all == 0 then
     return duration and types.invalid("duration", "unknown_tier", "no tiers are configured: omit it") or nil
   end
@@ -110,10 +120,18 @@ function tiers.assign(spec)
   local tier = not duration and all[1] or duration == INTERACTIVE and all[1] or all[duration]
   if not tier then return unknown(duration) end
   spec.elastic, spec.interactive = not duration or nil, duration == INTERACTIVE or nil
-  local units = {}
-  for _, need in ipairs(limits.needs(spec.limits)) do units[need.name] = need.units end
   for i = 1, tier.index do units[all[i].limit] = 1 end
   spec.limits = types.write_needs(units)
+end
+
+-- The same for a task that is queued again after it has ended. If its tier is gone, it has none.
+function tiers.assign_again(t)
+  local facts = t.known.facts
+  local spec = {type = facts.type, limits = facts.limits or "", facts = {duration = facts.duration}}
+  tiers.assign(spec)
+  if spec.limits == (facts.limits or "") and spec.elastic == facts.elastic then return end
+  records.change(t, "limits", spec.limits ~= "" and spec.limits or nil)
+  records.change(t, "elastic", spec.elastic)
 end
 
 -- The longest tier that has room for this task together with all shorter ones.
