@@ -138,6 +138,23 @@ async def test_the_youngest_is_shortened_and_nobody_in_vain(store: Store, clock:
     assert [await tier_of(store, task) for task in (older, younger)] == ["slow", "fast"]
 
 
+async def test_a_random_victim_is_any_of_those_that_can_be_shortened(
+    open_store: Callable[..., Store], clock: Clock
+) -> None:
+    tiers = {"fast": Tier(seconds=3, limit=5), "slow": Tier(seconds=30, limit=3)}
+    victims = set[int]()
+    for _ in range(8):
+        store = open_store(clock=clock, settings=Settings(tiers={**tiers, "victim": "random"}))
+        await store.open()
+        await store.workers.register("w", capacity=10)
+        runs = [await run(store) for _ in range(3)]
+        await store.submit_one(new(duration="slow"))
+        clock.pass_ms(1)
+        assert await claims_nothing(store)
+        victims |= {index for index, task in enumerate(runs) if await tier_of(store, task) == "fast"}
+    assert victims == {0, 1, 2}
+
+
 async def test_a_full_shortest_tier_shortens_nobody(store: Store) -> None:
     """It would help nobody: the slot stays taken."""
     elastic = [await run(store) for _ in range(4)]
