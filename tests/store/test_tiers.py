@@ -12,6 +12,7 @@ from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import Settings, Slots
 from fairlead.settings.tiers import Tier
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, events, new, raw, reopened
@@ -170,6 +171,19 @@ async def test_a_task_that_lacks_something_else_shortens_nobody(store: Store) ->
         await store.submit_one(new(duration="slow", limits={"gpu": 1}))
         assert await claims_nothing(store)
         assert await tier_of(store, elastic) == "slow"
+
+
+async def test_a_slot_is_kept_for_the_task_that_a_run_is_shortened_for(store: Store, clock: Clock) -> None:
+    await store.workers.register("w", capacity=2)
+    elastic = await run(store)
+    slow = await store.submit_one(new(duration="slow", priority="high"))
+    behind = await store.submit_one(new(duration="fast"))
+    assert (await store.claim("w", 2, idle=True)).tasks == [], "the task behind would take the slot"
+    assert not await examine(store.connection, now_ms=clock.now, twice=False)
+    await confirm(store, elastic)
+    assert (await claim_one(store)).task_id == slow.task_id
+    await store.complete("w", Completed(elastic.task_id, elastic.fence))
+    assert (await claim_one(store)).task_id == behind.task_id
 
 
 async def test_one_run_is_shortened_for_one_waiting_task(store: Store) -> None:
