@@ -68,6 +68,8 @@ class Tiered(Fleet):
             duration="interactive",
             lease={"chat": 50_000}.get(kind, 0),
         )
+        self.twin.advance(self.now)
+        self.twin.reindex()
         try:
             self.wait(self.store.submit_one(stored))
         except errors.NoCapacity:

@@ -47,6 +47,8 @@ end
 
 -- Starts an interactive task, or refuses it: there is no free slot, or a waiting task needs it. Nothing of a refused one is kept.
 function sessions.admit(spec, now)
+  time.advance(now) -- a task that is due goes first
+  queues.reindex()
   local place = int(spec.priority) .. "n"
   local route = subs.route_of(spec.type, spec.capabilities)
   local sub = names.sub_queue(place, route, spec.limits)
