@@ -21,11 +21,17 @@ local function waits_for(lacking, sub)
   return table.concat(wide, ",")
 end
 
--- The owner of a hold has more room than others, so it never shares a lot with them.
+-- The owner of a hold has more room than others where it holds, so it never shares a lot of several limits with them.
+local function has_hold(sub)
+  for _, need in ipairs(subs.needs(sub)) do
+    if get(limits.of(need.name), "hold") == sub then return true end
+  end
+  return false
+end
+
 local function lot_of(lacking, sub)
-  local owns = get(limits.of(lacking.name), "hold") == sub
-  local needs = owns and names.need(lacking.name, lacking.units) or waits_for(lacking, sub)
-  return names.lot(needs, owns, subs.lane(sub))
+  local needs = has_hold(sub) and names.need(lacking.name, lacking.units) or waits_for(lacking, sub)
+  return names.lot(needs, get(limits.of(lacking.name), "hold") == sub, subs.lane(sub))
 end
 
 local function leave(sub, position)
