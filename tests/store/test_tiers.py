@@ -457,6 +457,15 @@ async def test_a_session_is_halted_for_a_task_that_lacks_only_a_worker(store: St
     assert await halted(store, task)
 
 
+async def test_a_session_of_high_priority_is_halted_for_a_task_of_a_lower_one(store: Store) -> None:
+    await store.workers.register("single", capacity=1, capabilities=["gpu"])
+    await waits(store, "single")
+    wanted = new(duration="interactive", priority="high", required_capabilities=("gpu",))
+    await store.submit_one(wanted)
+    await store.submit_one(new(priority="low", required_capabilities=("gpu",)))
+    assert await halted(store, await store.get(wanted.task_id))
+
+
 async def test_no_session_is_halted_in_vain(store: Store) -> None:
     await store.workers.register("single", capacity=1, capabilities=["gpu"])
     task = await session(store, "single", "gpu")

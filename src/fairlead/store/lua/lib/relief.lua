@@ -138,7 +138,8 @@ function relief.for_slots()
     local me = t and not t.known.stopping and workers.record(t.known.worker)
     local offer = me and get(me, "profile") and grants.offer_of(me, 0, 0, act.instant)
     if offer and offer.free == 0 then
-      local own = tonumber(t.known.facts.priority) ~= 0 and 1 or 0
+      -- without a reserve all runs count alike
+      local own = (tonumber(t.known.facts.priority) ~= 0 or number(me, "reserve") == 0) and 1 or 0
       local head, found = best_instead_of(t, me, offer.open + own > 0)
       if head and (not best or choice.is_better(head, best)) then best, chosen = head, found end
     end
