@@ -120,7 +120,9 @@ async def test_running_out_of_files_is_survived(live_store: Store, server: Serve
                 with idle(gateway, 200):
 
                     async def has_no_more_files() -> bool:
-                        (await inside.get("/healthz")).raise_for_status()  # open connections are served
+                        # served, unless this very connection was idle and closed to make room for others
+                        with contextlib.suppress(httpx.ReadError, httpx.RemoteProtocolError):
+                            (await inside.get("/healthz")).raise_for_status()
                         return "accept_failed" in gateway.log_text()
 
                     await wait_until(has_no_more_files)
