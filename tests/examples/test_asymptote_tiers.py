@@ -1,4 +1,4 @@
-"""examples/asymptote with many visitors: who is shortened or halted sees it, and no limit is exceeded."""
+"""examples/asymptote with many visitors: shortened and halted ones see it, and no limit is exceeded."""
 
 import asyncio
 import json

@@ -26,7 +26,7 @@ UNKNOWN_MS = 3_600_000  # in which a task that was claimed for is certainly subm
 FOREIGN_MS = 30 * 86_400_000  # claims of another epoch, which may be another server with the same namespace
 USED = ".used"
 
-#: Of who has a claim: it needs the blob, it may need it again (it failed), it never will, or it is unknown.
+#: Whether the owner of a claim needs the blob now, may need it again (it failed), never will, or is unknown.
 Need = Literal["now", "perhaps", "never", "unknown"]
 
 

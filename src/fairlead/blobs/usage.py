@@ -11,7 +11,7 @@ from fairlead.log.events import LimitedLog
 log = LimitedLog("fairlead.blobs", seconds=60)
 BLOCK = 4096  # bytes: a smaller file takes as much
 FRESH_SECONDS = 10.0  # how long a measurement is used; other processes add blobs meanwhile
-PATIENT = 50  # a measurement is used for at least so many times as long as it took
+PATIENT = 50  # a measurement is used for this many times as long as it took, at least
 
 
 class Usage:
