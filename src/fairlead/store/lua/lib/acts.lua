@@ -9,6 +9,7 @@ local TABLES = {
   "limit_views", "touched_limits", "touched_lots", "needs_cache",
   "sub_parts", "sub_names", "route_names", "owners", "kinds",
   "freed", -- limit -> units that got free in this act: as many idle workers may be woken
+  "lot_parts", -- lot -> its parts
   "room_changed", -- limits whose waiters are considered before it ends
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it
@@ -28,7 +29,7 @@ local TABLES = {
   "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {
-  "policy", "queued", -- read from meta: numbers of the policy, place -> tasks that wait
+  "policy", "tiers", "queued", -- read from meta: numbers of the policy, its tiers, place -> tasks that wait
   "instant", "micros", -- of this act: ms, and microseconds as far as they are known
   "announce_alarm", -- a waiting worker has to learn of the alarm
   "overdue", -- the best base priority of the delayed tasks that are due but did not fit into this act
@@ -111,7 +112,7 @@ function acts.set_policy(given, govern)
     if not text then put(act.meta, name, nil) end
   end
   if changes then put(act.meta, "policy", cmsgpack.pack(policy)) end
-  act.policy = policy
+  act.policy, act.tiers = policy, nil
 end
 
 -- The next number of a counter in meta, or the first of the next `count`.

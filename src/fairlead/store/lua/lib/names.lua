@@ -62,8 +62,26 @@ function names.lot(needs, is_owner, lane)
 end
 
 -- What it waits for as a text, "!" for the owner of the hold, and its lane.
-function names.cut_lot(lot)
+local function cut_lot(lot)
   return string.match(lot, "^([^!@]+)(!?)@(.*)$")
+end
+
+-- The parts of a lot, cut once per act: what it waits for, whether it is of the owner of the hold, its lane and the class of that.
+function names.lot_parts(lot)
+  local parts = act.lot_parts[lot]
+  if not parts then
+    local needed, own, lane = cut_lot(lot)
+    parts = {needs = limits.needs(needed), is_owner = own == "!", lane = lane, class = subs.class(lane)}
+    act.lot_parts[lot] = parts
+  end
+  return parts
+end
+
+names.TIERS = "tier:" -- begins the limit of a tier
+
+-- What the lots of a limit are listed as.
+function names.lots_of(limit)
+  return string.sub(limit, 1, #names.TIERS) == names.TIERS and names.TIERS or limit
 end
 
 function names.position(seq, kind, where)
