@@ -6,10 +6,10 @@ local TABLES = {
   "writes", "texts", -- commands for the commit; texts of numbers, the same few are written for each task of a batch
   "hash_views", "changed_hashes", "ordered_views", "changed_sets",
   "counters", -- of meta, as this act leaves them
-  "limit_views", "touched_limits", "touched_lots", "needs_cache",
+  "limit_views", "touched_limits", "touched_lots",
   "sub_parts", "sub_names", "route_names", "owners", "kinds",
   "freed", -- limit -> units that got free in this act: as many idle workers may be woken
-  "lot_parts", -- lot -> its parts
+  "tiers_of", -- lot -> the tiers that it waits for
   "room_changed", -- limits whose waiters are considered before it ends
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it
@@ -77,25 +77,15 @@ function acts.begin_migration(clock)
   return act.instant
 end
 
--- Policies by their packed text. A text never changes its meaning, so this cache may outlive an act.
-local policies, policies_kept = {}, 0
-local MOST_POLICIES = 64 -- of different namespaces
-
 local function read_policy(text)
-  local policy = policies[text]
-  if not policy then
-    if policies_kept == MOST_POLICIES then policies, policies_kept = {}, 0 end
-    policy = text ~= "" and cmsgpack.unpack(text) or NONE
-    policies[text], policies_kept = policy, policies_kept + 1
-  end
-  return policy
+  return text ~= "" and cmsgpack.unpack(text) or NONE
 end
 
 -- A number of the policy, which only configure changes.
 function setting(name)
   local policy = act.policy
   if not policy then
-    policy = read_policy(get(act.meta, "policy") or "")
+    policy = memo.of("policy", get(act.meta, "policy") or "", read_policy)
     act.policy = policy
   end
   return policy[name]

@@ -37,18 +37,17 @@ function limits.touch(name)
   act.room_changed[name] = true
 end
 
--- "a=1,b=24" -> {{name = "a", units = 1}, ...}
-function limits.needs(text)
-  if text == "" then return NONE end
-  local list = act.needs_cache[text]
-  if not list then
-    list = {}
-    for name, units in string.gmatch(text, "([^=,]+)=(%d+)") do
-      list[#list + 1] = {name = name, units = tonumber(units)}
-    end
-    act.needs_cache[text] = list
+local function read_needs(text)
+  local list = {}
+  for name, units in string.gmatch(text, "([^=,]+)=(%d+)") do
+    list[#list + 1] = {name = name, units = tonumber(units)}
   end
   return list
+end
+
+-- "a=1,b=24" -> {{name = "a", units = 1}, ...}
+function limits.needs(text)
+  return memo.of("needs", text, read_needs)
 end
 
 -- The units of `name` in a list of needs; nil when it is not in the list.
@@ -160,8 +159,9 @@ end
 function limits.free(holder, list)
   for _, need in ipairs(list) do
     local limit, holders = limits.of(need.name), hash(keys.holders(need.name))
-    -- decided by the lease, not by the kind: the limit may have been a rate when the units were taken
-    local held = limit and number(holders, holder)
+    -- by the lease, not by the kind, where the limit may have been a rate when the units were taken
+    local is_known = limit and limit.known.kind == "slots" and not limit.known.redefined and need.units
+    local held = is_known or limit and number(holders, holder)
     if held then
       local used = number(limit, "used") - held
       put(limit, "used", used)

@@ -61,20 +61,14 @@ function names.lot(needs, is_owner, lane)
   return needs .. (is_owner and "!" or "") .. "@" .. lane
 end
 
--- What it waits for as a text, "!" for the owner of the hold, and its lane.
 local function cut_lot(lot)
-  return string.match(lot, "^([^!@]+)(!?)@(.*)$")
+  local needed, own, lane = string.match(lot, "^([^!@]+)(!?)@(.*)$")
+  return {needs = limits.needs(needed), is_owner = own == "!", lane = lane, class = subs.class(lane)}
 end
 
--- The parts of a lot, cut once per act: what it waits for, whether it is of the owner of the hold, its lane and the class of that.
+-- What a lot waits for, whether it is of the owner of the hold, its lane and the class of that.
 function names.lot_parts(lot)
-  local parts = act.lot_parts[lot]
-  if not parts then
-    local needed, own, lane = cut_lot(lot)
-    parts = {needs = limits.needs(needed), is_owner = own == "!", lane = lane, class = subs.class(lane)}
-    act.lot_parts[lot] = parts
-  end
-  return parts
+  return memo.of("lots", lot, cut_lot)
 end
 
 names.TIERS = "tier:" -- begins the limit of a tier

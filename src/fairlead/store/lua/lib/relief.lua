@@ -62,20 +62,22 @@ end
 
 local function longest_first(a, b) return a.index > b.index end
 
--- The tiers that a lot waits for, looked up once per act.
-local function tiers_of(parts)
-  if not parts.tiers then
-    parts.tiers = {}
-    for _, need in ipairs(parts.needs) do parts.tiers[#parts.tiers + 1] = tiers.of_limit(need.name) end
-    table.sort(parts.tiers, longest_first)
+-- The tiers that a lot waits for. `act.tiers_of` has them for this act: the tiers may have changed since.
+local function tiers_of(lot, parts)
+  local found = act.tiers_of[lot]
+  if not found then
+    found = {}
+    for _, need in ipairs(parts.needs) do found[#found + 1] = tiers.of_limit(need.name) end
+    table.sort(found, longest_first)
+    act.tiers_of[lot] = found
   end
-  return parts.tiers
+  return found
 end
 
 -- Could anything be taken back for those that wait in a lot? Each of them lacks at least the tiers that the lot lacks.
-local function may_help(parts, longest, has_sessions)
+local function may_help(lot, parts, longest, has_sessions)
   local lacks = false
-  for _, tier in ipairs(tiers_of(parts)) do
+  for _, tier in ipairs(tiers_of(lot, parts)) do
     if limits.room(limits.of(tier.limit), parts.class, parts.is_owner) < 1 then
       if tier.index > 1 and tier.index > longest or tier.index == 1 and not has_sessions then return false end
       lacks = true
@@ -117,7 +119,7 @@ local function best_parked(list, open, serves, head)
   for _, lot in ipairs(lots.of_tiers()) do
     local parts = names.lot_parts(lot)
     local lane = lanes[parts.lane]
-    local parked = lane and (open or lane.place == "0n") and steps.left > 0 and may_help(parts, longest, has_sessions)
+    local parked = lane and (open or lane.place == "0n") and steps.left > 0 and may_help(lot, parts, longest, has_sessions)
       and ranks_before(lot, lane, best) and head_of(lot, lane, steps)
     if parked and (not best or choice.is_better(parked, best)) then
       local found = remedy(parked.lacking, serves)

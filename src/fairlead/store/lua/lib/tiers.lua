@@ -17,22 +17,10 @@ local function parsed(text)
   return list
 end
 
--- By their text, which never changes its meaning, so this cache may outlive an act.
-local kept, kept_count = {}, 0
-local MOST_KEPT = 64 -- of different namespaces
-
 -- The tiers of the namespace, shortest first, and by name; empty: it has none.
 function tiers.all()
-  if act.tiers then return act.tiers end
-  local text = setting("tiers") or ""
-  local list = text == "" and NONE or kept[text]
-  if not list then
-    if kept_count == MOST_KEPT then kept, kept_count = {}, 0 end
-    list = parsed(text)
-    kept[text], kept_count = list, kept_count + 1
-  end
-  act.tiers = list
-  return list
+  if not act.tiers then act.tiers = memo.of("tiers", setting("tiers") or "", parsed) end
+  return act.tiers
 end
 
 -- Is this the limit of a tier?
