@@ -521,3 +521,18 @@ async def test_a_session_is_never_queued(store: Store) -> None:
         await store.replay(lost.task_id)
     acts = [event["act"] for event in await events(store, lost.task_id)]
     assert acts == ["submit", "claim", "expire"]
+
+
+async def test_a_slot_that_is_kept_is_hidden_from_what_nobody_idle_serves(store: Store, clock: Clock) -> None:
+    for name in "x", "y":
+        await store.workers.register(name, task_types=[name], capacity=10)
+    await store.submit(new("x"))
+    (elastic,) = (await store.claim("x")).tasks
+    await store.submit(*(new(name, duration="fast") for name in "xxy"))
+    (last,) = (await store.claim("y", 3)).tasks
+    await store.claim("x", 3)  # the shortest tier is full
+    await store.submit(new("y", duration="fast"), new("x", duration="slow"))
+    assert (await store.claim("x", idle=True)).tasks == []
+    await store.complete("y", Completed(last.task_id, last.fence))
+    assert (await store.get(elastic.task_id)).tier == "medium", "shortened for the worker that waits"
+    assert await examine(store.connection, clock.now) == []

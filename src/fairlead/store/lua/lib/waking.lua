@@ -141,6 +141,7 @@ function waking.relieve()
   if #tiers.all() == 0 then return end
   if workers.anybody_idle() then relief.for_lanes(lanes_of_idlers()) end
   relief.for_slots()
+  queues.reindex() -- a slot may be kept now
 end
 
 -- The end of an act that queues or frees.
