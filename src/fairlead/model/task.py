@@ -157,6 +157,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         known.setdefault("effective_priority", known["priority"])
         if record["state"] != "executing" and not record.get("stopping"):  # the record keeps its last lease
             known["lease_until"] = None
+        if "tiers" not in known and {"tier", "started_at"} <= known.keys():
+            known["tiers"] = (TierChange(known["tier"], known["started_at"], "started"),)
         return cls(task_id=task_id, **known)
 
 

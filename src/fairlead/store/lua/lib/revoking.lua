@@ -51,9 +51,9 @@ function revoking.shorten(t, to, reason)
   local all, now = tiers.all(), act.instant
   local from = all[get(t, "tier")]
   tiers.withdraw(t)
-  put(t, "optional", tiers.units_between(1, to.index))
+  put(t, "optional", to.optional)
   put(t, "revoked", tiers.units_between(to.index, from.index))
-  tiers.note(t, to, now, reason)
+  tiers.note_change(t, to, now, reason)
   tiers.bound(t, to)
   local deadline = number(t, "deadline")
   events.add(t, "shorten", "executing", "executing", now, {

@@ -7,10 +7,13 @@
 local PREFIX, SERVICE = names.TIERS, "service:"
 local INTERACTIVE = "interactive"
 
+-- `optional`: what an elastic run of this tier takes beyond the shortest one.
 local function parsed(text)
-  local list = {}
+  local list, optional = {}, nil
   for name, ms, share, sign in string.gmatch(text, "([^=,]+)=(%d+)/(%d+)(%%?)") do
     local tier = {name = name, limit = PREFIX .. name, ms = tonumber(ms), index = #list + 1}
+    if #list > 0 then optional = (optional and optional .. "," or "") .. names.need(tier.limit, 1) end
+    tier.optional = optional
     if sign == "%" then tier.share = tonumber(share) else tier.most = tonumber(share) end
     list[#list + 1], list[name] = tier, tier
   end
@@ -141,14 +144,14 @@ function tiers.units_between(from, to)
 end
 
 local function history_entry(tier, now, reason)
-  return cjson.encode({tier = tier.name, at = now, reason = reason})
+  return cjson.encode({tier = tier, at = now, reason = reason})
 end
 
--- Notes since when, and why, a run may take as long as `tier` allows.
-function tiers.note(t, tier, now, reason)
-  local before = reason ~= "started" and get(t, "tiers")
+-- A run may take only as long as `tier` from now on. Runs that keep the tier with which they started have no history.
+function tiers.note_change(t, tier, now, reason)
+  local before = get(t, "tiers") or "[" .. history_entry(get(t, "tier"), number(t, "started"), "started") .. "]"
   put(t, "tier", tier.name)
-  put(t, "tiers", (before and string.sub(before, 1, -2) .. "," or "[") .. history_entry(tier, now, reason) .. "]")
+  put(t, "tiers", string.sub(before, 1, -2) .. "," .. history_entry(tier.name, now, reason) .. "]")
 end
 
 -- The deadline of a run; `bounded` when it is that of the tier.
@@ -167,14 +170,14 @@ function tiers.begin_run(t, class)
   local tier = facts.elastic and #all > 0 and longest_free(all, class) or facts.duration and all[facts.duration]
   if not tier then return end -- it is interactive, or older than the tiers
   if facts.elastic then
-    local optional = tiers.units_between(1, tier.index)
-    put(t, "optional", optional)
-    if optional then
-      limits.take(t.id, limits.needs(optional))
+    put(t, "optional", tier.optional)
+    if tier.optional then
+      limits.take(t.id, limits.needs(tier.optional))
       tiers.offer(t, tier)
     end
   end
-  tiers.note(t, tier, t.known.started, "started")
+  put(t, "tier", tier.name)
+  if get(t, "tiers") then put(t, "tiers", nil) end -- of an earlier run
   tiers.bound(t, tier)
 end
 
