@@ -42,6 +42,7 @@ from fairlead.store.workers import TAKE
 from tests.connections import connected
 from tests.model.task_specs import CUSTOMERS, LEASES, LIMITS, TYPES, WEIGHTS, TaskSpec, task_specs
 from tests.reading import events_of
+from tests.renewing import renewed_by
 
 LEASE = 20_000
 WORKERS = ("w0", "w1", "w2")
@@ -425,12 +426,14 @@ class Machine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99), stale=stale)
     def renew(self, number: int, stale: bool) -> None:
         if (chosen := self.some(number, State.EXECUTING)) is not None:
-            fence = self.fence_of(chosen, stale)
-            self.both(
-                lambda: self.twin.renew(chosen, fence, LEASE, self.now),
-                self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
-                relieves=False,
-            )
+            fence, worker = self.fence_of(chosen, stale), self.named(chosen, HOLDER)
+
+            def renew() -> None:
+                self.twin.heartbeat(worker, self.now)
+                self.twin.renew(chosen, fence, LEASE, self.now)
+
+            renewed = renewed_by(self.store, worker, Grant(chosen, fence), lease_ms=LEASE)
+            self.both(renew, renewed, relieves=False)
 
     @rule(
         number=st.integers(0, 99),
