@@ -1,6 +1,7 @@
 """Work in the background of a process: if it fails it is logged and started again, never silently gone."""
 
 import asyncio
+import contextlib
 import math
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -80,6 +81,15 @@ async def done_before(work: Coroutine[Any, Any, object], stop: Coroutine[Any, An
         return working.done()
     finally:
         await cancel_all(working, stopping)
+
+
+async def within(seconds: float, work: Awaitable[object]) -> bool:
+    """Whether `work` ended in this time; if not, it is cancelled."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+            return True
+    return False
 
 
 async def until(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
