@@ -147,12 +147,17 @@ def decoded(headers: dict[str, str], body: bytes | bytearray, decoder: msgspec.j
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise NotJson()
+    return read_json(body, decoder, "body", "one value")
+
+
+def read_json(text: bytes | bytearray | str, decoder: msgspec.json.Decoder[B], what: str, expected: str) -> B:
+    """`what` the client has sent, and what is expected there. Raises InvalidBody or MalformedJson."""
     try:
-        return decoder.decode(body)
+        return decoder.decode(text)
     except msgspec.ValidationError as problem:
         raise InvalidBody(*where_and_what(problem)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise MalformedJson(f"The body is not JSON ({problem}): send one value, in UTF-8.") from None
+        raise MalformedJson(f"The {what} is not JSON ({problem}): send {expected}, in UTF-8.") from None
 
 
 def read_query(raw: bytes, kind: type[B]) -> B:

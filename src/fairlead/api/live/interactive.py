@@ -8,8 +8,8 @@ import msgspec
 
 from fairlead.api.live.connections import NORMAL, TAKEN, Connection
 from fairlead.api.live.socket import Socket, code_of
-from fairlead.api.problems import InvalidBody, MalformedJson, logged_problem, problem_of
-from fairlead.api.request import Request, where_and_what
+from fairlead.api.problems import logged_problem, problem_of
+from fairlead.api.request import Request, read_json
 from fairlead.background import cancel_all
 from fairlead.errors import AlreadyFinished, FairleadError, NotInteractive
 from fairlead.live.interactive import StoreSession
@@ -52,7 +52,7 @@ async def _send_all(session: StoreSession, socket: Socket, after: int) -> None:
 
 async def _pass_on(session: StoreSession, socket: Socket, said: str | bytes) -> None:
     try:
-        await session.send(_frame(said))
+        await session.send(read_json(said, FRAME, "message", '{"frame": ...}').frame)
     except AlreadyFinished:
         pass  # its end is on the way to the client
     except FairleadError as error:
@@ -68,14 +68,3 @@ async def _unless_ended(connection: Connection, passing: Any) -> None:
             sending.result()
     finally:
         await cancel_all(sending)
-
-
-def _frame(said: str | bytes) -> Any:
-    try:
-        return FRAME.decode(said).frame
-    except msgspec.ValidationError as problem:
-        raise InvalidBody(*where_and_what(problem)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise MalformedJson(
-            f'The message is not JSON ({problem}): send {{"frame": ...}}, in UTF-8.'
-        ) from None
