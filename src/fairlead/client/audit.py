@@ -10,11 +10,9 @@ class Audit:
         self._transport = transport
 
     async def page(self, count: int = 100, cursor: str = "") -> AuditPage:
-        """The latest first, as many as fit into 1 MiB; continue with its `next_cursor`."""
         address = path("api", "v1", "audit")
         answer = await self._transport.get(AuditAnswer, address, limit=count, cursor=cursor)
         return AuditPage([one.to_value() for one in answer.entries], answer.next_cursor or "")
 
     async def verify(self) -> list[str]:
-        """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         return (await self._transport.get(VerifyAnswer, path("api", "v1", "audit", "verify"))).problems

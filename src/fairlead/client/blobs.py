@@ -28,7 +28,6 @@ class Blobs:
         tenant: str | None = None,
         task: Task | None = None,
     ) -> BlobRef:
-        """Uploads a file. `task`: it is a result of this task, of whose tenant it is."""
         _check_tenant(tenant)
         answer = await self._transport.upload(
             BlobAnswer,
@@ -40,7 +39,6 @@ class Blobs:
         return answer.to_value().ref(name, content_type or type_of(name))
 
     async def fetch(self, ref: BlobRef, *, tenant: str | None = None, task: Task | None = None) -> LocalFile:
-        """Downloads it to a temporary file. Raises UnknownBlob."""
         _check_tenant(tenant)
         digest = ref.digest  # raises what is wrong with it before anything is asked
         content = self._content(path("api", "v1", "blobs", ref.blob), task.task_id if task else None)

@@ -18,13 +18,11 @@ class Crons:
         return [one.to_value() async for page in pages for one in page.crons]
 
     async def last(self, name: str, schedule: str = "", timezone: str = "UTC") -> tuple[int, int]:
-        """Its last tick and the store's now, in ms. A cron seen for the first time begins now."""
         body = CronBody(schedule=schedule, timezone=timezone) if schedule else None
         answer = await self._transport.post(LastTickAnswer, _cron(name), body)
         return read_time("last", answer.last), read_time("now", answer.now)
 
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None:
-        """Submits the task and moves the cron on; None when `previous` is no longer its last tick."""
         body = TickBody(previous=time_text(previous), tick=time_text(tick), task=task_body(task))
         submitted = (await self._transport.post(TickAnswer, _cron(name, "tick"), body)).submitted
         return None if submitted is None else submitted.to_value()

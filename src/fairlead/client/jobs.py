@@ -43,12 +43,10 @@ class Jobs:
         return (await self._transport.get(JobAnswer, _job(job_id))).to_value()
 
     async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
-        """A page of the jobs that match, newest first; continue with its `next_cursor`."""
         page = await self._transport.get(JobsAnswer, path("api", "v1", "jobs"), **wanted)
         return JobPage([one.to_value() for one in page.jobs], page.next_cursor or "")
 
     async def explain(self, job_id: str) -> JobExplanation:
-        """What the steps of the current stage wait for, or how the job ended."""
         return (await self._transport.get(JobExplainAnswer, _job(job_id, "explain"))).to_value()
 
     async def cancel(self, job_id: str) -> None:
@@ -56,7 +54,6 @@ class Jobs:
         await self._transport.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
     async def resume(self, job_id: str, *, force: bool = False) -> list[str]:
-        """Resumes it at the stage that failed; returns the steps of that stage that are not run again."""
         query = {"force": "true"} if force else None
         return (await self._transport.post(ResumeAnswer, _job(job_id, "resume"), query=query)).skipped
 

@@ -36,7 +36,6 @@ class Workers:
         name: str = "",
         version: str = "",
     ) -> None:
-        """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
         body = RegisterBody(
             worker_id=worker,
             capabilities=list(capabilities),
@@ -56,11 +55,6 @@ class Workers:
         return (await self._transport.post(HeartbeatAnswer, address, body, within=within)).to_value()
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
-        """The worker lives but does not answer: until it polls again it is given nothing.
-
-        What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
-        request again, because its answer was lost, is answered like the first.
-        """
         body = StallBody(request_id=request, begun=list(begun))
         answer = await self._transport.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
         return [row.to_value() for row in answer.released]
@@ -74,11 +68,9 @@ class Workers:
         return (await self._transport.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
 
     async def drain(self, worker: str) -> None:
-        """It gets no more tasks."""
         await self._transport.post(DrainAnswer, path("api", "v1", "workers", worker, "drain"), repeat=True)
 
     async def leave(self, worker: str) -> None:
-        """Removes a worker that has stopped and holds nothing."""
         await self._transport.ask(LeaveAnswer, "DELETE", _worker(worker))
 
 
