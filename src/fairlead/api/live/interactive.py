@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.live.connections import NORMAL, TAKEN, Connection
-from fairlead.api.live.socket import Socket, code_of
-from fairlead.api.problems import logged_problem, problem_of
+from fairlead.api.live.connections import TAKEN, Connection
+from fairlead.api.live.socket import Socket
+from fairlead.api.problems import problem_of
 from fairlead.api.request import Request, read_json
 from fairlead.background import cancel_all
 from fairlead.errors import AlreadyFinished, FairleadError, NotInteractive
@@ -28,26 +28,13 @@ async def interact(request: Request, socket: Socket, query: WatchQuery) -> None:
     taken = partial(connection.end, TAKEN)
     async with StoreSession(request.store, task.task_id, content=msgspec.Raw, on_taken=taken) as session:
         await socket.accept()
-        sending = asyncio.create_task(_send_all(session, socket, query.after or 0))
+        sending = asyncio.create_task(socket.end_with(session.messages(query.after or 0), "session"))
         try:
             while True:
                 # one after the other: while the handler has too many unread frames, no other is received
                 await _unless_ended(connection, _pass_on(session, socket, await socket.receive()))
         finally:
             await cancel_all(sending)
-
-
-async def _send_all(session: StoreSession, socket: Socket, after: int) -> None:
-    code = NORMAL
-    try:
-        async for message in session.messages(after):
-            await socket.send(message)
-    except OSError:  # the client has disconnected, which `receive` notices, too
-        return
-    except Exception as error:
-        logged_problem("socket_failed", error, what="session")
-        code = code_of(error)
-    socket.connection.end(code)
 
 
 async def _pass_on(session: StoreSession, socket: Socket, said: str | bytes) -> None:

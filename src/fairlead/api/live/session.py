@@ -84,7 +84,7 @@ class Session:
         return Request(self._request.gateway, self._request.caller, {}, {}, self._request.receive)
 
     async def _watch(self, task_id: str) -> None:
-        if await self._socket.send_feed(TaskFeed(self._request.store, task_id)):
+        if await self._socket.send_all(TaskFeed(self._request.store, task_id).messages(None)):
             del self._watched[task_id]
             self._to_cancel.discard(task_id)
 
