@@ -118,11 +118,30 @@ async def _failure_of(work: Work) -> BaseException | None:
     return None
 
 
+class TaskSet(set["asyncio.Task[Any]"]):
+    """Tasks that nobody waits for: the event loop itself holds none, so they are held here until they end."""
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(work)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
+
+
 async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     """Cancels the tasks and waits until they have ended, however they do."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_event_loop() -> bool:
+    """Whether this thread runs one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

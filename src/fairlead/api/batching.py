@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Self
 
+from fairlead.background import TaskSet
 from fairlead.errors import StoreUnavailable
 from fairlead.model.blob import names_blobs
 from fairlead.model.task import NewTask, Submitted
@@ -26,7 +27,7 @@ class SubmitBatcher:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[Waiting] = deque()
-        self._sending: set[asyncio.Task[None]] = set()  # held until they count as done
+        self._sending = TaskSet()
         self._calls = 0  # without those that have just ended
         self._under_way = 0  # tasks in calls that are not answered yet
 
@@ -45,9 +46,7 @@ class SubmitBatcher:
         if self._calls < CALLS and self._is_worth_a_call():
             self._calls += 1
             # a separate task: the first client may disconnect, and others wait for the same call
-            sending = asyncio.create_task(self._send())
-            self._sending.add(sending)
-            sending.add_done_callback(self._sending.discard)
+            self._sending.start(self._send())
         return await future
 
     def _is_worth_a_call(self) -> bool:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Self
 
-from fairlead.background import cancel_all
+from fairlead.background import TaskSet, cancel_all
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Claimed, Grant
@@ -29,7 +29,7 @@ class Polls:
         self._store = store
         self._waiting: dict[str, list[asyncio.Event]] = {}  # by worker
         self._unanswered: dict[str, str] = {}  # worker -> its last claim whose answer nobody saw
-        self._returning: set[asyncio.Task[None]] = set()
+        self._returning = TaskSet()
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,21 +64,15 @@ class Polls:
 
     def give_back(self, worker: str, grants: Sequence[Grant]) -> None:
         """Returns tasks that nobody runs to their place in the queue."""
-        self._start(worker, lambda: self._release(worker, grants))
+        self._returning.start(_until_answered(worker, lambda: self._release(worker, grants)))
 
     def recover(self, worker: str, request: str) -> None:
         """Gives back what a claim got whose answer nobody saw."""
         is_under_way = worker in self._unanswered
         self._unanswered[worker] = request  # the store remembers no other
         if not is_under_way:
-            task = self._start(worker, lambda: self._recover(worker))
+            task = self._returning.start(_until_answered(worker, lambda: self._recover(worker)))
             task.add_done_callback(lambda _: self._unanswered.pop(worker, None))
-
-    def _start(self, worker: str, act: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_until_answered(worker, act))
-        self._returning.add(task)
-        task.add_done_callback(self._returning.discard)
-        return task
 
     async def _release(self, worker: str, grants: Sequence[Grant]) -> None:
         if grants:

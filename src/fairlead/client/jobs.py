@@ -6,15 +6,7 @@ from typing import Unpack
 from fairlead.client.bodies import job_body
 from fairlead.client.live import all_messages_of
 from fairlead.client.transport import HttpTransport, path
-from fairlead.model.job import (
-    Job,
-    JobExplanation,
-    JobFilter,
-    JobPage,
-    NewJob,
-    SubmittedJob,
-    check_job_id,
-)
+from fairlead.model.job import Job, JobExplanation, JobFilter, JobPage, NewJob, SubmittedJob, check_job_id
 from fairlead.shapes.base import Json
 from fairlead.shapes.job import (
     CancelJobAnswer,
