@@ -36,7 +36,15 @@ from fairlead.client.workers import Workers
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types
-from fairlead.model.reports import Claimed, Completed, Failed, Frame, Grant, Output, Progress
+from fairlead.model.reports import (
+    Claimed,
+    Completed,
+    Failed,
+    Frame,
+    Grant,
+    Output,
+    Progress,
+)
 from fairlead.model.states import State
 from fairlead.model.stats import Explanation, Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFilter, TaskPage
