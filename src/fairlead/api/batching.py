@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Self
+from contextlib import AbstractAsyncContextManager
 
 from fairlead.background import TaskSet
 from fairlead.errors import StoreUnavailable
@@ -17,7 +17,7 @@ CALLS = 2  # under way at once: this process works on some while the store works
 Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
 
 
-class SubmitBatcher:
+class SubmitBatcher(AbstractAsyncContextManager["SubmitBatcher"]):
     """`async with SubmitBatcher(store) as batcher:`
 
     A single task is sent at once. Under load each call takes all that have arrived meanwhile, which costs the
@@ -30,9 +30,6 @@ class SubmitBatcher:
         self._sending = TaskSet()
         self._calls = 0  # without those that have just ended
         self._under_way = 0  # tasks in calls that are not answered yet
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._sending:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Self
+from contextlib import AbstractAsyncContextManager
 
 from fairlead.background import TaskSet, cancel_all
 from fairlead.errors import FairleadError, StoreUnavailable
@@ -18,7 +18,7 @@ CLOSE_SECONDS = 2.0  # for what is under way when the gateway ends
 log = EventLog("fairlead.api")
 
 
-class Polls:
+class Polls(AbstractAsyncContextManager["Polls"]):
     """The polls of one gateway. `async with Polls(store) as polls:`
 
     Over HTTP nobody confirms a poll. A task that no client has received must not wait for the end of its
@@ -30,9 +30,6 @@ class Polls:
         self._waiting: dict[str, list[asyncio.Event]] = {}  # by worker
         self._unanswered: dict[str, str] = {}  # worker -> its last claim whose answer nobody saw
         self._returning = TaskSet()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         returning = set(self._returning)

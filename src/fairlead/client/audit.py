@@ -1,14 +1,11 @@
 """The audit of a gateway's namespace, as the store has it."""
 
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.model.audit import AuditPage
 from fairlead.shapes.audit import AuditAnswer, VerifyAnswer
 
 
-class Audit:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Audit(Part):
     async def page(self, count: int = 100, cursor: str = "") -> AuditPage:
         address = path("api", "v1", "audit")
         answer = await self._transport.get(AuditAnswer, address, limit=count, cursor=cursor)

@@ -8,17 +8,14 @@ from pathlib import Path
 
 from fairlead.blobs.local import PIECE, downloaded, pieces_of, size_of, type_of
 from fairlead.client.bodies import OF_THE_KEY
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.errors import InvalidInput
 from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.task import Task
 from fairlead.shapes.blob import BlobAnswer
 
 
-class Blobs:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Blobs(Part):
     async def put(
         self,
         source: Path | bytes,

@@ -4,7 +4,8 @@ What a method does is said there; here, what is different over HTTP.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, Unpack
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Unpack
 
 from msgspec.structs import asdict, replace
 
@@ -89,7 +90,7 @@ SECONDS_PER_TASK = 0.1  # more time for an answer with many tasks in it
 log = EventLog("fairlead.client")
 
 
-class Client:
+class Client(AbstractAsyncContextManager["Client"]):
     """`async with Client(settings) as client:`; `settings.engine` says where, and with which key."""
 
     def __init__(self, settings: Settings) -> None:
@@ -106,9 +107,6 @@ class Client:
         self.policy = Policy(self.transport)
         self.audit = Audit(self.transport)
         self.upkeep = None
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.transport.http.aclose()

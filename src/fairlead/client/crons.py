@@ -2,17 +2,14 @@
 
 from fairlead.checks import check_name
 from fairlead.client.bodies import task_body
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.model.cron import CronStatus
 from fairlead.model.task import NewTask, Submitted
 from fairlead.shapes.cron import CronBody, CronsAnswer, LastTickAnswer, TickAnswer, TickBody
 from fairlead.times import read_time, time_text
 
 
-class Crons:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Crons(Part):
     async def all(self) -> list[CronStatus]:
         pages = self._transport.pages(CronsAnswer, path("api", "v1", "crons"))
         return [one.to_value() async for page in pages for one in page.crons]

@@ -5,7 +5,7 @@ from typing import Unpack
 
 from fairlead.client.bodies import job_body
 from fairlead.client.live import all_messages_of
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.model.job import Job, JobExplanation, JobFilter, JobPage, NewJob, SubmittedJob, check_job_id
 from fairlead.shapes.base import Json
 from fairlead.shapes.job import (
@@ -18,10 +18,7 @@ from fairlead.shapes.job import (
 )
 
 
-class Jobs:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Jobs(Part):
     async def reopen(self) -> None:
         """Nothing to do: the next call connects again."""
 

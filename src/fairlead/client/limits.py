@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fairlead.checks import check_ms, check_name
 from fairlead.client.bodies import limit_body
-from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
+from fairlead.client.transport import ANSWER_WITHIN, Part, path
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, LimitFull
 from fairlead.model.limit import Lease, Limit, check_wish
@@ -28,10 +28,7 @@ from fairlead.shapes.limit import (
 MOST_WAIT = 30.0  # seconds that one call waits
 
 
-class Limits:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Limits(Part):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:

@@ -176,6 +176,13 @@ class HttpTransport:
         )
 
 
+class Part:
+    """A part of a gateway: what can be done with one kind of thing."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+
+
 def _given(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value not in (None, "")}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
+from fairlead.client.transport import ANSWER_WITHIN, Part, path
 from fairlead.model.reports import Grant
 from fairlead.model.worker import Beat
 from fairlead.shapes.worker import (
@@ -21,10 +21,7 @@ from fairlead.shapes.worker import (
 BEAT_WITHIN = 5.0  # seconds; a late heartbeat is better repeated while the lease lasts
 
 
-class Workers:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Workers(Part):
     async def register(
         self,
         worker: str,
