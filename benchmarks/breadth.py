@@ -57,6 +57,7 @@ class Case:
         accepted(await scene.store.complete(worker, _done(hand.popleft())))
         (claimed,) = await scene.claim(worker, 1)
         hand.append(claimed)
+        await scene.confirm(worker)
         return (await scene.store.submit_one(scene.task(claimed.parameters["n"]))).task_id
 
     async def _replace_batch(self, worker: str) -> None:
@@ -64,6 +65,7 @@ class Case:
         accepted(await scene.store.complete(worker, *(_done(hand.popleft()) for _ in range(BATCH))))
         claimed = await scene.claim(worker, BATCH)
         hand.extend(claimed)
+        await scene.confirm(worker)
         accepted(await scene.store.submit(*(scene.task(task.parameters["n"]) for task in claimed)))
 
     async def _ask(self, task_id: str) -> None:

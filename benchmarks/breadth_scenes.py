@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from benchmarks.bench import HOUR, WORKER, drop_events, small_task
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError
+from fairlead.model.reports import Grant
 from fairlead.model.task import NewTask, Task
 from fairlead.settings import Admission, Promotion, Scheduling, Settings, Slots, WorkerSettings
 from fairlead.settings.tiers import Tier
@@ -136,6 +137,9 @@ class Scene:
             if not claimed.tasks and not claimed.again:
                 break
         raise NothingToClaim(f"{worker} asked for {want} tasks and was given {len(tasks)}")
+
+    async def confirm(self, worker: str) -> None:
+        """What the worker was asked to confirm."""
 
     async def rest(self) -> None:
         """Between two measurements."""
@@ -267,7 +271,10 @@ class Paired(Scene):
 
 
 class Tiers(Scene):
-    """Tasks of three tiers and elastic ones in turn. The longer tiers are full most of the time."""
+    """Tasks of three tiers and elastic ones in turn. The longer tiers are full most of the time.
+
+    Workers confirm at once that a run was shortened. That act is not part of what is measured.
+    """
 
     most = 1.5
     DURATIONS = ("fast", None, "medium", None, "slow")
@@ -277,6 +284,15 @@ class Tiers(Scene):
 
     def limit(self, n: int) -> str:
         return "tier:slow"
+
+    async def confirm(self, worker: str) -> None:
+        connection = self.store.connection
+        calls = connection.keys.key("wake", worker)
+        # a blocking read would let the server sleep, and what follows would be slower
+        while word := await connection.client.lpop(calls):
+            kind, task_id, fence, _ = word.decode().split(":")
+            assert kind == "deadline", word
+            await self.store.shortened(worker, Grant(task_id, int(fence)))
 
 
 class DeadWorkers(Scene):

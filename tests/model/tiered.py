@@ -12,7 +12,7 @@ from fairlead.model.reports import Grant
 from fairlead.model.states import State
 from fairlead.model.task import NewTask as StoredTask
 from fairlead.model.task import Task
-from fairlead.rules.tiers import PREFIX
+from fairlead.rules.limits import TIER
 from fairlead.rules.values import NewTask
 from fairlead.settings.tiers import Tier, Victim, tiers_of
 from fairlead.store.names import needs
@@ -167,5 +167,5 @@ class Tiered(Fleet):
         await super()._compare()
         keys, client = self.store.connection.keys, self.store.connection.client
         for name in tiers_of(self.settings):
-            used = await client.hget(keys.key("limit", PREFIX + name), "used")
-            assert int(used or 0) == self.twin.ledger.used(PREFIX + name), name
+            used = await client.hget(keys.key("limit", TIER + name), "used")
+            assert int(used or 0) == self.twin.ledger.used(TIER + name), name

@@ -193,3 +193,18 @@ async def test_a_cancelled_run_is_not_shortened(store: Store) -> None:
     assert await tier_of(store, elastic) == "slow"
     await store.release("w", Grant(elastic.task_id, elastic.fence))
     assert (await claim_one(store)).duration == "slow"
+
+
+async def test_a_slot_that_is_kept_is_hidden_from_what_nobody_idle_serves(store: Store, clock: Clock) -> None:
+    for name in "x", "y":
+        await store.workers.register(name, task_types=[name], capacity=10)
+    await store.submit(new("x"))
+    (elastic,) = (await store.claim("x")).tasks
+    await store.submit(*(new(name, duration="fast") for name in "xxy"))
+    (last,) = (await store.claim("y", 3)).tasks
+    await store.claim("x", 3)  # the shortest tier is full
+    await store.submit(new("y", duration="fast"), new("x", duration="slow"))
+    assert (await store.claim("x", idle=True)).tasks == []
+    await store.complete("y", Completed(last.task_id, last.fence))
+    assert (await store.get(elastic.task_id)).tier == "medium", "shortened for the worker that waits"
+    assert await examine(store.connection, clock.now) == []

@@ -228,10 +228,9 @@ def test_the_names_in_the_prelude_are_defined_where_it_says_and_used_elsewhere()
 def test_nothing_is_left_global_and_a_library_keeps_nothing_between_calls() -> None:
     for name in FILES:
         assert not re.findall(r"^(\w+) = ", body(name), re.M), name
-    for name in libraries():  # constants, and functions of other libraries; what a policy's text says
+    for name in libraries():  # constants, and functions of other libraries
         for variables, value in re.findall(r"^local ([a-z]\w*(?:, \w+)*) = (.*)$", body(f"lib/{name}"), re.M):
-            kept = (name, variables) in (("acts", "policies, policies_kept"), ("tiers", "kept, kept_count"))
-            assert kept or re.fullmatch(r"(\w+\.\w+, )*\w+\.\w+", value), (name, variables)
+            assert re.fullmatch(r"(\w+\.\w+, )*\w+\.\w+", value), (name, variables)
 
 
 def test_only_the_views_write_cached_fields_of_a_hash() -> None:

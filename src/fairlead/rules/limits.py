@@ -79,6 +79,7 @@ class Rate:
 
 
 Limit = Slots | Rate
+TIER = "tier:"  # begins the limit of a tier
 
 
 class Companions:
@@ -108,6 +109,8 @@ class Companions:
         self._capabilities.pop(limit, None)
 
     def overlap(self, one: str, other: str) -> bool:
+        if one.startswith(TIER) and other.startswith(TIER):  # a task that needs one needs all shorter ones
+            return False
         return one not in self._with.get(other, frozenset()) and other not in self._with.get(one, frozenset())
 
     def overlapping(self, names: list[str]) -> set[str]:

@@ -15,11 +15,10 @@ from fairlead.model.states import State
 from fairlead.rules.board import Board
 from fairlead.rules.choice import can_serve, choose, has_slot
 from fairlead.rules.holds import heads
-from fairlead.rules.limits import Slots
+from fairlead.rules.limits import TIER, Slots
 from fairlead.rules.retry import RetryDecision
 from fairlead.rules.values import Task, Tier, Worker
 
-PREFIX = "tier:"
 MOST_SESSIONS = 16  #: that are considered for halting
 
 
@@ -45,9 +44,9 @@ class TieredBoard(Board):
         for tier in self.tiers:
             own = tier.slots if tier.slots is not None else max(1, capacity * tier.share // 100)
             most = min(most, own)
-            limit = self.ledger.limits.get(PREFIX + tier.name)
+            limit = self.ledger.limits.get(TIER + tier.name)
             if not isinstance(limit, Slots) or limit.limit != most:
-                self.ledger.define(PREFIX + tier.name, Slots(int(most)), now)
+                self.ledger.define(TIER + tier.name, Slots(int(most)), now)
                 self.review(now)
 
     def index(self, name: str | None) -> int:
@@ -57,7 +56,7 @@ class TieredBoard(Board):
         """Gives a new task the limits of its tier."""
         if self.tiers:
             last = 0 if task.duration in (None, "interactive") else self.index(task.duration)
-            own = {PREFIX + tier.name: 1 for tier in self.tiers[: last + 1]}
+            own = {TIER + tier.name: 1 for tier in self.tiers[: last + 1]}
             task.limits = {**task.limits, **own}
             task.elastic = task.duration is None
             if task.interactive:
@@ -83,7 +82,7 @@ class TieredBoard(Board):
         """A unit of the shortest tier for each task that others give units for, or those behind take it."""
         heads = {task.relieves: task.relieves_in for task in self.running.values() if task.relieves}
         if self.tiers:
-            self.ledger.kept = {PREFIX + self.tiers[0].name: list(heads.values())}
+            self.ledger.kept = {TIER + self.tiers[0].name: list(heads.values())}
 
     def _put_back(self, task: Task, decision: RetryDecision, code: str) -> None:
         """A session is never queued."""
@@ -96,10 +95,10 @@ class TieredBoard(Board):
         at = self.index(task.duration) if task.duration else 0
         if task.elastic:
             for tier in self.tiers[1:]:
-                if self.ledger.room(PREFIX + tier.name, now, priority=task.place.priority) < 1:
+                if self.ledger.room(TIER + tier.name, now, priority=task.place.priority) < 1:
                     break
                 at += 1
-                task.optional[PREFIX + tier.name] = 1
+                task.optional[TIER + tier.name] = 1
         self.bound(task, self.tiers[at])
 
     def bound(self, task: Task, tier: Tier) -> None:
@@ -234,8 +233,8 @@ class TieredBoard(Board):
         for name, units in head.limits.items():
             room = self.ledger.room(name, now, head.sub_queue, head.place.priority)
             if room < units:
-                tier = name.removeprefix(PREFIX)
-                known = name.startswith(PREFIX) and any(one.name == tier for one in self.tiers)
+                tier = name.removeprefix(TIER)
+                known = name.startswith(TIER) and any(one.name == tier for one in self.tiers)
                 kept = self.ledger.kept_from(name, head.place.priority)
                 if not known or room + kept < 0 or self.ledger.limits[name].paused:
                     return None
@@ -266,7 +265,7 @@ class TieredBoard(Board):
         self.keep_slots()
 
     def shorten(self, task: Task, to: Tier) -> None:
-        kept = {PREFIX + tier.name for tier in self.tiers[: self.index(to.name) + 1]}
+        kept = {TIER + tier.name for tier in self.tiers[: self.index(to.name) + 1]}
         task.revoked = {name: units for name, units in task.optional.items() if name not in kept}
         task.optional = {name: units for name, units in task.optional.items() if name in kept}
         self.bound(task, to)

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 SEQ_DIGITS = 13
+LOTS_OF_TIERS = "tier:"
 PLACES = ("0n", "0p", "1n", "1p", "2n")  # a class of priority, native or promoted
 NEED = re.compile(r"([^=,]+)=([0-9]{1,15})(?=,|$)")
 LOT = re.compile(r"((?:[^=,]+=\d+,)*[^=,]+=\d+)(!?)@([0-2][np]:.*)")
@@ -63,6 +64,17 @@ def cut_route(text: str) -> tuple[str, frozenset[str]]:
 
 def needs_of(sub: str) -> dict[str, int]:
     return needs(sub.partition("|")[2])
+
+
+def lots_of(limit: str) -> str:
+    """What the lots of a limit are listed as: those of all tiers together, because tiers are nested."""
+    return LOTS_OF_TIERS if limit.startswith(LOTS_OF_TIERS) else limit
+
+
+def may_overlap(sub: str) -> bool:
+    """Whether it needs several limits, which are not all those of tiers."""
+    needed = needs_of(sub)
+    return len(needed) > 1 and any(lots_of(name) != LOTS_OF_TIERS for name in needed)
 
 
 def needs(text: str) -> dict[str, int]:

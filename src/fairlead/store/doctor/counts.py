@@ -46,7 +46,7 @@ def others(s: Snapshot) -> Iterator[Breach]:
         return
     right = {
         "delayed": sum(map(len, s.sets.get("delayed", {}).values())),
-        "wide_sub_queues": sum(len(names.needs_of(sub)) > 1 for sub in s.queues),
+        "wide_sub_queues": sum(map(names.may_overlap, s.queues)),
         "idle_workers": sum(map(len, s.sets.get("idlers", {}).values())),
     }
     for name, count in right.items():

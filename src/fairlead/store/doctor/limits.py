@@ -1,5 +1,6 @@
 """Checks of limits and workers: leases hold exactly the units in use, and never more than allowed."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -26,8 +27,10 @@ def refilled_at(limit: Fields, units: int) -> int:
     return -(-missing // 1000)
 
 
-def _held(limit: Fields) -> dict[str, int]:
-    return {name[5:]: number(limit, name) for name in limit if name.startswith("held:")}
+def _held(s: Snapshot) -> dict[tuple[str, str], int]:
+    """(limit, holder) -> units that are noted for it."""
+    held = s.hashes.get("holders", {})
+    return {(name, holder): number(of, holder) for name, of in held.items() for holder in of}
 
 
 def _taken(s: Snapshot) -> dict[tuple[str, str], int]:
@@ -44,8 +47,11 @@ def _taken(s: Snapshot) -> dict[tuple[str, str], int]:
 
 def use_is_held(s: Snapshot) -> Iterator[Breach]:
     """I3: the units in use are those of the leases."""
+    found, sums = _held(s), Counter[str]()
+    for (name, _), noted in found.items():
+        sums[name] += noted
     for name, limit in s.limits.items():
-        used, held = number(limit, "used"), sum(_held(limit).values())
+        used, held = number(limit, "used"), sums[name]
         if used != held:
             yield Breach("I3", f"limit {name} counts {used} units in use, but its leases hold {held}", name)
         if "kind" not in limit:
@@ -54,7 +60,6 @@ def use_is_held(s: Snapshot) -> Iterator[Breach]:
     for name in s.limits.keys() ^ listed.keys():
         where = "is not among the names of all limits" if name in s.limits else "is named, but not defined"
         yield Breach("I3", f"limit {name} {where}", name)
-    found = {(name, holder): units for name in s.limits for holder, units in _held(s.limits[name]).items()}
     for name, holder, units, have in differences(_taken(s), found):
         if have is not None:
             right = "no lease of it needs any" if units is None else f"its lease needs {units:.0f}"
@@ -64,13 +69,13 @@ def use_is_held(s: Snapshot) -> Iterator[Breach]:
 
 def all_units_or_none(s: Snapshot) -> Iterator[Breach]:
     """I4, S2: a lease holds units of each slots limit it needs. (Rates are used up when it starts.)"""
-    leases = s.leased | s.bare_leases
+    leases, held = s.leased | s.bare_leases, _held(s)
     for (name, holder), units in _taken(s).items():
         limit, lease = s.limits.get(name, {}), leases[holder]
         fence = number(lease, "stopping" if "stopping" in lease else "fence")
         # what was a rate when the lease began took no units of what is slots now
         before = "redefined" in limit and fence <= number(limit, "redefined")
-        if limit.get("kind") != "rate" and f"held:{holder}" not in limit and not before:
+        if limit.get("kind") != "rate" and (name, holder) not in held and not before:
             sentence = f"the lease of {holder} needs {units} units of limit {name}, but holds none of them"
             yield Breach("I4", sentence, f"{name} {holder}")
 

@@ -85,7 +85,7 @@ def indexes(s: Snapshot) -> Iterator[Breach]:
             expected[f"heads:{position.where}", f"{position.seq}s{sub}"] = tag
     for lot, parked in s.sets.get("parked", {}).items():
         for name in names.needs_of_lot(lot):
-            expected[f"lots:{name}", lot] = 0
+            expected[f"lots:{names.lots_of(name)}", lot] = 0
         if marker := s.hash("markers").get(lot):
             expected[f"heads:{lot.partition('@')[2]}", f"{marker}m{lot}"] = _first(parked)[2]
     for key, member, right, have in differences(expected, s.members("heads", "parked", "lots", "subs")):
@@ -157,7 +157,7 @@ def patience(s: Snapshot) -> Iterator[Breach]:
     """S10: each sub-queue of several limits is watched once: it may ask for a hold, or they are nested."""
     asking, nested = s.zset("patience"), s.zset("nested")
     for sub, members in s.queues.items():
-        if len(needs_of(sub)) < 2:
+        if not names.may_overlap(sub):
             continue
         if (sub in asking) == (sub in nested):
             where = "twice" if sub in asking else "nowhere"
@@ -171,7 +171,7 @@ def patience(s: Snapshot) -> Iterator[Breach]:
         if nested.get(sub, 0) > number(s.meta, "overlap_changes"):
             yield Breach("S10", f"sub-queue {sub} is nested after a change of limits that never was", sub)
     for sub in [*asking, *nested]:
-        if sub not in s.queues or len(needs_of(sub)) < 2:
+        if sub not in s.queues or not names.may_overlap(sub):
             yield Breach("S10", f"{sub} is watched for a hold, but is no sub-queue of several limits", sub)
 
 

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from fairlead.store.batches import scan_keys
 from fairlead.store.connection import Connection
 from fairlead.store.keys import ALL, PASSING
-from fairlead.store.names import PLACES, cut_position, route_of
+from fairlead.store.names import LOTS_OF_TIERS, PLACES, cut_position, route_of
 from fairlead.store.records import Row, read_facts, rows_of
 from fairlead.store.server_errors import translated
 
@@ -253,7 +253,7 @@ def _places(before: Snapshot | None) -> set[str]:
     if not before:
         return set()
     names = {f"{kind}:{place}" for kind in ("age", "order") for place in PLACES}
-    names |= {f"delayed:{priority}" for priority in range(3)}
+    names |= {f"delayed:{priority}" for priority in range(3)} | {f"lots:{LOTS_OF_TIERS}"}
     for sub, text in before.hash("home").items():
         names |= {f"queue:{sub}", f"subs:{route_of(sub)}"}
         if position := cut_position(text):
@@ -261,7 +261,7 @@ def _places(before: Snapshot | None) -> set[str]:
             names.add(f"heads:{lane}")  # of a lot, for its marker
             if lot:
                 names.add(f"parked:{position.where}")
-    names |= {f"{kind}:{name}" for kind in ("lots", "waiters") for name in before.limits}
+    names |= {f"{kind}:{name}" for kind in ("lots", "waiters", "holders") for name in before.limits}
     names |= {f"running:{worker}" for worker in before.hashes.get("worker", {})}
     return names.union(key for key in before.present if split(key)[0] not in TIMED)
 

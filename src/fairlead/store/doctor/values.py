@@ -24,7 +24,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
-        *("hold_units", "redefined", "held:*", "kept0", "kept1", "kept2"),
+        *("hold_units", "redefined", "kept0", "kept1", "kept2"),
     ),
     "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
@@ -33,7 +33,10 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "profiles": ("n:*",),
     **{
         name: ("*",)
-        for name in ("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof", "capacity", "relief")
+        for name in (
+            *("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof", "capacity", "relief"),
+            "holders",
+        )
     },
 }
 #: Fields that are packed, or are the content of users.

@@ -1,4 +1,4 @@
--- Bring a namespace of an older schema to schema 5, step by step; any process that opens it may do any step. No other act runs meanwhile.
+-- Bring a namespace of an older schema to schema 6, step by step; any process that opens it may do any step. No other act runs meanwhile.
 --
 --   begin    set the indexes of schema 1 and 2 aside: {drop = {key...}, jobs_open = count, policy = {name = number}}
 --   tasks    queue up to 200 of the waiting tasks again, each at its old tag and number
@@ -6,6 +6,8 @@
 --   ended    list which of these records have ended: {tasks = {id...}, jobs = {id...}}
 --   tenants  list where these tasks are for their tenants: {id...}
 --   lists    list these tasks and jobs, in this order, and let jobs know their steps: {tasks = {id...}, jobs = {id...}}
+--   holders  set the holders of this limit apart: name
+--   tiers    list the lots of these tiers together, and watch these sub-queues no longer: {limits = {name...}, subs = {sub...}}
 --   end      all steps are done
 --
 -- ARGV     step given clock
@@ -13,7 +15,7 @@
 -- FLAGS    allow-oom
 -- GUARD    epoch
 
-local SCHEMA, AT_ONCE = 5, 200
+local SCHEMA, AT_ONCE, FIELDS_AT_ONCE = 6, 200, 1000
 local now = acts.begin_migration(clock)
 if not now then return {answer = "uninitialised"} end
 
@@ -127,6 +129,34 @@ local function list_in_order(found)
   end
 end
 
+-- Up to schema 5 they were fields of the limit itself.
+local function set_apart_holders(name)
+  local limit, cursor, count = hash(keys.limit(name)), "0", 0
+  repeat
+    local page = call("HSCAN", keys.limit(name), cursor, "MATCH", "held:*", "COUNT", FIELDS_AT_ONCE)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do
+      put(hash(keys.holders(name)), string.sub(page[2][i], #"held:" + 1), page[2][i + 1])
+      put(limit, page[2][i], nil)
+      count = count + 1
+    end
+  until count > 0 or cursor == "0"
+  return count > 0
+end
+
+local function gather_tiers(found)
+  for _, name in ipairs(found.limits) do
+    for _, lot in ipairs(call("ZRANGE", keys.lots(name), 0, -1)) do add(ordered(keys.lots(names.TIERS)), lot, 0) end
+    write({"UNLINK", keys.lots(name)})
+  end
+  for _, sub in ipairs(found.subs) do
+    remove(ordered(keys.nested), sub)
+    remove(ordered(keys.patience), sub)
+    for _, need in ipairs(subs.needs(sub)) do change_count(limits.of(need.name), "sub_queues", -1) end
+    change_count(act.meta, "wide_sub_queues", -1)
+  end
+end
+
 local is_old = number(act.meta, "schema") < SCHEMA
 if not is_old and not get(act.meta, "migrating") then return {answer = "ok", more = false} end -- another process was faster
 local more = false
@@ -145,6 +175,10 @@ elseif step == "tenants" then
   end
 elseif step == "lists" then
   list_in_order(cmsgpack.unpack(given))
+elseif step == "holders" then
+  more = set_apart_holders(cmsgpack.unpack(given))
+elseif step == "tiers" then
+  gather_tiers(cmsgpack.unpack(given))
 elseif step == "end" and not tasks() then
   put(act.meta, "migrating", nil)
   put(act.meta, "alarm", 0)

@@ -12,17 +12,16 @@ if wanted and not limits.of(wanted) then return {answer = "unknown_limit"} end
 local MOST_HOLDERS = 100
 local MOST_PAGES = 20 -- of a hash that has room for many more fields than it contains
 
-local function is_shown(field)
+local function is_shown(id)
   if whose == "" then return true end
-  local bare = string.match(field, "^held:lease:(.*)$")
+  local bare = string.match(id, "^lease:(.*)$")
   if bare then return string.sub(bare, 1, #scope) == scope end
-  local t = records.find(string.match(field, "^held:(.*)$"))
+  local t = records.find(id)
   return t ~= nil and t.known.facts.tenant == whose
 end
 
 -- A worker with its task, or the holder of a lease without a task.
-local function holder(field, units)
-  local id = string.match(field, "^held:(.*)$")
+local function holder(id, units)
   local bare = string.match(id, "^lease:(.*)$")
   local facts = bare and call("HMGET", keys.lease(bare), "holder", "until") or call("HMGET", keys.task(id), "worker", "lease_until")
   return {id = bare or id, units = tonumber(units), is_task = not bare, holder = facts[1] or nil, ends = tonumber(facts[2] or nil)}
@@ -32,15 +31,15 @@ end
 local function some_holders()
   local rows, seen, cursor = {}, {}, "0"
   for _ = 1, MOST_PAGES do
-    local page = call("HSCAN", keys.limit(wanted), cursor, "MATCH", "held:*", "COUNT", 2 * MOST_HOLDERS)
+    local page = call("HSCAN", keys.holders(wanted), cursor, "COUNT", 2 * MOST_HOLDERS)
     cursor = page[1]
     for i = 1, #page[2], 2 do
-      local field = page[2][i]
-      if not seen[field] and is_shown(field) then
+      local id = page[2][i]
+      if not seen[id] and is_shown(id) then
         if #rows == MOST_HOLDERS then return rows, true end
-        rows[#rows + 1] = holder(field, page[2][i + 1])
+        rows[#rows + 1] = holder(id, page[2][i + 1])
       end
-      seen[field] = true
+      seen[id] = true
     end
     if cursor == "0" then return rows, false end
   end
@@ -50,9 +49,9 @@ end
 -- The lease of a task, or one without a task.
 local function one_holder()
   local rows = {}
-  for _, field in ipairs({"held:" .. lease, "held:lease:" .. scope .. lease}) do
-    local units = call("HGET", keys.limit(wanted), field)
-    if units and is_shown(field) then rows[#rows + 1] = holder(field, units) end
+  for _, id in ipairs({lease, "lease:" .. scope .. lease}) do
+    local units = call("HGET", keys.holders(wanted), id)
+    if units and is_shown(id) then rows[#rows + 1] = holder(id, units) end
   end
   return rows, false
 end

@@ -6,9 +6,10 @@ local TABLES = {
   "writes", "texts", -- commands for the commit; texts of numbers, the same few are written for each task of a batch
   "hash_views", "changed_hashes", "ordered_views", "changed_sets",
   "counters", -- of meta, as this act leaves them
-  "limit_views", "touched_limits", "touched_lots", "needs_cache",
+  "limit_views", "touched_limits", "touched_lots",
   "sub_parts", "sub_names", "route_names", "owners", "kinds",
   "freed", -- limit -> units that got free in this act: as many idle workers may be woken
+  "tiers_of", -- lot -> the tiers that it waits for
   "room_changed", -- limits whose waiters are considered before it ends
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it
@@ -28,7 +29,7 @@ local TABLES = {
   "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {
-  "policy", "queued", -- read from meta: numbers of the policy, place -> tasks that wait
+  "policy", "tiers", "queued", -- read from meta: numbers of the policy, its tiers, place -> tasks that wait
   "instant", "micros", -- of this act: ms, and microseconds as far as they are known
   "announce_alarm", -- a waiting worker has to learn of the alarm
   "overdue", -- the best base priority of the delayed tasks that are due but did not fit into this act
@@ -76,25 +77,15 @@ function acts.begin_migration(clock)
   return act.instant
 end
 
--- Policies by their packed text. A text never changes its meaning, so this cache may outlive an act.
-local policies, policies_kept = {}, 0
-local MOST_POLICIES = 64 -- of different namespaces
-
 local function read_policy(text)
-  local policy = policies[text]
-  if not policy then
-    if policies_kept == MOST_POLICIES then policies, policies_kept = {}, 0 end
-    policy = text ~= "" and cmsgpack.unpack(text) or NONE
-    policies[text], policies_kept = policy, policies_kept + 1
-  end
-  return policy
+  return text ~= "" and cmsgpack.unpack(text) or NONE
 end
 
 -- A number of the policy, which only configure changes.
 function setting(name)
   local policy = act.policy
   if not policy then
-    policy = read_policy(get(act.meta, "policy") or "")
+    policy = memo.of("policy", get(act.meta, "policy") or "", read_policy)
     act.policy = policy
   end
   return policy[name]
@@ -111,7 +102,7 @@ function acts.set_policy(given, govern)
     if not text then put(act.meta, name, nil) end
   end
   if changes then put(act.meta, "policy", cmsgpack.pack(policy)) end
-  act.policy = policy
+  act.policy, act.tiers = policy, nil
 end
 
 -- The next number of a counter in meta, or the first of the next `count`.

@@ -51,9 +51,9 @@ local function better_task(limit, waiter)
   local sub, head = choice.best(lanes, true, {left = MOST_LOOKS})
   if not sub or not choice.is_better(head, waiter) then return nil end
   if limits.units_of(subs.needs(sub), limit.name) then return head end
-  for _, lot in ipairs(members(ordered(keys.lots(limit.name)))) do
-    local _, _, lane = names.cut_lot(lot)
-    local other = by_name[lane] and head_of(lot, by_name[lane])
+  for _, lot in ipairs(lots.of(limit.name)) do
+    local lane = by_name[names.lot_parts(lot).lane]
+    local other = lane and head_of(lot, lane)
     if other and choice.is_better(other, waiter) then return other end
   end
 end

@@ -1,6 +1,6 @@
 -- Holds: a task that needs several overlapping limits is not overtaken for ever (docs/scheduler.md, Hold).
 --
--- A sub-queue of several slots limits is watched: in `patience` by the instant at which it may ask for a hold, if its limits
+-- A sub-queue of several slots limits, not only of tiers, is watched: in `patience` by the instant at which it may ask for a hold, if its limits
 -- overlap; otherwise in `nested` by the number of the last change that was considered.
 
 local ASK_AT_ONCE, CHECK_AT_ONCE = 8, 64
@@ -34,7 +34,7 @@ end
 
 -- The sub-queue has a new head: note from when it may ask.
 function holds.watch(sub, id)
-  if #subs.needs(sub) < 2 then return end
+  if not subs.may_overlap(sub) then return end
   if #hold_set(sub) == 0 then
     remove(ordered(keys.patience), sub)
     add(ordered(keys.nested), sub, overlap_changes())
@@ -45,7 +45,7 @@ function holds.watch(sub, id)
 end
 
 function holds.forget(sub)
-  if #subs.needs(sub) < 2 then return end
+  if not subs.may_overlap(sub) then return end
   remove(ordered(keys.patience), sub)
   remove(ordered(keys.nested), sub)
 end

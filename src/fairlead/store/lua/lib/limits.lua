@@ -1,9 +1,5 @@
 -- Limits: what is allowed, what is used, what is held back.
 
-local LIMIT_FIELDS = {
-  "kind", "limit", "used", "paused", "interval", "burst", "tat", "hold", "hold_units", "with", "caps", "lowered", "waiting",
-  "delayed", "group", "sub_queues", "waiters", "deferred", "shared", "kept0", "kept1", "kept2",
-}
 local KEPT = {[0] = "kept0", "kept1", "kept2"}
 
 -- A paused type is a limit without room; it exists only in the list of paused types.
@@ -12,15 +8,17 @@ local function type_limit(name)
   return {known = {kind = "type", paused = paused}, whole = true}
 end
 
--- nil when it is not defined.
+-- nil when it is not defined. Who holds its units is in another hash: there may be many, and each field that is read here would be
+-- searched for among them.
 function limits.of(name)
   local view = act.limit_views[name]
   if view == nil then
-    view = string.sub(name, 1, 1) == "~" and type_limit(name) or load_fields(hash(keys.limit(name)), LIMIT_FIELDS)
+    local key = keys.limit(name)
+    view = string.sub(name, 1, 1) == "~" and type_limit(name) or whole(key) or hash(key)
     view.name = name
     act.limit_views[name] = view
   end
-  return get(view, "kind") and view or nil
+  return view.known.kind and view or nil
 end
 
 function limits.is_paused_type(sub)
@@ -39,18 +37,17 @@ function limits.touch(name)
   act.room_changed[name] = true
 end
 
--- "a=1,b=24" -> {{name = "a", units = 1}, ...}
-function limits.needs(text)
-  if text == "" then return NONE end
-  local list = act.needs_cache[text]
-  if not list then
-    list = {}
-    for name, units in string.gmatch(text, "([^=,]+)=(%d+)") do
-      list[#list + 1] = {name = name, units = tonumber(units)}
-    end
-    act.needs_cache[text] = list
+local function read_needs(text)
+  local list = {}
+  for name, units in string.gmatch(text, "([^=,]+)=(%d+)") do
+    list[#list + 1] = {name = name, units = tonumber(units)}
   end
   return list
+end
+
+-- "a=1,b=24" -> {{name = "a", units = 1}, ...}
+function limits.needs(text)
+  return memo.of("needs", text, read_needs)
 end
 
 -- The units of `name` in a list of needs; nil when it is not in the list.
@@ -63,8 +60,10 @@ end
 -- Units that are kept for waiting tasks of this priority or a better one, for which other units are being taken back (relief.lua): tasks
 -- behind them would take these units, and the others would be free in vain.
 function limits.kept(limit, class)
-  local kept = 0
-  for better = 0, class do kept = kept + (number(limit, KEPT[better]) or 0) end
+  local known = limit.known
+  local kept = known.kept0 or 0
+  if class > 0 then kept = kept + (known.kept1 or 0) end
+  if class > 1 then kept = kept + (known.kept2 or 0) end
   return kept
 end
 
@@ -74,15 +73,16 @@ function limits.keep(limit, class, by)
   limits.note_freed(limit.name, -by)
 end
 
--- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back.
+-- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back. Acts ask this more often than
+-- anything else, so it reads the fields directly: all of them are known.
 function limits.room(limit, class, is_owner)
-  if get(limit, "paused") then return 0 end
-  local kind = get(limit, "kind")
-  if kind == "type" then return math.huge end
-  if kind == "rate" then return rates.room(limit) end
-  local free = number(limit, "limit") - (number(limit, "used") or 0)
-  local hold = get(limit, "hold")
-  if hold and not is_owner and class >= subs.class(hold) then free = free - number(limit, "hold_units") end
+  local known = limit.known
+  if known.paused then return 0 end
+  if known.kind == "type" then return math.huge end
+  if known.kind == "rate" then return rates.room(limit) end
+  local free = known.limit - (known.used or 0)
+  local hold = known.hold
+  if hold and not is_owner and class >= subs.class(hold) then free = free - known.hold_units end
   return free - limits.kept(limit, class)
 end
 
@@ -107,7 +107,7 @@ function limits.blocking(sub)
   local class, lacking, least = subs.class(sub), nil, nil
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
-    if limits.room(limit, class, get(limit, "hold") == sub) < need.units then
+    if limits.room(limit, class, limit.known.hold == sub) < need.units then
       local size = limits.size_of(limit)
       if not least or size < least then lacking, least = need, size end
     end
@@ -148,7 +148,7 @@ function limits.take(holder, list)
       rates.take(limit, need.units)
     else
       put(limit, "used", (number(limit, "used") or 0) + need.units)
-      put(limit, "held:" .. holder, need.units)
+      put(hash(keys.holders(need.name)), holder, need.units)
     end
     if get(limit, "deferred") then put(limit, "deferred", nil) end
     limits.touch(need.name)
@@ -158,14 +158,15 @@ end
 
 function limits.free(holder, list)
   for _, need in ipairs(list) do
-    local limit = limits.of(need.name)
-    -- decided by the lease, not by the kind: the limit may have been a rate when the units were taken
-    local held = limit and number(limit, "held:" .. holder)
+    local limit, holders = limits.of(need.name), hash(keys.holders(need.name))
+    -- by the lease, not by the kind, where the limit may have been a rate when the units were taken
+    local is_known = limit and limit.known.kind == "slots" and not limit.known.redefined and need.units
+    local held = is_known or limit and number(holders, holder)
     if held then
       local used = number(limit, "used") - held
       put(limit, "used", used)
       if get(limit, "lowered") and used <= (number(limit, "limit") or used) then put(limit, "lowered", nil) end
-      put(limit, "held:" .. holder, nil)
+      put(holders, holder, nil)
       limits.touch(need.name)
       limits.note_freed(need.name, held)
       act.left_limits[need.name] = limit
@@ -180,7 +181,7 @@ function limits.define(name, kind, limit, interval, burst)
   if was and was ~= kind then
     -- leases up to this fence took their units under the other kind: for the doctor
     put(view, "redefined", number(act.meta, "fence") or 0)
-    for _, lot in ipairs(members(ordered(keys.lots(name)))) do remove(ordered(keys.refills), lot) end
+    for _, lot in ipairs(lots.of(name)) do remove(ordered(keys.refills), lot) end
   end
   if was == "rate" and kind == "rate" then rates.rescale(view, tonumber(interval), tonumber(burst)) end
   put(view, "kind", kind)

@@ -5,6 +5,28 @@
 
 local WIDE = 8 -- sub-queues of several limits
 
+-- The lots in which something lacks units of this limit, or of any tier: tiers are nested, so what waits for a long one names the
+-- shorter ones too, and every act that changes one of them changes the shortest.
+local function list_for(name)
+  return ordered(keys.lots(names.lots_of(name)))
+end
+
+-- The lots in which something lacks units of this limit.
+function lots.of(name)
+  local list = members(list_for(name))
+  if not tiers.is_limit(name) then return list end
+  local own = {}
+  for _, lot in ipairs(list) do
+    if limits.units_of(names.lot_parts(lot).needs, name) then own[#own + 1] = lot end
+  end
+  return own
+end
+
+-- Those of all tiers.
+function lots.of_tiers()
+  return members(list_for(names.TIERS))
+end
+
 -- Many sub-queues need it, each together with other limits.
 local function is_wide(need)
   return tiers.is_limit(need.name) or (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
@@ -13,6 +35,7 @@ end
 -- What a sub-queue that lacks `lacking` waits for. Where many need the same few limits, and each another one, they wait for those few
 -- together: otherwise each would be moved from one to the other whenever one of them has room.
 local function waits_for(lacking, sub)
+  if not subs.may_overlap(sub) and tiers.is_limit(lacking.name) then return subs.needed(sub) end -- it needs tiers only, which are wide
   if not is_wide(lacking) then return names.need(lacking.name, lacking.units) end
   local wide = {}
   for _, need in ipairs(subs.needs(sub)) do -- in the order of their names
@@ -24,7 +47,7 @@ end
 -- The owner of a hold has more room than others where it holds, so it never shares a lot of several limits with them.
 local function has_hold(sub)
   for _, need in ipairs(subs.needs(sub)) do
-    if get(limits.of(need.name), "hold") == sub then return true end
+    if limits.of(need.name).known.hold == sub then return true end
   end
   return false
 end
@@ -100,41 +123,60 @@ local function watch_refill(lot, lacking)
   end
 end
 
-local function lacking_of(list, class, is_owner)
-  local lacking, has_rate = {}, false
-  for _, need in ipairs(list) do
-    local limit = limits.of(need.name)
-    has_rate = has_rate or get(limit, "kind") == "rate"
-    if limits.room(limit, class, is_owner) < need.units then lacking[#lacking + 1] = need end
+local function lacking_of(parts)
+  local lacking = {}
+  for _, need in ipairs(parts.needs) do
+    if limits.room(limits.of(need.name), parts.class, parts.is_owner) < need.units then lacking[#lacking + 1] = need end
   end
-  return lacking, has_rate
+  return lacking
 end
 
--- Updates the marker of a lot.
-local function reindex_lot(lot, what)
-  local needed, own, lane = names.cut_lot(lot)
-  local list = limits.needs(needed)
-  local least, tag = first(ordered(keys.parked(lot)))
-  for _, need in ipairs(what == "content" and list or NONE) do
-    local waiting = ordered(keys.lots(need.name))
-    if least then add(waiting, lot, 0) else remove(waiting, lot) end
+-- Is there room for the first of a lot, and is one of its limits a rate?
+local function look_at(parts)
+  local has_room, has_rate = true, false
+  for _, need in ipairs(parts.needs) do
+    if has_room or not tiers.is_limit(need.name) then -- a tier is no rate
+      local limit = limits.of(need.name)
+      has_rate = has_rate or limit.known.kind == "rate"
+      has_room = has_room and limits.room(limit, parts.class, parts.is_owner) >= need.units
+    end
   end
-  local lacking, has_rate = lacking_of(list, subs.class(lane), own == "!")
-  local shown, show = get(hash(keys.markers), lot), least and #lacking == 0 and names.seq_of(least) or nil
+  return has_room, has_rate
+end
+
+-- Updates the marker of a lot, whose content has changed or only the room of one of its limits.
+local function reindex_lot(lot, what)
+  local parts = names.lot_parts(lot)
+  local has_room, has_rate = look_at(parts)
+  local shown = get(hash(keys.markers), lot)
+  if what == "room" and not has_rate and (shown ~= nil) == has_room then return end
+  local least, tag = first(ordered(keys.parked(lot)))
+  local before
+  for _, need in ipairs(what == "content" and parts.needs or NONE) do
+    local list = list_for(need.name)
+    if list == before then -- another tier
+    elseif least then add(list, lot, 0) else remove(list, lot) end
+    before = list
+  end
+  local show = least and has_room and names.seq_of(least) or nil
   if shown ~= show then
-    local heads = ordered(keys.heads(lane))
+    local heads = ordered(keys.heads(parts.lane))
     if shown then remove(heads, shown .. "m" .. lot) end
     if show then add(heads, show .. "m" .. lot, tag) end
     put(hash(keys.markers), lot, show)
   end
-  if has_rate then watch_refill(lot, least and lacking or NONE) end
+  if has_rate then watch_refill(lot, least and lacking_of(parts) or NONE) end
 end
 
 function lots.reindex()
+  local touched, seen = act.touched_lots, {}
   for name in pairs(act.touched_limits) do
-    for _, lot in ipairs(members(ordered(keys.lots(name)))) do act.touched_lots[lot] = act.touched_lots[lot] or "room" end
+    local list = list_for(name)
+    if not seen[list] then
+      seen[list] = true
+      for _, lot in ipairs(members(list)) do touched[lot] = touched[lot] or "room" end
+    end
   end
-  local touched = act.touched_lots
   act.touched_limits, act.touched_lots = {}, {}
   for lot, what in pairs(touched) do reindex_lot(lot, what) end
 end

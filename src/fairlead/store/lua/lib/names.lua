@@ -61,9 +61,21 @@ function names.lot(needs, is_owner, lane)
   return needs .. (is_owner and "!" or "") .. "@" .. lane
 end
 
--- What it waits for as a text, "!" for the owner of the hold, and its lane.
-function names.cut_lot(lot)
-  return string.match(lot, "^([^!@]+)(!?)@(.*)$")
+local function cut_lot(lot)
+  local needed, own, lane = string.match(lot, "^([^!@]+)(!?)@(.*)$")
+  return {needs = limits.needs(needed), is_owner = own == "!", lane = lane, class = subs.class(lane)}
+end
+
+-- What a lot waits for, whether it is of the owner of the hold, its lane and the class of that.
+function names.lot_parts(lot)
+  return memo.of("lots", lot, cut_lot)
+end
+
+names.TIERS = "tier:" -- begins the limit of a tier
+
+-- What the lots of a limit are listed as.
+function names.lots_of(limit)
+  return string.sub(limit, 1, #names.TIERS) == names.TIERS and names.TIERS or limit
 end
 
 function names.position(seq, kind, where)

@@ -32,11 +32,9 @@ end
 
 -- The last limit of the page, or nil at the end.
 local function search_limits(sought, after, count)
-  local fields = {}
-  for i, holder in ipairs(sought) do fields[i] = "held:" .. holder end
   local found = call("ZRANGEBYLEX", keys.limits, after == "" and "-" or "(" .. after, "+", "LIMIT", 0, count)
   for _, name in ipairs(found) do
-    local held = call("HMGET", keys.limit(name), unpack(fields))
+    local held = call("HMGET", keys.holders(name), unpack(sought))
     for i, holder in ipairs(sought) do
       local again = held[i] and leased_again(holder)
       if held[i] and not (again and needs(again, name)) then limits.free(holder, {{name = name}}) end

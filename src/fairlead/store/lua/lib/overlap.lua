@@ -30,12 +30,23 @@ function overlap.remember_company(name, list, caps)
   next_number("overlap_changes") -- sub-queues that were nested may overlap now: holds.lua checks them again
 end
 
+-- Could limits overlap that are needed together?
+function overlap.is_possible(list)
+  if #list < 2 then return false end
+  for _, need in ipairs(list) do
+    if not tiers.is_limit(need.name) then return true end
+  end
+  return false
+end
+
 function overlap.remember(sub)
   local list = subs.needs(sub)
   local _, caps = names.cut_route(subs.route(sub))
   for _, need in ipairs(list) do overlap.remember_company(need.name, list, caps) end
 end
 
+-- Tiers do not overlap among themselves: a task that needs one needs all shorter ones.
 function overlap.between(one, other)
+  if tiers.is_limit(one) and tiers.is_limit(other) then return false end
   return not contains(get(limits.of(one), "with") or "", other) and not contains(get(limits.of(other), "with") or "", one)
 end

@@ -18,5 +18,5 @@ local NONE = {} -- an empty table that is never written to
 -- What nearly every file uses is known by its bare name. The files that define it:
 local int, text_of, write, write_many -- unit
 local hash, new_hash, whole, load_fields, get, number, put, put_all, change_count, unpack_field, gather -- hashes
-local ordered, add, insert, remove, first, up_to, members -- sets
+local ordered, add, insert, remove, first, has_members, up_to, members -- sets
 local setting, next_number, next_fence, alarm_at, start_at, commit -- acts

@@ -94,9 +94,8 @@ end
 
 -- Counts sub-queues of several limits: where many need the same limit, they wait for it together (lots.lua).
 local function count_sub_queue(sub, by)
-  local list = subs.needs(sub)
-  if #list < 2 then return end
-  for _, need in ipairs(list) do change_count(limits.of(need.name), "sub_queues", by) end
+  if not subs.may_overlap(sub) then return end -- all that need tiers wait for them together
+  for _, need in ipairs(subs.needs(sub)) do change_count(limits.of(need.name), "sub_queues", by) end
   change_count(act.meta, "wide_sub_queues", by)
 end
 

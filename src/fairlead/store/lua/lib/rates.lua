@@ -41,7 +41,7 @@ function rates.rescale(limit, interval, burst)
 end
 
 local function touch_all(lot)
-  for _, need in ipairs(limits.needs((names.cut_lot(lot)))) do limits.touch(need.name) end
+  for _, need in ipairs(names.lot_parts(lot).needs) do limits.touch(need.name) end
 end
 
 -- The clock was set back since something was last taken of a rate: what waits for a refill was given an instant of the old time.

@@ -4,6 +4,8 @@
 local MOST_LOOKS = 128 -- at sub-queues
 local MOST_HEADS = 32 -- of a lot
 
+local function shortest_first(a, b) return a.index < b.index end
+
 -- The tiers that a sub-queue lacks, shortest first, and anything else that it lacks.
 local function lacking_of(sub)
   if limits.is_paused_type(sub) then return NONE, limits.blocking(sub) end
@@ -16,7 +18,7 @@ local function lacking_of(sub)
       lacking[#lacking + 1] = tier
     end
   end
-  table.sort(lacking, function(a, b) return a.index < b.index end)
+  table.sort(lacking, shortest_first)
   return lacking, nil
 end
 
@@ -42,58 +44,97 @@ local function head_of(lot, lane, steps)
   for _, member in ipairs(up_to(ordered(keys.parked(lot)), math.huge, MOST_HEADS)) do
     local sub = names.about(member)
     local queued, tag = first(subs.queue(sub))
-    local lacking, other = lacking_of(sub)
     steps.left = steps.left - 1
-    if other and not tiers.of_limit(other.name) then
-      lots.place(sub, names.seq_of(queued), tag, other)
-    elseif #lacking > 0 and not revoking.is_under_way(names.about(queued)) then
-      return {
-        class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued), id = names.about(queued),
-        lacking = lacking, lane = lane.name,
-      }
+    if not revoking.is_under_way(names.about(queued)) then
+      local lacking, other = lacking_of(sub)
+      if other and not tiers.of_limit(other.name) then
+        lots.place(sub, names.seq_of(queued), tag, other)
+      elseif #lacking > 0 then
+        return {
+          class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(queued),
+          id = names.about(queued), lacking = lacking, lane = lane.name,
+        }
+      end
     end
     if steps.left <= 0 then return nil end
   end
 end
 
--- The best of the heads that are parked at a tier in these lanes (name -> lane) and for which there is a remedy.
-local function best_parked(lanes, serves)
-  local best, remedy_of_best, seen, steps = nil, nil, {}, {left = MOST_LOOKS}
-  for _, tier in ipairs(tiers.all()) do
-    for _, lot in ipairs(members(ordered(keys.lots(tier.limit)))) do
-      local _, _, name = names.cut_lot(lot)
-      local lane = not seen[lot] and lanes[name]
-      seen[lot] = true
-      local head = lane and steps.left > 0 and head_of(lot, lane, steps)
-      if head and (not best or choice.is_better(head, best)) then
-        local found = remedy(head.lacking, serves)
-        if found then best, remedy_of_best = head, found end
-      end
+local function longest_first(a, b) return a.index > b.index end
+
+-- The tiers that a lot waits for. `act.tiers_of` has them for this act: the tiers may have changed since.
+local function tiers_of(lot, parts)
+  local found = act.tiers_of[lot]
+  if not found then
+    found = {}
+    for _, need in ipairs(parts.needs) do found[#found + 1] = tiers.of_limit(need.name) end
+    table.sort(found, longest_first)
+    act.tiers_of[lot] = found
+  end
+  return found
+end
+
+-- Could anything be taken back for those that wait in a lot? Each of them lacks at least the tiers that the lot lacks.
+local function may_help(lot, parts, longest, has_sessions)
+  local lacks = false
+  for _, tier in ipairs(tiers_of(lot, parts)) do
+    if limits.room(limits.of(tier.limit), parts.class, parts.is_owner) < 1 then
+      if tier.index > 1 and tier.index > longest or tier.index == 1 and not has_sessions then return false end
+      lacks = true
+    end
+  end
+  return lacks
+end
+
+-- Does the first of a lot rank before `head` (nil: nothing can start)?
+local function ranks_before(lot, lane, head)
+  if not head then return true end
+  local member, tag = first(ordered(keys.parked(lot)))
+  return choice.is_better({
+    class = lane.class, turn = choice.turn_of(lane.class, lane.promoted), tag = tag, seq = names.seq_of(member),
+  }, head)
+end
+
+local function by_name(list)
+  if not list.by_name then
+    list.by_name = {}
+    for _, lane in ipairs(list) do list.by_name[lane.name] = lane end
+  end
+  return list.by_name
+end
+
+-- While something waits: the index of the longest tier that could be given back (0: none), and whether there are sessions. nil: there is
+-- nothing that may be taken back.
+local function revocable()
+  if #tiers.all() == 0 or backlog.queued_in_all() == 0 then return nil end
+  local longest, has_sessions = revoking.longest(), get(act.meta, "sessions") ~= nil
+  if longest > 0 or has_sessions then return longest, has_sessions end
+end
+
+-- The best of the heads that are parked at a tier in these lanes, for which there is a remedy and which rank before `head`.
+local function best_parked(list, open, serves, head)
+  local longest, has_sessions = revocable()
+  if not longest then return nil end
+  local best, remedy_of_best, steps, lanes = head, nil, {left = MOST_LOOKS}, by_name(list)
+  for _, lot in ipairs(lots.of_tiers()) do
+    local parts = names.lot_parts(lot)
+    local lane = lanes[parts.lane]
+    local parked = lane and (open or lane.place == "0n") and steps.left > 0 and may_help(lot, parts, longest, has_sessions)
+      and ranks_before(lot, lane, best) and head_of(lot, lane, steps)
+    if parked and (not best or choice.is_better(parked, best)) then
+      local found = remedy(parked.lacking, serves)
+      if found then best, remedy_of_best = parked, found end
     end
   end
   queues.reindex()
-  return best, remedy_of_best
-end
-
-local function by_name(list, open)
-  local lanes = {}
-  for _, lane in ipairs(list) do
-    if open or lane.place == "0n" then lanes[lane.name] = lane end
-  end
-  return lanes
-end
-
-local function is_possible()
-  return #tiers.all() > 0 and backlog.queued_in_all() > 0 and revoking.has_any()
+  if remedy_of_best then return best, remedy_of_best end
 end
 
 local function anybody() return true end
 
 -- Does a task wait for tiers that could be given back, and rank before `head` (nil: nothing can start)? The slot for it is free.
 function relief.is_before(head, lanes, open)
-  if not is_possible() then return nil end
-  local parked, found = best_parked(by_name(lanes, open), anybody)
-  if parked and (not head or choice.is_better(parked, head)) then return parked, found end
+  return best_parked(lanes, open, anybody, head)
 end
 
 -- Takes back what this head needs. One in an act; a second one is refused.
@@ -108,7 +149,7 @@ end
 
 -- Idle workers serve these lanes, and nothing can start there.
 function relief.for_lanes(list)
-  if not is_possible() then return end
+  if not revocable() then return end
   local steps = {left = MOST_LOOKS}
   -- this also parks what is shown, but cannot start
   if choice.best(list, true, steps) or steps.left == 0 then return end
@@ -121,8 +162,8 @@ local function best_instead_of(t, me, open)
   local lanes, steps = choice.lanes_of(get(me, "profile")), {left = MOST_LOOKS}
   local sub, head = choice.best(lanes, open, steps)
   if steps.left == 0 then return nil end
-  local parked, found = best_parked(by_name(lanes, open), function(other) return other.id == me.id end)
-  if parked and (not head or choice.is_better(parked, head)) then return parked, found end
+  local parked, found = best_parked(lanes, open, function(other) return other.id == me.id end, head)
+  if parked then return parked, found end
   if not sub or sessions.is_slot_free(subs.lane(sub)) then return nil end
   head.id = names.about(first(subs.queue(sub)))
   if revoking.is_under_way(head.id) then return nil end
@@ -131,7 +172,7 @@ end
 
 -- All slots are taken, and one of them by a session: it is halted for the best waiting task that could start in its place.
 function relief.for_slots()
-  if not get(act.meta, "sessions") or not is_possible() then return end
+  if not get(act.meta, "sessions") or not revocable() then return end
   local best, chosen
   for _, id in ipairs(revoking.longest_idle()) do
     local t = records.find(id)

@@ -86,14 +86,13 @@ function revoking.victim(tier)
   return best and records.find(best)
 end
 
--- Is there anything that may be taken back?
-function revoking.has_any()
-  if get(act.meta, "sessions") then return true end
+-- The index of the longest tier that an elastic run could give back; 0: there is none.
+function revoking.longest()
   local all = tiers.all()
-  for i = 2, #all do
-    if first(ordered(keys.elastic(all[i].name))) then return true end
+  for i = #all, 2, -1 do
+    if has_members(ordered(keys.elastic(all[i].name))) then return i end
   end
-  return false
+  return 0
 end
 
 -- Sessions in the order in which they are halted.

@@ -3,7 +3,7 @@
 function ordered(key)
   local set = act.ordered_views[key]
   if not set then
-    set = {key = key, window = NONE, added = NONE, removed = NONE}
+    set = {key = key, window = NONE, added = NONE, removed = NONE, list = nil}
     act.ordered_views[key] = set
   end
   return set
@@ -14,6 +14,7 @@ local function note_change(set)
 end
 
 function remove(set, member)
+  set.list = nil
   local added, removed = set.added, set.removed
   if added[member] then
     added[member] = nil
@@ -29,6 +30,7 @@ end
 
 -- Adds a member that is not stored, or was removed by this act.
 function insert(set, member, score)
+  set.list = nil
   if set.added == NONE then
     note_change(set)
     set.added = {}
@@ -102,14 +104,21 @@ function up_to(set, score, count)
   return list
 end
 
--- All members; only for sets that are bounded by configuration.
+function has_members(set)
+  return next(set.added) ~= nil or skip_removed(set) ~= nil
+end
+
+-- All members, which the caller does not change; only for sets that are bounded by configuration.
 function members(set)
+  if set.list then return set.list end
+  if not set.loaded then set.chunk = 32 end
   while not set.exhausted do read_on(set) end
   local all = {}
   for i = 1, #set.window, 2 do
     if not set.removed[set.window[i]] then all[#all + 1] = set.window[i] end
   end
   for member in pairs(set.added) do all[#all + 1] = member end
+  set.list = all
   return all
 end
 

@@ -6,7 +6,8 @@ local function parts_of(sub)
   local parts = act.sub_parts[sub]
   if not parts then
     local route, needed = names.cut_sub_queue(sub)
-    parts = {route = route, needs = limits.needs(needed), queue = ordered(keys.queue(sub))}
+    local list = limits.needs(needed)
+    parts = {route = route, needed = needed, needs = list, queue = ordered(keys.queue(sub)), may_overlap = overlap.is_possible(list)}
     act.sub_parts[sub] = parts
   end
   return parts
@@ -48,6 +49,8 @@ end
 function subs.class(text) return CLASSES[string.sub(text, 1, 1)] end
 function subs.route(sub) return parts_of(sub).route end
 function subs.needs(sub) return parts_of(sub).needs end
+function subs.needed(sub) return parts_of(sub).needed end
+function subs.may_overlap(sub) return parts_of(sub).may_overlap end
 function subs.queue(sub) return parts_of(sub).queue end
 
 -- The lane of its head when it can start, by the current audience of its route.

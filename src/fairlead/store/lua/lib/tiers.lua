@@ -4,7 +4,7 @@
 -- An elastic task, which names no duration, needs the shortest tier only. When it starts it also takes a unit of each longer tier that
 -- has room, and may run as long as the longest of them allows. relief.lua takes these units back when a waiting task needs them.
 
-local PREFIX, SERVICE = "tier:", "service:"
+local PREFIX, SERVICE = names.TIERS, "service:"
 local INTERACTIVE = "interactive"
 
 local function parsed(text)
@@ -17,21 +17,10 @@ local function parsed(text)
   return list
 end
 
--- By their text, which never changes its meaning, so this cache may outlive an act.
-local kept, kept_count = {}, 0
-local MOST_KEPT = 64 -- of different namespaces
-
 -- The tiers of the namespace, shortest first, and by name; empty: it has none.
 function tiers.all()
-  local text = setting("tiers") or ""
-  if text == "" then return NONE end
-  local list = kept[text]
-  if not list then
-    if kept_count == MOST_KEPT then kept, kept_count = {}, 0 end
-    list = parsed(text)
-    kept[text], kept_count = list, kept_count + 1
-  end
-  return list
+  if not act.tiers then act.tiers = memo.of("tiers", setting("tiers") or "", parsed) end
+  return act.tiers
 end
 
 -- Is this the limit of a tier?
@@ -204,6 +193,7 @@ local OF_RUN = {"tier", "optional", "revoked", "relieves"}
 -- Its lease ends.
 function tiers.end_run(t)
   load_fields(t, OF_RUN)
+  if get(t, "optional") then tiers.withdraw(t) end
   for _, field in ipairs({"optional", "revoked"}) do
     local units = get(t, field)
     if units then
@@ -211,6 +201,5 @@ function tiers.end_run(t)
       put(t, field, nil)
     end
   end
-  tiers.withdraw(t)
   revoking.end_for(t)
 end

@@ -150,7 +150,7 @@ end
 local function show_refilled(now)
   local left = quota.move_due(ordered(keys.refills), now, quota.share(), function(lot)
     act.touched_lots[lot] = act.touched_lots[lot] or "room"
-    local needs = limits.needs((names.cut_lot(lot)))
+    local needs = names.lot_parts(lot).needs
     for _, need in ipairs(needs) do
       act.freed[need.name] = math.max(0, limits.room(limits.of(need.name), 0, true))
     end

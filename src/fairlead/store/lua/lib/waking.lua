@@ -64,13 +64,13 @@ end
 -- A limit has more room: wakes, for each of its lots that is shown, as many workers as tasks fit into the units that got free, but at
 -- least one: units that were free before may be enough only together with them.
 local function wake_for_freed(name, units, promised)
-  for _, lot in ipairs(units > 0 and members(ordered(keys.lots(name))) or NONE) do
-    local needed, own, lane = names.cut_lot(lot)
-    local each = limits.units_of(limits.needs(needed), name)
+  for _, lot in ipairs(units > 0 and lots.of(name) or NONE) do
+    local parts = names.lot_parts(lot)
+    local each = limits.units_of(parts.needs, name)
     local count = get(hash(keys.markers), lot) and math.min(waiting_in(lot), math.max(1, math.floor(units / each))) or 0
-    local room = limits.room(limits.of(name), subs.class(lane), own == "!")
+    local room = limits.room(limits.of(name), parts.class, parts.is_owner)
     while count > 0 and room - (promised[name] or 0) >= each do
-      if not wake_one(lane) then break end
+      if not wake_one(parts.lane) then break end
       promised[name] = (promised[name] or 0) + each
       count = count - 1
     end
@@ -141,6 +141,7 @@ function waking.relieve()
   if #tiers.all() == 0 then return end
   if workers.anybody_idle() then relief.for_lanes(lanes_of_idlers()) end
   relief.for_slots()
+  queues.reindex() -- a slot may be kept now
 end
 
 -- The end of an act that queues or frees.
