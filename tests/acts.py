@@ -170,6 +170,11 @@ async def release(scene: Scene) -> object:
     return await scene.store.release("w", Grant(task.task_id, task.fence))
 
 
+async def renew(scene: Scene) -> object:
+    lease = await scene.store.limits.acquire("gpu", lease_id="renewed")
+    return (await scene.store.limits.renew(lease, 60_000)).fence == lease.fence
+
+
 async def claim(scene: Scene) -> object:
     scene.clock.pass_seconds(11)
     await scene.store.limits.release(await scene.store.limits.acquire("gpu", lease_id="x"))
@@ -319,7 +324,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "take_frames": take_frames,
     "attach": attach,
     "promote": age,
-    "renew": lambda s: s.store.renew(Grant(s.running[0].task_id, s.running[0].fence)),
+    "renew": renew,
     "cancel queued": lambda s: s.store.cancel(s.queued),
     "cancel executing": lambda s: s.store.cancel(by_type(s, "draw").task_id),
     "replay": lambda s: s.store.replay(s.dead),

@@ -1,6 +1,7 @@
 """Work in the background of a process: if it fails it is logged and started again, never silently gone."""
 
 import asyncio
+import contextlib
 import math
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -82,6 +83,15 @@ async def done_before(work: Coroutine[Any, Any, object], stop: Coroutine[Any, An
         await cancel_all(working, stopping)
 
 
+async def within(seconds: float, work: Awaitable[object]) -> bool:
+    """Whether `work` ended in this time; if not, it is cancelled."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+            return True
+    return False
+
+
 async def until(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
     """Whether it becomes true within this time. It is for what another thread does.
 
@@ -108,11 +118,30 @@ async def _failure_of(work: Work) -> BaseException | None:
     return None
 
 
+class TaskSet(set["asyncio.Task[Any]"]):
+    """Tasks that nobody waits for: the event loop itself holds none, so they are held here until they end."""
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(work)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
+
+
 async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     """Cancels the tasks and waits until they have ended, however they do."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_event_loop() -> bool:
+    """Whether this thread runs one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

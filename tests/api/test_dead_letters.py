@@ -38,7 +38,7 @@ async def test_one_is_replayed_with_all_its_retries(api: httpx.AsyncClient, stor
     again = await task(api, failed)
     assert (again["status"], again["retry_count"], again["crash_count"]) == ("queued", 0, 0)
     refused(await api.post(f"{DLQ}/{failed}/replay"), 409, "not_replayable")
-    (entry,) = await store.audit.list()
+    (entry,) = (await store.audit.page()).entries
     assert (entry.act, entry.subject, entry.reason) == ("replay", failed, "repaired")
 
 
@@ -50,7 +50,7 @@ async def test_many_are_replayed_by_type_and_number(api: httpx.AsyncClient, stor
     rest = good(await api.post(f"{DLQ}/replay"))["replayed"]
     assert sorted(rest + answer["replayed"]) == sorted(failed)
     assert good(await api.post(f"{DLQ}/replay", json={})) == {"replayed": []}
-    assert [entry.act for entry in await store.audit.list()] == ["replay"] * 3
+    assert [entry.act for entry in (await store.audit.page()).entries] == ["replay"] * 3
 
 
 async def test_with_a_step_its_job_is_resumed(api: httpx.AsyncClient, store: Store) -> None:
@@ -78,7 +78,7 @@ async def test_one_is_purged_and_forgotten(api: httpx.AsyncClient, store: Store)
     assert good(await api.delete(f"{DLQ}/{one}")) == {"task_id": one, "purged": True}
     refused(await api.delete(f"{DLQ}/{one}"), 404, "unknown_task")
     assert ids(good(await api.get(DLQ))["tasks"]) == [two]
-    assert [entry.act for entry in await store.audit.list()] == ["purge"]
+    assert [entry.act for entry in (await store.audit.page()).entries] == ["purge"]
 
 
 async def test_a_waiting_task_is_not_among_them(api: httpx.AsyncClient) -> None:

@@ -231,7 +231,7 @@ async def test_a_job_that_failed_for_good_is_resumed_by_force_and_that_is_on_rec
     await fail(store, await claim_one(store))
     answer = await api.post(f"{JOBS}/{job_id}/resume?force=true", headers={"x-reason": "new ink"})
     assert good(answer) == {"job_id": job_id, "status": "RUNNING", "skipped": []}
-    (entry,) = await store.audit.list()
+    (entry,) = (await store.audit.page()).entries
     assert (entry.act, entry.subject, entry.reason) == ("resume_job", job_id, "new ink")
     await complete(store, await claim_one(store))
     assert (await job(api, job_id))["status"] == "COMPLETED"

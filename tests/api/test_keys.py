@@ -204,4 +204,4 @@ async def test_the_dead_letters_of_a_tenant_are_found_behind_4100_of_another(
 async def test_the_name_of_the_key_is_in_the_audit(api: httpx.AsyncClient, keys: Keys, store: Store) -> None:
     key = await store.api_keys.create("ann", SCOPES)
     good(await api.put("/api/v1/limits/gpu", json={"limit": 1}, headers=bearer(key.key_text)))
-    assert (await store.audit.list())[0].actor == "ann"
+    assert (await store.audit.page()).entries[0].actor == "ann"

@@ -82,7 +82,7 @@ async def test_0_pauses_and_a_larger_limit_resumes_at_once(api: httpx.AsyncClien
 async def test_setting_a_limit_is_left_in_the_audit(api: httpx.AsyncClient, store: Store) -> None:
     await put(api, "gpu", limit=2)
     await put(api, "gpu", limit=5)
-    after, before = await store.audit.list()
+    after, before = (await store.audit.page()).entries
     assert (before.act, before.subject, before.before, before.after["limit"]) == ("set_limit", "gpu", None, 2)
     assert (after.before["limit"], after.after["limit"]) == (2, 5)
 
@@ -98,7 +98,7 @@ async def test_a_limit_that_nothing_needs_is_deleted(api: httpx.AsyncClient, sto
     assert good(await api.delete(f"{LIMITS}/gpu")) == {"name": "gpu", "deleted": True}
     refused(await api.delete(f"{LIMITS}/gpu"), 404, "unknown_limit")
     refused(await api.delete(f"{LIMITS}/a%20b"), 422, "invalid_input", "name")
-    entry, _ = await store.audit.list()
+    entry, _ = (await store.audit.page()).entries
     assert (entry.act, entry.subject, entry.before["limit"], entry.after) == ("delete_limit", "gpu", 2, None)
 
 
@@ -308,7 +308,7 @@ async def test_a_stuck_lease_is_freed_by_force_and_that_is_on_record(
     path = f"{LIMITS}/gpu/leases/{lease['lease_id']}"
     good(await api.delete(path, params={"force": "true"}, headers={"x-reason": "it hangs"}))
     assert await active(api, "gpu") == 0
-    entry = (await store.audit.list())[0]
+    entry = (await store.audit.page()).entries[0]
     assert (entry.act, entry.subject, entry.reason) == (
         "force_release",
         f"gpu/{lease['lease_id']}",

@@ -101,7 +101,7 @@ async def test_a_server_that_governs_changes_the_policy_and_the_others_log_it(
                 (changed,) = about(gateway, "policy_changed")
                 assert f"setting={BUDGET} before=5 after=7" in changed
         async with Store.connect(server.url, namespace, second.settings) as store:
-            (entry,) = await store.audit.list()
+            (entry,) = (await store.audit.page()).entries
             assert (entry.act, entry.subject) == ("govern", namespace)
             assert (entry.before, entry.after) == ({BUDGET: 5}, {BUDGET: 7})
 

@@ -22,7 +22,7 @@ async def test_a_paused_type_starts_nothing_until_it_is_resumed(api: httpx.Async
         "paused_at": None,
     }
     assert ids(await worker.poll()) == [given["task_id"]]
-    entries = [(one.act, one.subject, one.before, one.after) for one in await store.audit.list()]
+    entries = [(one.act, one.subject, one.before, one.after) for one in (await store.audit.page()).entries]
     assert entries[-1] == ("pause_type", "draw", {"paused": False}, {"paused": True})
     assert entries[0] == ("resume_type", "draw", {"paused": True}, {"paused": False})
 

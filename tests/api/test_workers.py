@@ -393,7 +393,7 @@ async def test_a_drained_worker_gets_nothing_more(api: httpx.AsyncClient, store:
     polled = good(await worker.post("poll", available_capacity=1, wait_seconds=30))
     assert (polled["tasks"], polled["draining"]) == ([], True)
     assert (await worker.heartbeat())["status"] == "draining"
-    (entry,) = await store.audit.list()
+    (entry,) = (await store.audit.page()).entries
     assert (entry.act, entry.subject, entry.reason, entry.actor) == (
         "drain",
         worker.id,

@@ -124,7 +124,7 @@ async def test_limit_set_status_and_release(shell: Shell, store: Store) -> None:
     assert (await shell.run("limit", "release", "gpu", lease.lease_id, "--force")).code == 0
     assert (await shell.run("limit", "release", "gpu", lease.lease_id, "--force")).code == 1
     assert (await answer(shell, "limit", "delete", "gpu")) == {"name": "gpu", "deleted": True}
-    acts = [entry.act for entry in await store.audit.list()]
+    acts = [entry.act for entry in (await store.audit.page()).entries]
     assert acts == ["delete_limit", "force_release", "set_limit", "set_limit"]  # each once, by the gateway
 
 

@@ -102,7 +102,7 @@ def _layer_breach(room: str, target: str) -> list[str]:
         return []
     if target not in LEVEL:
         return [f"imports {target} from fairlead itself: import it from the module that defines it"]
-    return [f"{room} imports {target}, which stands above it"] if LEVEL[target] < LEVEL[room] else []
+    return [f"{room} imports {target}, which is above it"] if LEVEL[target] < LEVEL[room] else []
 
 
 def _clock_reads(tree: ast.AST) -> Iterator[str]:

@@ -1,20 +1,15 @@
 """Random acts on the real store and on the rules: both must choose, count and remember the same.
 
-One machine is one history: its own namespace, a virtual clock, and after every act the comparison of
-every task and limit; the doctor's check after every `doctor_every` acts and at the end. `claims` counts the
-claims of all histories.
+One machine is one history. `claims` counts the claims of all histories.
 """
 
-import asyncio
 import itertools
-from collections import Counter
 from functools import partial
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from fairlead import errors
 from fairlead.model.limit import Lease
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
@@ -34,14 +29,13 @@ from fairlead.settings import (
     TaskSettings,
 )
 from fairlead.settings.tiers import Tier, Victim, tiers_of
-from fairlead.store.doctor.doctor import examine
-from fairlead.store.records import read_record
 from fairlead.store.replies import handed_by
 from fairlead.store.store import Store
 from fairlead.store.workers import TAKE
 from tests.connections import connected
+from tests.model.comparison import Comparison
 from tests.model.task_specs import CUSTOMERS, LEASES, LIMITS, TYPES, WEIGHTS, TaskSpec, task_specs
-from tests.reading import events_of
+from tests.renewing import renewed_by
 
 LEASE = 20_000
 WORKERS = ("w0", "w1", "w2")
@@ -55,47 +49,14 @@ def ruled_tier(name: str, tier: Tier) -> RuledTier:
     return RuledTier(name, round((tier.seconds or 0) * 1000), slots, share)
 
 
-class Machine(RuleBasedStateMachine):
-    url: ClassVar[str] = ""
+class Machine(Comparison):
     claims: ClassVar[int] = 0
-    doctor_every: ClassVar[int] = 1
-    seen: ClassVar[Counter[str]] = Counter()  # transitions and holds of all histories
-    loop: ClassVar[asyncio.AbstractEventLoop]
 
     def __init__(self) -> None:
         super().__init__()
-        self.now = 1_000_000
-        self.ids: list[str] = []
         self.leases: list[Lease] = []
         self.last_fence: dict[str, int] = {}
-        self.compared = 0
         self.handed: dict[str, list[Grant]] = {}  # what workers were handed since they last claimed
-
-    def wait(self, awaitable: Any) -> Any:
-        return self.loop.run_until_complete(awaitable)
-
-    def both(self, in_twin: Any, in_store: Any, *, relieves: bool = True) -> Any:
-        """Runs both; the same answer or the same error. `relieves`: the act of the store ends with relief."""
-        try:
-            expected: Any = in_twin()
-        except errors.FairleadError as problem:
-            expected = type(problem)
-        self.twin.reindex()
-        try:
-            found = self.wait(in_store)
-            has_run = True
-            if isinstance(found, list) and len(found) == 1 and isinstance(found[0], errors.FairleadError):
-                found = type(found[0])
-        except errors.FairleadError as problem:
-            found, has_run = type(problem), False
-        if isinstance(expected, type) or isinstance(found, type):
-            assert found == expected, f"the store says {found}, the rules say {expected}"
-        if relieves and has_run:
-            self.relieve()
-        return expected, found
-
-    def relieve(self) -> None:
-        """What the end of an act takes back for waiting tasks; here nothing, because there are no tiers."""
 
     def tiers(self) -> dict[str, Tier | Victim]:
         return {}
@@ -425,12 +386,14 @@ class Machine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99), stale=stale)
     def renew(self, number: int, stale: bool) -> None:
         if (chosen := self.some(number, State.EXECUTING)) is not None:
-            fence = self.fence_of(chosen, stale)
-            self.both(
-                lambda: self.twin.renew(chosen, fence, LEASE, self.now),
-                self.store.renew(Grant(chosen, fence), lease_ms=LEASE),
-                relieves=False,
-            )
+            fence, worker = self.fence_of(chosen, stale), self.named(chosen, HOLDER)
+
+            def renew() -> None:
+                self.twin.heartbeat(worker, self.now)
+                self.twin.renew(chosen, fence, LEASE, self.now)
+
+            renewed = renewed_by(self.store, worker, Grant(chosen, fence), lease_ms=LEASE)
+            self.both(renew, renewed, relieves=False)
 
     @rule(
         number=st.integers(0, 99),
@@ -539,82 +502,3 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def promote(self) -> None:
         self.both(lambda: self.twin.promote(self.now), self.store.run("promote"))
-
-    @invariant()
-    def same(self) -> None:
-        if not hasattr(self, "twin"):
-            return
-        self.wait(self._compare())
-
-    async def _compare(self) -> None:
-        keys, client = self.store.connection.keys, self.store.connection.client
-        pipeline = client.pipeline(transaction=False)
-        for task_id in self.ids:
-            pipeline.hgetall(keys.key("task", task_id))
-        for name in LIMITS:
-            pipeline.hget(keys.key("limit", name), "used")
-        *records, one, two, gpu, _ = await pipeline.execute()
-        for task_id, record in zip(self.ids, records, strict=True):
-            stored, ruled = self.as_stored(read_record(record)), self.as_ruled(task_id)
-            assert stored == ruled, (task_id, stored, ruled)
-        for name, used in zip(LIMITS, (one, two, gpu), strict=False):
-            assert int(used or 0) == self.twin.ledger.used(name), name
-        Machine.seen["holds"] += len(self.twin.ledger.holds)
-        self.compared += 1
-        if self.compared % self.doctor_every == 0:
-            await self._examine()
-
-    async def _examine(self) -> None:
-        breaches = await examine(self.store.connection, now_ms=self.now, twice=False)
-        assert not breaches, breaches
-
-    def as_stored(self, known: dict[str, Any]) -> dict[str, Any]:
-        numbers = {
-            name: int(known.get(name, 0)) for name in ("fence", "retries", "crashes", "losses", "timeout")
-        }
-        facts: dict[str, Any] = {"state": known["state"], **numbers}
-        if known["state"] == "queued":
-            facts |= {"place": known["place"]} | {
-                name: int(known[name]) for name in ("tag", "seq", "arrival")
-            }
-        if known["state"] == "executing":
-            facts |= {"worker": known["worker"]} | {
-                name: int(known[name]) for name in ("deadline", "lease_until")
-            }
-        if known["state"] == "delayed":
-            facts["run_at"] = int(known["run_at"])
-        return facts
-
-    def as_ruled(self, task_id: str) -> dict[str, Any]:
-        task = self.twin.tasks[task_id]
-        facts: dict[str, Any] = {"state": str(task.state)}
-        facts |= {name: getattr(task, name) for name in ("fence", "retries", "crashes", "losses", "timeout")}
-        if task.state is State.QUEUED:
-            facts |= {name: getattr(task, name) for name in ("place", "tag", "seq", "arrival")}
-        if task.state is State.EXECUTING:
-            facts |= {name: getattr(task, name) for name in ("worker", "deadline", "lease_until")}
-        if task.state is State.DELAYED:
-            facts["run_at"] = task.run_at
-        return facts
-
-    def teardown(self) -> None:
-        if not hasattr(self, "store"):
-            return
-
-        async def end() -> None:
-            await self._examine()
-            client = self.store.connection.client
-            for event in await events_of(self.store):
-                Machine.seen[f"{event['act']}:{event['to']}"] += 1
-            for task in self.twin.tasks.values():
-                Machine.seen["losses"] += task.losses
-                Machine.seen["crashes"] += task.crashes
-            found = [
-                key
-                async for key in client.scan_iter(match=self.store.connection.keys.prefix + "*", count=1000)
-            ]
-            if found:
-                await client.delete(*found)
-            await self.store.close()
-
-        self.wait(end())

@@ -205,7 +205,7 @@ async def summary_of_the_rest(store: Store) -> Row:
             if chunks
         },
         "api_keys": [_fields(key, *OF_KEYS) for key in await store.api_keys.all()],
-        "audit": await store.audit.list(),
+        "audit": (await store.audit.page()).entries,
         "crons": {name: (await store.crons.last(name))[0] for name in ("nightly", "hourly")},
         "pipelines": (await pipelines.page("", 1000))[0],
         "task_types": await pipelines.task_types(),

@@ -25,7 +25,7 @@ async def record(store: Store, n: int = 0, **other: Any) -> AuditEntry:
 
 async def test_an_entry_says_who_did_what_when_and_why(store: Store, clock: Clock) -> None:
     entry = await record(store, 3)
-    assert await store.audit.list() == [entry]
+    assert (await store.audit.page()).entries == [entry]
     assert (entry.seq, entry.at, entry.actor, entry.act) == (1, clock.now, "ann", "set_limit")
     assert (entry.subject, entry.before, entry.after) == ("gpu3", {"limit": 3}, None)
     assert (entry.reason, entry.previous, len(entry.hash)) == ("more work", "", 64)
@@ -34,8 +34,8 @@ async def test_an_entry_says_who_did_what_when_and_why(store: Store, clock: Cloc
 async def test_each_entry_names_the_one_before_it(store: Store) -> None:
     entries = [await record(store, n) for n in range(5)]
     assert [entry.previous for entry in entries] == ["", *(entry.hash for entry in entries[:-1])]
-    assert await store.audit.list(2) == entries[:-3:-1]
-    assert await store.audit.list(99) == entries[::-1]
+    assert (await store.audit.page(2)).entries == entries[:-3:-1]
+    assert (await store.audit.page(99)).entries == entries[::-1]
     assert await store.audit.verify() == []
 
 
@@ -44,7 +44,7 @@ async def test_concurrent_writers_make_one_chain(live_store: Store, open_store: 
     stores = [open_store(live_store.connection.keys.namespace) for _ in range(4)]
     made = await asyncio.gather(*(record(stores[n % 4], n) for n in range(40)))
     assert sorted(entry.seq for entry in made) == list(range(1, 41))
-    listed = await live_store.audit.list()
+    listed = (await live_store.audit.page()).entries
     assert {entry.subject for entry in listed} == {f"gpu{n}" for n in range(40)}
     assert await live_store.audit.verify() == []
     for store in stores:
@@ -145,7 +145,7 @@ async def test_an_entry_that_cannot_be_read_is_reported(store: Store) -> None:
     await record(store)
     await rewrite(store, lambda entries: entries[0].update({b"entry": b"odd"}))
     with pytest.raises(errors.StoreFault, match="cannot be read"):
-        await store.audit.list()
+        await store.audit.page()
     await wipe(store)
 
 
@@ -159,7 +159,7 @@ async def test_the_latest_are_kept_and_their_chain_still_holds(
     assert await store.audit.verify() == ["the entries before 4 were removed"]
     monkeypatch.setattr(audit, "MOST_KEPT", 7)
     assert await store.audit.verify() == []
-    assert [entry.seq for entry in await store.audit.list(5)] == [10, 9, 8, 7, 6]
+    assert [entry.seq for entry in (await store.audit.page(5)).entries] == [10, 9, 8, 7, 6]
     await wipe(store)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
-from fairlead.model.reports import Completed, Failed
+from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted
 from fairlead.settings import Rate, Settings, Slots, TaskSettings
@@ -353,4 +353,4 @@ async def test_an_impossible_id_or_type_is_refused_by_every_act(store: Store) ->
 
 async def test_a_lease_without_a_task_given_to_release_is_answered(store: Store) -> None:
     lease = await store.limits.acquire("gpu")
-    assert len(await store.release("", lease.grant)) == 1
+    assert len(await store.release("", Grant(lease.lease_id, lease.fence))) == 1

@@ -288,9 +288,6 @@ async def test_reports_in_a_large_batch_go_in_acts_of_200(store: Store) -> None:
     assert watched.sizes("fail", 1) == [200, 50]
     assert reported == [State.COMPLETED] * 450 + [State.FAILED] * 250
     assert claimed.tasks == []
-    renewed = await store.renew(*(Grant(task.task_id, task.fence) for task in [*back, *done[:250]]))
-    assert watched.sizes("renew", 0) == [200, 200, 50]
-    assert [type(answer) for answer in renewed] == [int] * 200 + [errors.Fenced] * 250
     answers = await store.progress("w", *(Progress(task.task_id, task.fence, 0.5) for task in [*back, *done]))
     assert watched.sizes("progress", 1) == [200, 200, 200, 50]
     assert [type(answer) for answer in answers] == [type(None)] * 200 + [errors.Fenced] * 450

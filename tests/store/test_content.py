@@ -28,7 +28,6 @@ end)()"""
 
 ACTS: dict[str, Callable[[Store, Task], Awaitable[object]]] = {
     "heartbeat": lambda store, t: store.workers.heartbeat("w"),
-    "renew": lambda store, t: store.renew(Grant(t.task_id, t.fence)),
     "extend": lambda store, t: store.extend("w", Grant(t.task_id, t.fence), 10**7),
     "progress": lambda store, t: store.progress("w", Progress(t.task_id, t.fence, 0.5)),
     "complete": lambda store, t: store.complete("w", Completed(t.task_id, t.fence, "done")),

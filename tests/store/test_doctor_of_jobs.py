@@ -14,7 +14,7 @@ from tests.store.namespace import claim_one, raw
 #: A field of the job, the value that it is given (None: deleted), the invariants that break and the words.
 FAULTS: dict[str, tuple[str, str | None, set[str], str]] = {
     "it counts a step that has ended": ("open", "1", {"J1"}, "is FAILED and counts 1 steps, but has 0"),
-    "it goes on without a step": ("status", "RUNNING", {"J1", "R1"}, "is RUNNING, but 0 of its steps"),
+    "it runs without a step": ("status", "RUNNING", {"J1", "R1"}, "is RUNNING, but 0 of its steps"),
     "a result is lost": ("result:0", None, {"J2"}, "is past step 0, but has no result of it"),
     "it is past a step that failed": ("step", "2", {"J2", "J4"}, "is past that step"),
 }

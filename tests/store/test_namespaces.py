@@ -156,7 +156,6 @@ async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> 
     await flushed(store.workers.register("w", capacity=3))
     first, second = [(await flushed(store.submit_one(new(limits={"gpu": 1})))).task_id for _ in range(2)]
     task: Task = (await flushed(store.claim("w"))).tasks[0]
-    await flushed(store.renew(Grant(task.task_id, task.fence)))
     await flushed(store.workers.heartbeat("w"))
     await flushed(store.fail("w", Failed(task.task_id, task.fence, jitter=0)))
     clock.pass_seconds(1)
@@ -172,7 +171,7 @@ async def test_flushed_functions_are_not_noticed(store: Store, clock: Clock) -> 
     await flushed(store.release("w", Grant(claimed.tasks[0].task_id, claimed.tasks[0].fence)))
     await flushed(store.explain(first))
     await flushed(store.stats())
-    lease = await flushed(store.limits.acquire("gpu"))
+    lease = await flushed(store.limits.renew(await flushed(store.limits.acquire("gpu"))))
     await flushed(store.limits.release(lease))
     await flushed(store.expire())
     await flushed(store.workers.leave("w"))
@@ -190,7 +189,7 @@ def every_act(store: Store) -> dict[str, Callable[[], Awaitable[object]]]:
         "complete": lambda: store.complete("w", Completed(task_id, 1)),
         "fail": lambda: store.fail("w", Failed(task_id, 1)),
         "report": lambda: store.report("w", [Completed(task_id, 1)], claim=1),
-        "renew": lambda: store.renew(Grant(task_id, 1)),
+        "renew": lambda: store.limits.renew_known("gpu", task_id),
         "release": lambda: store.release("w", Grant(task_id, 1)),
         "cancel": lambda: store.cancel(task_id),
         "replay": lambda: store.replay(task_id),

@@ -21,8 +21,8 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "complete": ("w", pack([{"id": "draws", "result": "{}"}]), NOW),
     "explain": ("both", "0", NOW),
     "heartbeat": ("w", "active", pack(None), 0, LEASE, NOW),
-    "release": ("", pack([{"id": "bare", "limit": "disk"}]), 1, NOW),
-    "renew": (pack([{"id": "bare", "limit": "disk"}]), LEASE, NOW),
+    "release": ("", pack([{"id": "bare", "limit": "disk", "scope": ""}]), 1, NOW),
+    "renew": (pack({"id": "bare", "limit": "disk", "scope": ""}), LEASE, NOW),
     "show_keys": ("", 0, NOW),
     "show_limits": ("", "gpu", "", "", "", 0, NOW),
     "show_workers": ("0", "", 10, 1000, "0", NOW),
@@ -30,7 +30,7 @@ CALLS: dict[str, tuple[Argument, ...]] = {
     "stats": ("", NOW),
     "submit": (pack([task("new", limits="gpu=1"), task("done", parameters="[]")]), NOW),
 }
-WITHOUT_ROWS = ("acquire", "cancel")
+WITHOUT_ROWS = ("acquire", "cancel", "renew")
 
 
 def maps_in(reply: Any) -> Iterator[dict[str, Any]]:

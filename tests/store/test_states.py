@@ -16,6 +16,7 @@ from fairlead.settings import RetrySettings, Settings
 from fairlead.settings.tiers import Tier
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.renewing import renewed_by
 from tests.store.namespace import claim_one, events
 
 pytestmark = pytest.mark.every_server
@@ -211,7 +212,7 @@ WAYS_INTO: dict[State | None, list[Step]] = {
 VARIANTS: dict[Act, list[Step]] = {
     Act.SUBMIT: [Scene.submit, lambda scene: scene.submit(delay=5)],
     Act.CLAIM: [Scene.claim],
-    Act.RENEW: [lambda scene: scene.store.renew(Grant(scene.task_id, scene.fence))],
+    Act.RENEW: [lambda scene: renewed_by(scene.store, scene.worker, Grant(scene.task_id, scene.fence))],
     Act.EXTEND: [
         lambda scene: scene.store.extend(scene.worker, Grant(scene.task_id, scene.fence), 10_000_000)
     ],

@@ -148,10 +148,10 @@ def test_errors_are_those_of_the_async_api(fl: Fairlead, subtests: pytest.Subtes
     }
     for name, call in calls.items():
         with subtests.test(name):
-            assert told(lambda call=call: call(fl)) == told(lambda call=call: run_async(fl, call))  # type: ignore[misc]
+            assert refusal_of(lambda call=call: call(fl)) == refusal_of(lambda call=call: run_async(fl, call))  # type: ignore[misc]
 
 
-def told(call: Callable[[], object]) -> tuple[type[BaseException], str]:
+def refusal_of(call: Callable[[], object]) -> tuple[type[BaseException], str]:
     with pytest.raises(FairleadError) as raised:
         call()
     return type(raised.value), str(raised.value)

@@ -9,7 +9,7 @@ from tests.commands import Shell
 
 async def noted(store: Store) -> list[tuple[str, str]]:
     """Act and subject, the oldest first."""
-    return [(entry.act, entry.subject) for entry in reversed(await store.audit.list())]
+    return [(entry.act, entry.subject) for entry in reversed((await store.audit.page()).entries)]
 
 
 async def test_limits_that_are_set_or_freed(live_store: Store, shell: Shell) -> None:
@@ -23,7 +23,7 @@ async def test_limits_that_are_set_or_freed(live_store: Store, shell: Shell) -> 
         ("set_limit", "gpu"),
         ("force_release", "gpu/stuck"),
     ]
-    changed = (await live_store.audit.list())[1]
+    changed = (await live_store.audit.page()).entries[1]
     assert (changed.before["limit"], changed.after["limit"]) == (2, 3)
     assert changed.actor.endswith(" (command line)")
     assert await live_store.audit.verify() == []
@@ -47,7 +47,7 @@ async def test_dead_letters_that_are_replayed_or_purged(live_store: Store, shell
     await shell.run("dlq", "replay", task.task_id)
     await shell.run("dlq", "purge", "--all")  # no task matches
     assert await noted(live_store) == [("replay", "1 task")]
-    (entry,) = await live_store.audit.list()
+    (entry,) = (await live_store.audit.page()).entries
     assert entry.after == {"replayed": [task.task_id], "count": 1}
 
 
@@ -58,7 +58,7 @@ async def test_keys(live_store: Store, shell: Shell) -> None:
     await shell.run("key", "revoke", rotated)
     acts = ("create_key", first.id), ("rotate_key", first.id), ("revoke_key", rotated[4:12])
     assert await noted(live_store) == list(acts)
-    written = repr(await live_store.audit.list())
+    written = repr((await live_store.audit.page()).entries)
     assert key_text[13:] not in written and rotated[13:] not in written
 
 

@@ -280,7 +280,7 @@ async def test_a_job_that_failed_for_good_is_resumed_by_force(live_store: Store,
     assert (refused.code, refused.out) == (1, "")
     assert f"`fairlead job resume --force {job_id}`" in refused.err
     assert (await shell.run("job", "resume", "--force", job_id)).out == f"{job_id} resumed\n"
-    (entry,) = await live_store.audit.list()
+    (entry,) = (await live_store.audit.page()).entries
     assert (entry.act, entry.subject) == ("resume_job", job_id)
     await complete(live_store, await claim_one(live_store))
     assert (await live_store.jobs.get(job_id)).status is JobStatus.COMPLETED

@@ -128,7 +128,7 @@ async def test_a_paused_limit_gives_out_nothing_until_it_is_resumed(live_store: 
     resumed = await shell.run("limit", "resume", "openai", "--output", "json")
     assert not json.loads(resumed.out)["paused"]
     await live_store.limits.acquire("openai")
-    last, first = await live_store.audit.list()
+    last, first = (await live_store.audit.page()).entries
     assert (first.act, first.subject, first.before["paused"], first.after["paused"]) == (
         "pause_limit",
         "openai",
@@ -155,7 +155,7 @@ async def test_a_limit_that_nothing_needs_is_deleted(live_store: Store, shell: S
         1,
         "fairlead: There is no limit gpu: `fairlead limit status` shows them.\n",
     )
-    (entry,) = await live_store.audit.list()
+    (entry,) = (await live_store.audit.page()).entries
     assert (entry.act, entry.subject, entry.before["limit"], entry.after) == ("delete_limit", "gpu", 1, None)
 
 

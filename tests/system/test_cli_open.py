@@ -56,7 +56,7 @@ async def test_a_lost_store_is_reported_by_every_command_and_accepted_as_new(
     )
     await live_store.open()
     await live_store.submit_one(new())
-    (entry,) = await live_store.audit.list()
+    (entry,) = (await live_store.audit.page()).entries
     assert (entry.act, entry.after) == ("open", {"accepted": "new"})
 
 

@@ -22,7 +22,7 @@ async def test_a_paused_type_does_not_start_until_it_is_resumed(live_store: Stor
     assert (await live_store.explain(task.task_id)).type_paused
     assert (await shell.run("type", "resume", "draw")).out == "draw is resumed\n"
     assert [claimed.task_id for claimed in (await live_store.claim("w")).tasks] == [task.task_id]
-    (resumed, paused) = await live_store.audit.list()
+    (resumed, paused) = (await live_store.audit.page()).entries
     assert (paused.act, paused.subject, paused.before, paused.after) == (
         "pause_type",
         "draw",

@@ -20,7 +20,7 @@ async def test_a_dead_worker_is_expired_and_its_tasks_run_again(live_store: Stor
     assert expired.out == "w is forgotten; 1 lease ended\n"
     assert (await live_store.get(task.task_id)).status == "queued"
     assert (await live_store.limits.get("gpu")).active == 0
-    (entry,) = await live_store.audit.list()
+    (entry,) = (await live_store.audit.page()).entries
     assert (entry.act, entry.subject, entry.after) == ("expire", "w", {"expired": 1})
 
 

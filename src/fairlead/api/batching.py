@@ -3,8 +3,9 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Self
+from contextlib import AbstractAsyncContextManager
 
+from fairlead.background import TaskSet
 from fairlead.errors import StoreUnavailable
 from fairlead.model.blob import names_blobs
 from fairlead.model.task import NewTask, Submitted
@@ -16,7 +17,7 @@ CALLS = 2  # under way at once: this process works on some while the store works
 Waiting = tuple[NewTask, "asyncio.Future[Submitted]"]
 
 
-class SubmitBatcher:
+class SubmitBatcher(AbstractAsyncContextManager["SubmitBatcher"]):
     """`async with SubmitBatcher(store) as batcher:`
 
     A single task is sent at once. Under load each call takes all that have arrived meanwhile, which costs the
@@ -26,12 +27,9 @@ class SubmitBatcher:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: deque[Waiting] = deque()
-        self._sending: set[asyncio.Task[None]] = set()  # held until they count as done
+        self._sending = TaskSet()
         self._calls = 0  # without those that have just ended
         self._under_way = 0  # tasks in calls that are not answered yet
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._sending:
@@ -45,9 +43,7 @@ class SubmitBatcher:
         if self._calls < CALLS and self._is_worth_a_call():
             self._calls += 1
             # a separate task: the first client may disconnect, and others wait for the same call
-            sending = asyncio.create_task(self._send())
-            self._sending.add(sending)
-            sending.add_done_callback(self._sending.discard)
+            self._sending.start(self._send())
         return await future
 
     def _is_worth_a_call(self) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Self
+from contextlib import AbstractAsyncContextManager
 
-from fairlead.background import cancel_all
+from fairlead.background import TaskSet, cancel_all
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Claimed, Grant
@@ -18,7 +18,7 @@ CLOSE_SECONDS = 2.0  # for what is under way when the gateway ends
 log = EventLog("fairlead.api")
 
 
-class Polls:
+class Polls(AbstractAsyncContextManager["Polls"]):
     """The polls of one gateway. `async with Polls(store) as polls:`
 
     Over HTTP nobody confirms a poll. A task that no client has received must not wait for the end of its
@@ -29,10 +29,7 @@ class Polls:
         self._store = store
         self._waiting: dict[str, list[asyncio.Event]] = {}  # by worker
         self._unanswered: dict[str, str] = {}  # worker -> its last claim whose answer nobody saw
-        self._returning: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        return self
+        self._returning = TaskSet()
 
     async def __aexit__(self, *_: object) -> None:
         returning = set(self._returning)
@@ -64,21 +61,15 @@ class Polls:
 
     def give_back(self, worker: str, grants: Sequence[Grant]) -> None:
         """Returns tasks that nobody runs to their place in the queue."""
-        self._start(worker, lambda: self._release(worker, grants))
+        self._returning.start(_until_answered(worker, lambda: self._release(worker, grants)))
 
     def recover(self, worker: str, request: str) -> None:
         """Gives back what a claim got whose answer nobody saw."""
         is_under_way = worker in self._unanswered
         self._unanswered[worker] = request  # the store remembers no other
         if not is_under_way:
-            task = self._start(worker, lambda: self._recover(worker))
+            task = self._returning.start(_until_answered(worker, lambda: self._recover(worker)))
             task.add_done_callback(lambda _: self._unanswered.pop(worker, None))
-
-    def _start(self, worker: str, act: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_until_answered(worker, act))
-        self._returning.add(task)
-        task.add_done_callback(self._returning.discard)
-        return task
 
     async def _release(self, worker: str, grants: Sequence[Grant]) -> None:
         if grants:

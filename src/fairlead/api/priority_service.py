@@ -3,8 +3,9 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, get_args
 from urllib.parse import quote
 
 import httpx
@@ -39,7 +40,7 @@ class Terms(NamedTuple):
     weight: float | None = None  # None: as the settings say
 
 
-class PriorityService:
+class PriorityService(AbstractAsyncContextManager["PriorityService"]):
     """`async with PriorityService(settings.priority_service) as service: await service.terms_of(["ann"])`
 
     `plans` are the weights of users whose plan the service names.
@@ -61,9 +62,6 @@ class PriorityService:
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
         self._failures = 0
         self._trial_at = 0.0
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

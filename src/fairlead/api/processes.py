@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Sequence
 
+from fairlead.background import within
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.worker.signals import HURRY, StopRequest
@@ -42,9 +43,7 @@ async def _keep(command: Sequence[str], opened: socket.socket, stop: StopRequest
         if code is not None:
             log.error("server_died", exit_code=code)
         pause = 0.0 if monotonic() - born > SHORT_LIFE else min(LONGEST_PAUSE, pause * 2 + 0.1)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await stop.requested.wait()
+        await within(pause, stop.requested.wait())
 
 
 async def _one_life(command: Sequence[str], opened: socket.socket, stop: StopRequest) -> int:

@@ -18,6 +18,7 @@ from fairlead.api.gateway import Gateway
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
 from fairlead.checks import MOST_BYTES
 from fairlead.errors import UnknownJob, UnknownTask
+from fairlead.model.batch import bounded_parts
 from fairlead.model.job import Job
 from fairlead.model.key import Identity
 from fairlead.model.task import Task
@@ -147,12 +148,17 @@ def decoded(headers: dict[str, str], body: bytes | bytearray, decoder: msgspec.j
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise NotJson()
+    return read_json(body, decoder, "body", "one value")
+
+
+def read_json(text: bytes | bytearray | str, decoder: msgspec.json.Decoder[B], what: str, expected: str) -> B:
+    """`what` the client has sent, and what is expected there. Raises InvalidBody or MalformedJson."""
     try:
-        return decoder.decode(body)
+        return decoder.decode(text)
     except msgspec.ValidationError as problem:
         raise InvalidBody(*where_and_what(problem)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise MalformedJson(f"The body is not JSON ({problem}): send one value, in UTF-8.") from None
+        raise MalformedJson(f"The {what} is not JSON ({problem}): send {expected}, in UTF-8.") from None
 
 
 def read_query(raw: bytes, kind: type[B]) -> B:
@@ -189,16 +195,9 @@ def size_of(item: msgspec.Raw) -> int:
     return len(memoryview(item))
 
 
-def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[Sequence[msgspec.Raw]]:
-    """Items that are read and sent to the store together; a large item is a group by itself."""
-    first, size = 0, 0
-    for i, item in enumerate(items):
-        if i > first and size + size_of(item) > AT_ONCE:
-            yield items[first:i]
-            first, size = i, 0
-        size += size_of(item)
-    if first < len(items):
-        yield items[first:]
+def in_groups(items: Sequence[msgspec.Raw]) -> Iterator[list[msgspec.Raw]]:
+    """Items that are read and sent to the store together."""
+    return bounded_parts(items, lambda item: (size_of(item),), (AT_ONCE,))
 
 
 async def taking_turns(groups: Iterable[B]) -> AsyncIterator[B]:

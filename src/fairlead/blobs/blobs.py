@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from fairlead.blobs.folder import Entry, Folder, Objects
-from fairlead.blobs.local import (
-    PIECE,
-    PartialFile,
-    downloaded,
-    pieces_of,
-    remove_stale,
-    size_of,
-    type_of,
-)
+from fairlead.blobs.local import PIECE, PartialFile, downloaded, pieces_of, remove_stale, size_of, type_of
 from fairlead.blobs.shelf import Claim, Copy, Need, Owner, Shelf
 from fairlead.blobs.usage import Usage, in_blocks
 from fairlead.clock import monotonic

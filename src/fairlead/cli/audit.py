@@ -9,10 +9,10 @@ from msgspec import to_builtins
 
 from fairlead.backend import Backend
 from fairlead.checks import check_units
-from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.listing import LIST, ListOptions, gathered, show_all
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_json
-from fairlead.cli.table import Columns, table_of
+from fairlead.cli.table import Columns
 from fairlead.model.audit import AuditEntry
 from fairlead.shapes.audit import AuditEntryAnswer
 from fairlead.store.store import Store
@@ -41,24 +41,15 @@ async def list_entries(
 ) -> None:
     """List what was changed by hand, the latest first."""
     check_units("--limit", limit)
-    async with open_backend(options) as backend:
 
-        async def read() -> View:
-            entries = [AuditEntryAnswer.from_value(entry) for entry in await _latest(backend, limit)]
-            return View({"entries": entries}, [table_of(entries, COLUMNS, LEAST_USED)])
+    async def read(backend: Backend) -> list[AuditEntry]:
+        async def read_page(count: int, cursor: str) -> tuple[list[AuditEntry], str]:
+            page = await backend.audit.page(min(count, MOST_PER_PAGE), cursor)
+            return page.entries, page.next_cursor
 
-        await show(options, read)
+        return (await gathered(read_page, limit))[0]
 
-
-async def _latest(backend: Backend, count: int) -> list[AuditEntry]:
-    entries: list[AuditEntry] = []
-    cursor = ""
-    while len(entries) < count:
-        page = await backend.audit.page(min(count - len(entries), MOST_PER_PAGE), cursor)
-        entries, cursor = entries + page.entries, page.next_cursor
-        if not cursor:
-            break
-    return entries
+    await show_all(options, "entries", read, AuditEntryAnswer.from_value, COLUMNS, LEAST_USED)
 
 
 @app.command

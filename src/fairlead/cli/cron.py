@@ -2,9 +2,8 @@
 
 from cyclopts import App
 
-from fairlead.cli.listing import LIST, ListOptions, View, show
-from fairlead.cli.options import open_backend
-from fairlead.cli.table import Columns, table_of
+from fairlead.cli.listing import LIST, ListOptions, show_all
+from fairlead.cli.table import Columns
 from fairlead.shapes.cron import CronAnswer
 
 app = App(name="cron", help="List periodic tasks.")
@@ -22,10 +21,5 @@ LEAST_USED = ("time zone", "last tick")
 @app.command(name="list")
 async def list_crons(*, options: ListOptions = LIST) -> None:
     """List the crons that workers have declared, with their schedules, last and next ticks."""
-    async with open_backend(options) as backend:
-
-        async def read() -> View:
-            crons = [CronAnswer.from_value(cron) for cron in await backend.crons.all()]
-            return View({"crons": crons}, [table_of(crons, COLUMNS, LEAST_USED)])
-
-        await show(options, read)
+    shape = CronAnswer.from_value
+    await show_all(options, "crons", lambda backend: backend.crons.all(), shape, COLUMNS, LEAST_USED)

@@ -11,10 +11,10 @@ from cyclopts import App, Parameter
 from fairlead.backend import Backend
 from fairlead.cli import DONE, FAILED
 from fairlead.cli.audit import note
-from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.listing import LIST, ListOptions, show_all
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import agreed, each, print_json, say
-from fairlead.cli.table import Columns, table_of
+from fairlead.cli.table import Columns
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.task import Task
 from fairlead.shapes.task import TaskAnswer
@@ -48,13 +48,11 @@ async def list_dead(
     """List tasks that failed for good or used up their retries."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
-    async with open_backend(options) as backend:
 
-        async def read() -> View:
-            tasks = [TaskAnswer.from_value(task) async for task in _dead(backend, task_type, limit)]
-            return View({"tasks": tasks}, [table_of(tasks, COLUMNS, LEAST_USED)])
+    async def read(backend: Backend) -> list[Task]:
+        return [task async for task in _dead(backend, task_type, limit)]
 
-        await show(options, read)
+    await show_all(options, "tasks", read, TaskAnswer.from_value, COLUMNS, LEAST_USED)
 
 
 @Parameter(name="*")

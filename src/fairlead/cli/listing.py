@@ -3,17 +3,20 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from fairlead.cli.options import Options
+from fairlead.cli.options import Options, open_backend
 from fairlead.cli.output import Output, compact, print_json, say
-from fairlead.cli.table import Table, plain_text, print_tables, rendered
+from fairlead.cli.table import Columns, Table, plain_text, print_tables, rendered, table_of
 from fairlead.clock import monotonic
+
+if TYPE_CHECKING:
+    from fairlead.backend import Backend
 
 LOOK_AGAIN = 1.0  # seconds
 
@@ -45,7 +48,7 @@ T = TypeVar("T")
 
 
 async def gathered(
-    read_page: Callable[[int, str], Awaitable[tuple[list[T], str]]], limit: int, cursor: str
+    read_page: Callable[[int, str], Awaitable[tuple[list[T], str]]], limit: int, cursor: str = ""
 ) -> tuple[list[T], str]:
     """Up to `limit` items, and the cursor behind them. A page may be short, or empty, and not the last."""
     items: list[T] = []
@@ -54,6 +57,24 @@ async def gathered(
         items += some
         if not cursor or len(items) >= limit:
             return items, cursor
+
+
+async def show_all(
+    options: ListOptions,
+    name: str,
+    read: "Callable[[Backend], Awaitable[Iterable[T]]]",
+    as_answer: Callable[[T], Any],
+    columns: Columns,
+    least_used: Sequence[str] = (),
+) -> None:
+    """A list of everything that `read` finds, as JSON under this name."""
+    async with open_backend(options) as backend:
+
+        async def view() -> View:
+            answers = [as_answer(one) for one in await read(backend)]
+            return View({name: answers}, [table_of(answers, columns, least_used)])
+
+        await show(options, view)
 
 
 async def show(options: ListOptions, read: Callable[[], Awaitable[View]]) -> None:

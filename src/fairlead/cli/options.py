@@ -107,16 +107,12 @@ def open_backend(options: ClientOptions, *, join: bool = False) -> "AbstractAsyn
     return opened_backend(options.client_settings(), join=join)
 
 
-@asynccontextmanager
-async def opened_backend(settings: Settings, *, join: bool = False) -> "AsyncIterator[Backend]":
+def opened_backend(settings: Settings, *, join: bool = False) -> "AbstractAsyncContextManager[Backend]":
     if settings.engine.is_gateway:
         from fairlead.client.client import Client  # its HTTP library brings much that others do not need
 
-        async with Client(settings) as client:
-            yield client
-    else:
-        async with _opened(settings, join) as store:
-            yield store
+        return Client(settings)
+    return _opened(settings, join)
 
 
 def open_store(options: ClientOptions, *, join: bool = False) -> "AbstractAsyncContextManager[Store]":

@@ -1,14 +1,15 @@
 """`fairlead type`: which task types there are, and which of them may not start."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.backend import Backend
 from fairlead.cli.audit import note
-from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.listing import LIST, ListOptions, show_all
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer
-from fairlead.cli.table import table_of
 from fairlead.shapes.task_type import TaskTypeAnswer
 
 app = App(name="type", help="List, pause and resume task types.")
@@ -21,13 +22,11 @@ TaskType = Annotated[str, Parameter(help="The name of the task type.")]
 @app.command(name="list")
 async def list_types(*, options: ListOptions = LIST) -> None:
     """List the task types that are declared or paused."""
-    async with open_backend(options) as backend:
 
-        async def read() -> View:
-            types = [TaskTypeAnswer.of(*one) for one in (await backend.task_types()).items()]
-            return View({"task_types": types}, [table_of(types, COLUMNS)])
+    async def read(backend: Backend) -> Iterable[tuple[str, int | None]]:
+        return (await backend.task_types()).items()
 
-        await show(options, read)
+    await show_all(options, "task_types", read, lambda one: TaskTypeAnswer.of(*one), COLUMNS)
 
 
 @app.command

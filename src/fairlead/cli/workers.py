@@ -4,12 +4,14 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from fairlead.backend import Backend
 from fairlead.cli.audit import note
-from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.listing import LIST, ListOptions, show_all
 from fairlead.cli.options import DEFAULTS, Options, open_backend, open_store
 from fairlead.cli.output import print_answer, print_json
-from fairlead.cli.table import Columns, table_of
+from fairlead.cli.table import Columns
 from fairlead.errors import InvalidInput, UnknownWorker
+from fairlead.model.worker import WorkerStats
 from fairlead.shapes.worker import WorkerAnswer
 from fairlead.times import time_text
 
@@ -33,13 +35,11 @@ LEAST_USED = ("reserve", "capabilities", "name", "task types", "seen")
 @app.command(name="list")
 async def list_workers(*, options: ListOptions = LIST) -> None:
     """List the workers seen within the last hour."""
-    async with open_backend(options) as backend:
 
-        async def read() -> View:
-            workers = [WorkerAnswer.from_value(worker) for worker in (await backend.stats()).workers]
-            return View({"workers": workers}, [table_of(workers, COLUMNS, LEAST_USED)])
+    async def read(backend: Backend) -> list[WorkerStats]:
+        return (await backend.stats()).workers
 
-        await show(options, read)
+    await show_all(options, "workers", read, WorkerAnswer.from_value, COLUMNS, LEAST_USED)
 
 
 @app.command

@@ -1,20 +1,15 @@
 """The audit of a gateway's namespace, as the store has it."""
 
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.model.audit import AuditPage
 from fairlead.shapes.audit import AuditAnswer, VerifyAnswer
 
 
-class Audit:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Audit(Part):
     async def page(self, count: int = 100, cursor: str = "") -> AuditPage:
-        """The latest first, as many as fit into 1 MiB; continue with its `next_cursor`."""
         address = path("api", "v1", "audit")
         answer = await self._transport.get(AuditAnswer, address, limit=count, cursor=cursor)
         return AuditPage([one.to_value() for one in answer.entries], answer.next_cursor or "")
 
     async def verify(self) -> list[str]:
-        """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         return (await self._transport.get(VerifyAnswer, path("api", "v1", "audit", "verify"))).problems

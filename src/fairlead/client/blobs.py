@@ -8,17 +8,14 @@ from pathlib import Path
 
 from fairlead.blobs.local import PIECE, downloaded, pieces_of, size_of, type_of
 from fairlead.client.bodies import OF_THE_KEY
-from fairlead.client.transport import HttpTransport, path
+from fairlead.client.transport import Part, path
 from fairlead.errors import InvalidInput
 from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.task import Task
 from fairlead.shapes.blob import BlobAnswer
 
 
-class Blobs:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Blobs(Part):
     async def put(
         self,
         source: Path | bytes,
@@ -28,7 +25,6 @@ class Blobs:
         tenant: str | None = None,
         task: Task | None = None,
     ) -> BlobRef:
-        """Uploads a file. `task`: it is a result of this task, of whose tenant it is."""
         _check_tenant(tenant)
         answer = await self._transport.upload(
             BlobAnswer,
@@ -40,7 +36,6 @@ class Blobs:
         return answer.to_value().ref(name, content_type or type_of(name))
 
     async def fetch(self, ref: BlobRef, *, tenant: str | None = None, task: Task | None = None) -> LocalFile:
-        """Downloads it to a temporary file. Raises UnknownBlob."""
         _check_tenant(tenant)
         digest = ref.digest  # raises what is wrong with it before anything is asked
         content = self._content(path("api", "v1", "blobs", ref.blob), task.task_id if task else None)

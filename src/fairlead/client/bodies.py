@@ -10,7 +10,7 @@ from fairlead.client.problems import error_of
 from fairlead.client.transport import encode
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.tracebacks import readable
-from fairlead.model.batch import Batch
+from fairlead.model.batch import Batch, bounded_parts
 from fairlead.model.job import NewJob
 from fairlead.model.limit import limit_arguments
 from fairlead.model.reports import MOST_CHUNK_BYTES, Completed, Failed, Progress
@@ -112,7 +112,11 @@ def declared_bodies(tables: Mapping[str, Mapping[str, Any]]) -> list[Json]:
     """What code declares, in as few bodies as the gateway accepts; what comes first is declared first."""
     entries = [(table, name, encode(form)) for table, forms in tables.items() for name, form in forms.items()]
     bodies: list[Json] = []
-    for some in _in_parts(entries, lambda entry: len(entry[1]) + len(entry[2]) + len('"":,'), MOST_DECLARED):
+
+    def size(entry: tuple[str, str, bytes]) -> tuple[int, int]:
+        return 1, len(entry[1]) + len(entry[2]) + len('"":,')
+
+    for some in bounded_parts(entries, size, (MOST_ITEMS, MOST_DECLARED)):
         bodies.append({})
         for table, name, form in some:
             bodies[-1].setdefault(table, {})[name] = msgspec.Raw(form)
@@ -130,23 +134,8 @@ def batch_of(items: Iterable[T], body: Callable[[T], Body]) -> Batch[bytes]:
 
 def in_bodies(batch: Batch[bytes]) -> Iterator[list[msgspec.Raw]]:
     """The items of one body after the other."""
-    for some in _in_parts(batch.accepted, len, MOST_BYTES):
+    for some in bounded_parts(batch.accepted, lambda item: (1, len(item)), (MOST_ITEMS, MOST_BYTES)):
         yield [msgspec.Raw(item) for item in some]
-
-
-def _in_parts(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """As few parts as the gateway accepts, each with as many items as fit."""
-    part: list[T] = []
-    room = most
-    for item in items:
-        needed = size(item)
-        if part and (needed > room or len(part) == MOST_ITEMS):
-            yield part
-            part, room = [], most
-        part.append(item)
-        room -= needed
-    if part:
-        yield part
 
 
 def state_or_error(row: Accepted) -> State | FairleadError:

@@ -1,7 +1,11 @@
-"""A gateway over HTTP, with the methods of the store that clients, the command line and workers use."""
+"""A gateway over HTTP, with the methods of the store that clients, the command line and workers use.
+
+What a method does is said there; here, what is different over HTTP.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, Unpack
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Unpack
 
 from msgspec.structs import asdict, replace
 
@@ -86,7 +90,7 @@ SECONDS_PER_TASK = 0.1  # more time for an answer with many tasks in it
 log = EventLog("fairlead.client")
 
 
-class Client:
+class Client(AbstractAsyncContextManager["Client"]):
     """`async with Client(settings) as client:`; `settings.engine` says where, and with which key."""
 
     def __init__(self, settings: Settings) -> None:
@@ -103,9 +107,6 @@ class Client:
         self.policy = Policy(self.transport)
         self.audit = Audit(self.transport)
         self.upkeep = None
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.transport.http.aclose()
@@ -147,7 +148,6 @@ class Client:
         self.settings = replace(self.settings, worker=worker, lease=lease)
 
     async def confirm(self, types: Iterable[str], pipelines: Iterable[str]) -> bool:
-        """Whether all of these that code declared are known; they are kept for another day."""
         rows = [("types", name) for name in types] + [("pipelines", name) for name in pipelines]
         address, all_known = path("internal", "declarations", "confirm"), True
         for start in range(0, len(rows), MOST_ITEMS):
@@ -181,7 +181,6 @@ class Client:
         return (await self.transport.get(ExplainAnswer, _task(task_id, "explain"))).to_value()
 
     async def outputs(self, task_id: str, after: int = 0) -> list[Output]:
-        """The chunks of output that are kept, the latest 1,000, after the one with this seq."""
         outputs: list[Output] = []
         following: int | None = after
         while following is not None:  # an answer may hold a part of them only
@@ -196,12 +195,10 @@ class Client:
         return (await self.transport.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
     async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage:
-        """A page of the tasks that match, newest first; continue with its `next_cursor`."""
         page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **wanted)
         return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
 
     async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
-        """Failed and dead-lettered tasks, newest first; each can be replayed."""
         tasks: list[Task] = []
         cursor: str | None = str(skip)
         while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
@@ -216,11 +213,9 @@ class Client:
         return (await self.transport.post(ReplayAnswer, address)).replayed
 
     async def purge(self, task_id: str) -> None:
-        """Deletes a failed or dead-lettered task for good."""
         await self.transport.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))
 
     async def task_types(self) -> dict[str, int | None]:
-        """Those that are declared or paused, by name, with the ms at which each was paused."""
         pages = self.transport.pages(TaskTypesAnswer, path("api", "v1", "task-types"))
         types = [one async for page in pages for one in page.task_types]
         return {
@@ -278,7 +273,6 @@ class Client:
         return (await self.report(worker, failed=reports))[0]
 
     async def release(self, worker: str, *grants: Grant) -> list[State | FairleadError]:
-        """Returns tasks that were not run to their place in the queue."""
         if not grants:
             return []
         fences = {grant.id: grant.fence for grant in grants if grant.fence is not None}
@@ -287,7 +281,6 @@ class Client:
         return [state_or_error(row) for row in answer.results]
 
     async def progress(self, worker: str, *reports: Progress) -> list[FairleadError | None]:
-        """Records progress and output of runs; Fenced where the lease is no longer the caller's."""
         batch = batch_of(reports, progress_body)
         rows: list[Accepted] = []
         for some in in_bodies(batch):
@@ -295,7 +288,6 @@ class Client:
         return batch.answers(map(none_or_error, rows))
 
     async def shortened(self, worker: str, *grants: Grant) -> list[FairleadError | None]:
-        """The new deadlines of these runs apply: what they gave up is free."""
         answers: list[FairleadError | None] = []
         for start in range(0, len(grants), MOST_ITEMS):
             body = {"fences": {grant.id: grant.fence for grant in grants[start : start + MOST_ITEMS]}}
@@ -304,23 +296,19 @@ class Client:
         return answers
 
     async def send_frame(self, task_id: str, frame: Any) -> int:
-        """A frame for the handler of an interactive task; its number. FramesFull: send it again later."""
         return (await self.transport.post(FrameAnswer, _task(task_id, "frames"), frame_body(frame))).seq
 
     async def take_frames(self, worker: str, grant: Grant, after: int = 0) -> list[Frame]:
-        """The next frames after this number, in order; those up to it are deleted."""
         body = FramesBody(task_id=grant.id, fence=grant.fence, after=after)
         answer = await self._of_worker(FramesAnswer, worker, "frames", body)
         return [one.to_value() for one in answer.frames]
 
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
-        """Gives a running task `ms` from now, unless it has more; its deadline."""
         check_ms("ms", ms)
         body = ExtendBody(task_id=grant.id, seconds=ms / 1000, fence=grant.fence)
         return read_time("deadline", (await self._of_worker(ExtendAnswer, worker, "extend", body)).deadline)
 
     async def expire(self, worker: str) -> int:
-        """Ends the leases of a worker that is known to be dead; how many."""
         return (await self._of_worker(ExpireAnswer, worker, "expire", None)).expired
 
     async def _of_worker(self, kind: type[A], worker: str, act: str, body: Any, claim: int = 0) -> A:

@@ -5,16 +5,8 @@ from typing import Unpack
 
 from fairlead.client.bodies import job_body
 from fairlead.client.live import all_messages_of
-from fairlead.client.transport import HttpTransport, path
-from fairlead.model.job import (
-    Job,
-    JobExplanation,
-    JobFilter,
-    JobPage,
-    NewJob,
-    SubmittedJob,
-    check_job_id,
-)
+from fairlead.client.transport import Part, path
+from fairlead.model.job import Job, JobExplanation, JobFilter, JobPage, NewJob, SubmittedJob, check_job_id
 from fairlead.shapes.base import Json
 from fairlead.shapes.job import (
     CancelJobAnswer,
@@ -26,10 +18,7 @@ from fairlead.shapes.job import (
 )
 
 
-class Jobs:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Jobs(Part):
     async def reopen(self) -> None:
         """Nothing to do: the next call connects again."""
 
@@ -43,12 +32,10 @@ class Jobs:
         return (await self._transport.get(JobAnswer, _job(job_id))).to_value()
 
     async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
-        """A page of the jobs that match, newest first; continue with its `next_cursor`."""
         page = await self._transport.get(JobsAnswer, path("api", "v1", "jobs"), **wanted)
         return JobPage([one.to_value() for one in page.jobs], page.next_cursor or "")
 
     async def explain(self, job_id: str) -> JobExplanation:
-        """What the steps of the current stage wait for, or how the job ended."""
         return (await self._transport.get(JobExplainAnswer, _job(job_id, "explain"))).to_value()
 
     async def cancel(self, job_id: str) -> None:
@@ -56,7 +43,6 @@ class Jobs:
         await self._transport.ask(CancelJobAnswer, "DELETE", _job(job_id), repeat=True)
 
     async def resume(self, job_id: str, *, force: bool = False) -> list[str]:
-        """Resumes it at the stage that failed; returns the steps of that stage that are not run again."""
         query = {"force": "true"} if force else None
         return (await self._transport.post(ResumeAnswer, _job(job_id, "resume"), query=query)).skipped
 

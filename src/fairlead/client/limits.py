@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fairlead.checks import check_ms, check_name
 from fairlead.client.bodies import limit_body
-from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
+from fairlead.client.transport import ANSWER_WITHIN, Part, path
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, LimitFull
 from fairlead.model.limit import Lease, Limit, check_wish
@@ -28,19 +28,14 @@ from fairlead.shapes.limit import (
 MOST_WAIT = 30.0  # seconds that one call waits
 
 
-class Limits:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Limits(Part):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
-        """Defines or changes it; takes effect at once. 0 slots pauses. `tenant`: one that is its own."""
         body, query = limit_body(name, wanted, shared), {"tenant": tenant}
         await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def delete(self, name: str, *, tenant: str | None = None) -> None:
-        """Raises LimitInUse while a task that has not ended, a lease or a declaration needs it."""
         await self._transport.ask(DeletedLimit, "DELETE", _limit(name), query={"tenant": tenant})
 
     async def all(self, *, tenant: str | None = None) -> list[Limit]:
@@ -49,7 +44,6 @@ class Limits:
         return [one.to_value() async for page in pages for one in page.limits]
 
     async def get(self, name: str, lease_id: str | None = None, *, tenant: str | None = None) -> Limit:
-        """With up to 100 of its holders; with `lease_id` (of a task: its id) that one alone, if it is one."""
         answer = await self._transport.get(LimitAndSlots, _limit(name), lease_id=lease_id, tenant=tenant)
         return answer.to_value()
 
@@ -108,7 +102,6 @@ class Limits:
             await self._transport.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id))
 
     async def renew(self, lease: Lease, lease_ms: int = 30_000) -> Lease:
-        """The lease with its new end; raises Fenced when it is over."""
         check_ms("lease_ms", lease_ms)
         body = RenewBody(lease_seconds=lease_ms / 1000, fence=lease.fence)
         address = _limit(lease.limit, "leases", lease.lease_id, "renew")
@@ -116,12 +109,10 @@ class Limits:
         return renewed.to_value(limit=lease.limit)
 
     async def release(self, lease: Lease) -> None:
-        """Gives the units back; raises Fenced when the lease was over before."""
         address = _limit(lease.limit, "leases", lease.lease_id)
         await self._transport.ask(ReleasedLease, "DELETE", address, query={"fence": lease.fence})
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
-        """Frees a stuck lease of this limit. What it protects may still be running."""
         query = {"force": "true", "tenant": tenant}
         await self._transport.ask(ReleasedLease, "DELETE", _limit(name, "leases", lease_id), query=query)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.checks import check_task_id
 from fairlead.client.resumable import Resumable
-from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, decode, path
+from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, Part, decode, path
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.event import Event
 from fairlead.model.states import State
@@ -32,10 +32,7 @@ class NothingNew(Exception):
     """What is watched has ended, and all its messages were sent."""
 
 
-class Live:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Live(Part):
     @contextlib.asynccontextmanager
     async def watch(self, task_id: str) -> AsyncIterator[AsyncIterator[Event | None]]:
         """The events of a task from now on.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -28,17 +28,13 @@ class Declarer(Protocol):
         """False: some of it is no longer known."""
 
 
-@asynccontextmanager
-async def connected_backend(settings: Settings) -> AsyncIterator[Backend]:
+def connected_backend(settings: Settings) -> AbstractAsyncContextManager[Backend]:
     """Connected, but not opened: nothing is written."""
     if settings.engine.is_gateway:
         from fairlead.client.client import Client  # its HTTP library takes a tenth of a second to import
 
-        async with Client(settings) as client:
-            yield client
-    else:
-        async with connected_store(settings) as store:
-            yield store
+        return Client(settings)
+    return connected_store(settings)
 
 
 @asynccontextmanager

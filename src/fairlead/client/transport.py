@@ -1,8 +1,9 @@
 """One request to a gateway, bounded in time and size, and its answer as a value or an error."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ PAUSE = 0.1  # seconds after the first of them, then longer
 
 A = TypeVar("A")
 P = TypeVar("P", LimitsAnswer, WorkersAnswer, CronsAnswer, TaskTypesAnswer)
+Stream = AbstractAsyncContextManager[httpx.Response]
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode
 
@@ -99,14 +101,8 @@ class HttpTransport:
         headers = {} if content is None else {"content-type": "application/json"}
         asked = _given(query or {})
         within += len(content or b"") / BYTES_PER_SECOND
-
-        async def attempt() -> A:
-            stream = self.http.stream(method, address, content=content, headers=headers, params=asked)
-            with LenientTimeout(within):
-                async with stream as answer:
-                    return self._read(kind, answer, await read_capped(answer, most))
-
-        return await self._attempted(attempt, repeat=repeat)
+        stream = partial(self.http.stream, method, address, content=content, headers=headers, params=asked)
+        return await self._answer(kind, stream, within=within, most=most, repeat=repeat)
 
     async def upload(
         self,
@@ -118,15 +114,12 @@ class HttpTransport:
     ) -> A:
         """Sends a body of this size by PUT, again if no answer came."""
         headers = {"content-type": "application/octet-stream", "content-length": str(size)}
-        asked = _given(query)
+        asked, within = _given(query), ANSWER_WITHIN + size / SLOW_BYTES_PER_SECOND
 
-        async def attempt() -> A:
-            stream = self.http.stream("PUT", address, content=content(), headers=headers, params=asked)
-            with LenientTimeout(ANSWER_WITHIN + size / SLOW_BYTES_PER_SECOND):
-                async with stream as answer:
-                    return self._read(kind, answer, await read_capped(answer, MOST_ANSWER))
+        def stream() -> Stream:
+            return self.http.stream("PUT", address, content=content(), headers=headers, params=asked)
 
-        return await self._attempted(attempt, repeat=True)
+        return await self._answer(kind, stream, within=within, most=MOST_ANSWER, repeat=True)
 
     @asynccontextmanager
     async def download(self, address: str, **query: Any) -> AsyncIterator[httpx.Response]:
@@ -141,10 +134,14 @@ class HttpTransport:
         except httpx.TransportError as problem:
             raise self._no_answer(problem) from problem
 
-    async def _attempted(self, attempt: Callable[[], Awaitable[A]], *, repeat: bool) -> A:
+    async def _answer(
+        self, kind: type[A], stream: Callable[[], Stream], *, within: float, most: int, repeat: bool
+    ) -> A:
         for number in range(1, ATTEMPTS + 1):
             try:
-                return await attempt()
+                with LenientTimeout(within):
+                    async with stream() as answer:
+                        return self._read(kind, answer, await read_capped(answer, most))
             except (httpx.TransportError, TimeoutError) as problem:
                 if not repeat or number == ATTEMPTS or isinstance(problem, TimeoutError):
                     raise self._no_answer(problem) from problem
@@ -177,6 +174,13 @@ class HttpTransport:
         raise InvalidSettings(
             f"{self.url} answered {answer.status_code}, and not as a gateway does: check the URL."
         )
+
+
+class Part:
+    """A part of a gateway: what can be done with one kind of thing."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
 
 def _given(query: Mapping[str, Any]) -> dict[str, Any]:

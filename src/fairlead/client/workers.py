@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from fairlead.client.transport import ANSWER_WITHIN, HttpTransport, path
+from fairlead.client.transport import ANSWER_WITHIN, Part, path
 from fairlead.model.reports import Grant
 from fairlead.model.worker import Beat
 from fairlead.shapes.worker import (
@@ -21,10 +21,7 @@ from fairlead.shapes.worker import (
 BEAT_WITHIN = 5.0  # seconds; a late heartbeat is better repeated while the lease lasts
 
 
-class Workers:
-    def __init__(self, transport: HttpTransport) -> None:
-        self._transport = transport
-
+class Workers(Part):
     async def register(
         self,
         worker: str,
@@ -36,7 +33,6 @@ class Workers:
         name: str = "",
         version: str = "",
     ) -> None:
-        """`task_types=None`: any. Of `capacity`, `reserve` slots run base priority high only."""
         body = RegisterBody(
             worker_id=worker,
             capabilities=list(capabilities),
@@ -56,11 +52,6 @@ class Workers:
         return (await self._transport.post(HeartbeatAnswer, address, body, within=within)).to_value()
 
     async def stall(self, worker: str, request: str, begun: Collection[int]) -> list[Grant]:
-        """The worker lives but does not answer: until it polls again it is given nothing.
-
-        What it holds returns to the queue unrun, except for the fences in `begun`; what that was. The same
-        request again, because its answer was lost, is answered like the first.
-        """
         body = StallBody(request_id=request, begun=list(begun))
         answer = await self._transport.post(StallAnswer, _worker(worker, "stall"), body, repeat=True)
         return [row.to_value() for row in answer.released]
@@ -74,11 +65,9 @@ class Workers:
         return (await self._transport.post(WaitAnswer, _worker(worker, "wait"), body, within=within)).called
 
     async def drain(self, worker: str) -> None:
-        """It gets no more tasks."""
         await self._transport.post(DrainAnswer, path("api", "v1", "workers", worker, "drain"), repeat=True)
 
     async def leave(self, worker: str) -> None:
-        """Removes a worker that has stopped and holds nothing."""
         await self._transport.ask(LeaveAnswer, "DELETE", _worker(worker))
 
 

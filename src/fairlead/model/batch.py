@@ -1,6 +1,6 @@
-"""Many items that are sent together."""
+"""Many items that are sent together, or in parts of a bounded size."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -9,6 +9,26 @@ from fairlead.errors import FairleadError, InvalidInput
 T = TypeVar("T")
 U = TypeVar("U")
 Form = TypeVar("Form")
+
+
+def bounded_parts(
+    items: Iterable[T], size: Callable[[T], tuple[int, ...]], most: tuple[int, ...]
+) -> Iterator[list[T]]:
+    """As few parts as possible, in order: the sizes of the items of a part add up to at most these.
+
+    An item that is larger is a part by itself.
+    """
+    part: list[T] = []
+    room = most
+    for item in items:
+        needed = size(item)
+        if part and any(one > left for one, left in zip(needed, room, strict=True)):
+            yield part
+            part, room = [], most
+        part.append(item)
+        room = tuple(left - one for one, left in zip(needed, room, strict=True))
+    if part:
+        yield part
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_seconds, check_short, check_units, check_whole
 from fairlead.model.priority import priority_named
-from fairlead.model.reports import Grant
 from fairlead.model.tenants import scope_of
 from fairlead.settings import Rate, Slots
 from fairlead.settings.rates import rate_text
@@ -71,10 +70,6 @@ class Lease:
     fence: int
     expires_at: int
     tenant: str | None = None  # that acquired it by itself
-
-    @property
-    def grant(self) -> Grant:
-        return Grant(scope_of(self.tenant) + self.lease_id, self.fence)
 
 
 def check_wish(

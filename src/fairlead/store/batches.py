@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
+from fairlead.model.batch import bounded_parts
 from fairlead.store.connection import Connection, pack
 from fairlead.store.multiplexer import Command
 
-#: In one act. An item that is larger than this is sent in an act by itself.
+#: In one act.
 MOST_ITEMS = 200
 MOST_LIMITS = 200  # that its tasks name
 MOST_BYTES = 1024 * 1024
@@ -22,18 +23,10 @@ GOOD_BYTES = 256 * 1024  # of the answers to one piece: far above the cost of a 
 
 def in_parts(items: Iterable[dict[str, Any]]) -> Iterator[list[msgspec.Raw]]:
     """The packed items of one act after the other."""
-    part: list[msgspec.Raw] = []
-    room = MOST_ITEMS, MOST_LIMITS, MOST_BYTES
-    for item in items:
-        packed = msgspec.Raw(pack(item))
-        size = 1, item.get("limits", "").count("="), len(memoryview(packed))
-        if part and any(needed > left for needed, left in zip(size, room, strict=True)):
-            yield part
-            part, room = [], (MOST_ITEMS, MOST_LIMITS, MOST_BYTES)
-        part.append(packed)
-        room = room[0] - size[0], room[1] - size[1], room[2] - size[2]
-    if part:
-        yield part
+    rows = ((item.get("limits", "").count("="), pack(item)) for item in items)
+    most = MOST_ITEMS, MOST_LIMITS, MOST_BYTES
+    for part in bounded_parts(rows, lambda row: (1, row[0], len(row[1])), most):
+        yield [msgspec.Raw(packed) for _, packed in part]
 
 
 def in_pieces(report: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from fairlead.background import TaskSet
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError
 from fairlead.store.multiplexer import Channel
@@ -84,7 +85,7 @@ class Popper:
         self._outdated: list[str] | None = None  # those of the command that is being ended
         self._cut = False  # we closed the connection to end the command
         self._wanted = asyncio.Event()
-        self._unblocking: set[asyncio.Task[None]] = set()  # held until they are done
+        self._unblocking = TaskSet()
         self._running = asyncio.create_task(self._run())
 
     def add(self, waiter: Waiter) -> None:
@@ -174,9 +175,7 @@ class Popper:
     def _ask_again(self) -> None:
         if self._asked is not None and self._asked is not self._outdated:
             self._outdated = self._asked
-            unblocking = asyncio.create_task(self._unblock(self._asked))
-            self._unblocking.add(unblocking)
-            unblocking.add_done_callback(self._unblocking.discard)
+            self._unblocking.start(self._unblock(self._asked))
 
     async def _unblock(self, asked: list[str]) -> None:
         """Sent on another connection, so it may reach the server before the command that it is to end."""

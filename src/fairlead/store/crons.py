@@ -22,11 +22,11 @@ class Crons(Part):
     async def page(self, after: str = "", count: int | None = None) -> tuple[list[CronStatus], str]:
         """By name, those after this one, and the name to continue from: "" when there are no more."""
         self._connection.membership.check()
-        key, clock = self._connection.keys.key, self._session.clock()
-        ticks, schedules, (seconds, micros) = await self._connection.read(
+        key = self._connection.keys.key
+        ticks, schedules, time = await self._connection.read(
             ("HGETALL", key("crons")), ("HGETALL", key("schedules")), ("TIME",)
         )
-        now = int(clock) if clock else int(seconds) * 1000 + int(micros) // 1000
+        now = self._session.instant(time)
         names = sorted(ticks)
         first = bisect_right(names, after.encode())
         last = len(names) if count is None else first + count

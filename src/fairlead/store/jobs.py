@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -64,7 +64,7 @@ class Jobs(Part):
         fields, now = await self._connection.read(("HGETALL", key), ("TIME",))
         if not fields:
             raise errors.UnknownJob()
-        return _job(job_id, fields, self._instant(now))
+        return _job(job_id, fields, self._session.instant(now))
 
     async def page(
         self,
@@ -89,7 +89,7 @@ class Jobs(Part):
         check_short("user_id", user_id)
         check_short("tenant", tenant)
         wanted = {"status": status, "user_id": user_id, "feature": feature_name, "tenant": tenant}
-        now = self._instant(*await self._connection.read(("TIME",)))
+        now = self._session.instant(*await self._connection.read(("TIME",)))
 
         def make(job_id: str, fields: Mapping[bytes, bytes]) -> Job | None:
             job = _job(job_id, fields, now)
@@ -116,11 +116,6 @@ class Jobs(Part):
             known = {*answer["types"], *await self.pipelines.task_types()}
             similar = None if answer["type"] in known else nearest(answer["type"], known)
         return read_explanation(task_id, answer, similar)
-
-    def _instant(self, time: Sequence[bytes]) -> int:
-        """By the clock of the acts; `time` is the server's."""
-        given, (seconds, micros) = self._session.clock(), time
-        return int(given) if given else int(seconds) * 1000 + int(micros) // 1000
 
     async def cancel(self, job_id: str) -> None:
         """Ends it, with those of its steps that wait or run."""

@@ -184,10 +184,9 @@ class Limits(Part):
         `tenant`: the tenant that acquired it by itself.
         """
         check_ms("lease_ms", lease_ms)
-        holders = pack([_known_lease(name, lease_id, fence, tenant)])
-        (row,) = (await self._session.run("renew", holders, lease_ms))["rows"]
-        expect_ok(row)
-        return Lease(lease_id, name, row["fence"], row["ends"], tenant)
+        holder = pack(_known_lease(name, lease_id, fence, tenant))
+        renewed = await self._session.run("renew", holder, lease_ms)
+        return Lease(lease_id, name, renewed["fence"], renewed["ends"], tenant)
 
     async def release_known(
         self, name: str, lease_id: str, fence: int | None = None, *, tenant: str | None = None
@@ -195,8 +194,7 @@ class Limits(Part):
         """As `release`, by the id of a lease of this limit; its fence is checked if it is given."""
         holders = pack([_known_lease(name, lease_id, fence, tenant)])
         (row,) = (await self._session.run("release", "", holders, 1))["rows"]
-        if row["answer"] != "ok":
-            raise errors.Fenced()
+        expect_ok(row)
 
     async def force_release(self, name: str, lease_id: str, *, tenant: str | None = None) -> None:
         """Frees a stuck lease of this limit. What it protects may still run."""

@@ -27,8 +27,6 @@ REFUSALS: dict[str, type[errors.FairleadError]] = {
     "key_unknown": errors.UnknownKey,
     "key_ended": errors.KeyEnded,
     "fenced": errors.Fenced,
-    "cancelled": errors.Fenced,
-    "unknown": errors.Fenced,
     "not_replayable": errors.NotReplayable,
     "unknown_job": errors.UnknownJob,
     "not_purgeable": errors.NotPurgeable,

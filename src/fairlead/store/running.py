@@ -16,13 +16,6 @@ from fairlead.store.queries import Queries
 
 
 class Running(Queries):
-    async def renew(self, *grants: Grant, lease_ms: int | None = None) -> list[int | errors.FairleadError]:
-        """The new ends of the leases; Fenced where one is no longer the caller's."""
-        lease = lease_ms or self.settings.lease_ms
-        holders = [grant.packed() for grant in grants]
-        rows = await self.run_parts(holders, lambda part: ("renew", part, lease))
-        return [replies.refusal(row) or row["ends"] for row in rows]
-
     async def extend(self, worker: str, grant: Grant, ms: int) -> int:
         """Gives a running task `ms` from now, unless it has more; returns its deadline."""
         check_ms("ms", ms)

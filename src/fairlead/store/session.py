@@ -1,6 +1,6 @@
 """What every part of the store works with: a connection, the settings, a clock, and how acts are run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -43,6 +43,11 @@ class Session:
         calls = [(*call(pack(part)), self.clock()) for part in in_parts(items)]
         answers, _ = await self.connection.run_together(*calls)
         return [row for answer in answers for row in expect_ok(answer)["rows"]]
+
+    def instant(self, time: Sequence[bytes]) -> int:
+        """By the clock of the acts; `time` is the server's."""
+        given, (seconds, micros) = self.clock(), time
+        return int(given) if given else int(seconds) * 1000 + int(micros) // 1000
 
     async def next_word(self, key: str, of: str, seconds: float) -> bytes | None:
         """The next word that an act pushes to this list; None if there is none within `seconds`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from fairlead.background import keep_running
+from fairlead.background import keep_running, within
 from fairlead.errors import FairleadError
 from fairlead.store.multiplexer import Channel, Pushed
 
@@ -115,8 +115,6 @@ class Subscriber:
 async def _until_silent(connection: Channel) -> None:
     """Until it is closed, or a ping is not answered."""
     while not connection.closed.is_set():
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PING_EVERY):
-                await connection.closed.wait()
+        await within(PING_EVERY, connection.closed.wait())
         async with asyncio.timeout(QUIET - PING_EVERY):
             await connection.call(("PING",))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
-from fairlead.app import app, function, handle
+from fairlead.app import app, handle
 from fairlead.app.many import NotAllSubmitted, submit_all
 from fairlead.errors import FairleadError
 from fairlead.model.task import NewTask
@@ -17,30 +17,23 @@ from fairlead.sync.handle import JobHandle, TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 def declaring(
-    method: Callable[Concatenate[app.Fairlead, P], R],
-) -> Callable[Concatenate["Fairlead", P], R]:
-    """What needs no connection."""
+    method: Callable[Concatenate[app.Fairlead, P], R], shown: Callable[["Fairlead", R], S]
+) -> Callable[Concatenate["Fairlead", P], S]:
+    """What needs no connection. `shown` makes of the result what the blocking API returns."""
 
     @functools.wraps(method)
-    def declare(front: "Fairlead", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return method(front.async_app, *args, **kwargs)
+    def declare(front: "Fairlead", /, *args: P.args, **kwargs: P.kwargs) -> S:
+        return shown(front, method(front.async_app, *args, **kwargs))
 
     return declare
 
 
-def decorating(
-    method: Callable[Concatenate[app.Fairlead, P], function.Decorator],
-) -> Callable[Concatenate["Fairlead", P], Decorator]:
-    """What makes a task of a function."""
-
-    @functools.wraps(method)
-    def decorator(front: "Fairlead", /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        return Decorator(front, method(front.async_app, *args, **kwargs))
-
-    return decorator
+def nothing(front: "Fairlead", _: None) -> None:
+    pass
 
 
 async def answers_of(
@@ -86,9 +79,9 @@ class Fairlead(Front[app.Fairlead]):
         if connection := self._connections.pop(os.getpid(), None):
             connection.close()
 
-    limit = declaring(app.Fairlead.limit)
-    pipeline = declaring(app.Fairlead.pipeline)
-    cron = decorating(app.Fairlead.cron)
+    limit = declaring(app.Fairlead.limit, nothing)
+    pipeline = declaring(app.Fairlead.pipeline, nothing)
+    cron = declaring(app.Fairlead.cron, Decorator)
 
     @property
     def task(self) -> Decorator:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
+from fairlead.background import in_event_loop
 from fairlead.errors import FairleadError
 from fairlead.sync.connection import Connection
 from fairlead.sync.held import Held
@@ -121,11 +122,7 @@ def iterated(
 
 def check_may_block() -> None:
     """In a notebook a cell may block, although its kernel runs an event loop in the same thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    if not _is_notebook():
+    if in_event_loop() and not _is_notebook():
         raise FairleadError(
             "This call blocks, but this thread runs an event loop: use the async API here, "
             "`from fairlead import Fairlead`, or `fl.async_app`."

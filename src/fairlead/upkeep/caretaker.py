@@ -6,7 +6,6 @@ import os
 
 import uuid_utils
 
-from fairlead.clock import now_ms
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
@@ -25,7 +24,6 @@ class Caretaker:
     ) -> None:
         self.name = f"{os.getpid()}-{uuid_utils.uuid7()}"
         self.is_elected = False
-        self.last_ran: dict[str, int] = {}  # duty -> ms of this machine's clock, for people
         self._store = store
         self._every_seconds = every_seconds
         self._elected_ms = round(elected_seconds * 1000)
@@ -51,7 +49,6 @@ class Caretaker:
         for duty, run_once in DUTIES.items() if self.is_elected else ():
             try:
                 done[duty] = await run_once(self._store)
-                self.last_ran[duty] = now_ms()
             except StoreUnavailable:
                 raise
             except Exception as problem:  # one duty that fails must not end the others

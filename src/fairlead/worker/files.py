@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead.backend import Backend
+from fairlead.background import in_event_loop
 from fairlead.blobs.local import PartialFile
 from fairlead.client.problems import error_of
 from fairlead.errors import FairleadError, InvalidInput
@@ -83,11 +84,9 @@ class OpenedBlob:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> BinaryIO:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return self._open(Answer(self._fetch()).wait())
-        raise FairleadError("This would block the event loop: use `async with ctx.open(...)` here.")
+        if in_event_loop():
+            raise FairleadError("This would block the event loop: use `async with ctx.open(...)` here.")
+        return self._open(Answer(self._fetch()).wait())
 
     async def __aenter__(self) -> BinaryIO:
         return self._open(await Answer(self._fetch()))

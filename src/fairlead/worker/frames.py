@@ -1,7 +1,6 @@
 """What the client of an interactive task sends to its handler: fetched when the handler asks for more."""
 
 import asyncio
-import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -9,6 +8,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from fairlead.backend import Backend
+from fairlead.background import in_event_loop, within
 from fairlead.errors import Fenced, InvalidInput, UnknownTask
 from fairlead.model.reports import Frame, Grant
 from fairlead.worker.registration import Registration
@@ -69,9 +69,7 @@ class ClientFrames:
                     await self._loop.create_future()
                 if frames:
                     return frames
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(NET_SECONDS):
-                        await self._called.wait()
+                await within(NET_SECONDS, self._called.wait())
         except asyncio.CancelledError:
             if not self._ended:  # the handler itself does not want them any more
                 raise
@@ -107,7 +105,7 @@ class Frames(AsyncIterator[Any], Iterator[Any]):
         return self._next(StopAsyncIteration)
 
     def __next__(self) -> Any:
-        if _is_in_loop():
+        if in_event_loop():
             raise InvalidInput("frames", "`for` would block the event loop: use `async for`")
         while not self._kept and not self._ended:
             try:
@@ -136,11 +134,3 @@ class Frames(AsyncIterator[Any], Iterator[Any]):
             self._kept.extend(frame.frame for frame in new)
             if new:
                 self._after = new[-1].seq
-
-
-def _is_in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

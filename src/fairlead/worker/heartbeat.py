@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from fairlead.backend import Backend, UpkeepBackend
-from fairlead.background import in_background, until
+from fairlead.background import in_background, until, within
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
@@ -93,9 +93,7 @@ class Heartbeat:
     async def _beat_on(self) -> None:
         while True:
             pause = await self._beat() if self.worker and self._vouch() else RETRY_SECONDS
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._changed.wait()
+            await within(pause, self._changed.wait())
             self._changed.clear()
 
     async def _beat(self) -> float:

@@ -4,11 +4,11 @@ The supervisor imports none of the user's code, so nothing a handler does can ho
 """
 
 import asyncio
-import contextlib
 from collections import Counter
 from contextlib import AsyncExitStack
 
 from fairlead.backend import Backend
+from fairlead.background import within
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError
@@ -83,7 +83,7 @@ class Supervisor:
             except (OSError, RuntimeError) as problem:  # no room for another process, file or thread, for now
                 pause = longer(pause)
                 log.error("worker_not_started", problem=str(problem), next_try_seconds=pause)
-                await self._rest(pause)
+                await within(pause, self._stopping.wait())
                 continue
             code = await self._one_life(worker, stack)
             if self._stopping.is_set() or code == DRAINED:
@@ -96,12 +96,7 @@ class Supervisor:
                 return
             lived = monotonic() - born
             pause = AWAY_PAUSE if away else 0.0 if lived > SHORT_LIFE else longer(pause)
-            await self._rest(pause)
-
-    async def _rest(self, pause: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await self._stopping.wait()
+            await within(pause, self._stopping.wait())
 
     async def _one_life(self, worker: WorkerProcess, stack: AsyncExitStack) -> int:
         self._workers.add(worker)

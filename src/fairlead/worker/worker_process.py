@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from fairlead.backend import Backend
-from fairlead.background import in_background
+from fairlead.background import in_background, within
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
@@ -81,9 +81,7 @@ class WorkerProcess:
                 code = await self.process.wait()
                 # It reads the goodbye, if there was one. The pipe ends with the process, unless a process
                 # that it has started and left behind holds it open.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS):
-                        await beating
+                await within(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS, beating)
         finally:
             beating.cancel()
             await asyncio.wait({beating})

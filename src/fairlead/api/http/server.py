@@ -12,6 +12,7 @@ from fairlead.api.http.connection import HttpConnection
 from fairlead.api.http.manager import Bounds, ConnectionManager
 from fairlead.api.http.wire import refusal
 from fairlead.api.problems import ServerFull
+from fairlead.background import TaskSet
 from fairlead.log.events import EventLog, LimitedLog
 
 ACCEPTED_IN_A_ROW = 64  # before open connections have their turn
@@ -30,7 +31,7 @@ class Listener:
         self._manager = manager
         self._opened = opened
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet()
         self._pause: asyncio.TimerHandle | None = None
         self._refusal = refusal(ServerFull(manager.bounds.most_connections))
         opened.setblocking(False)
@@ -68,9 +69,7 @@ class Listener:
             return
         arriving = HttpConnection(self._manager)
         self._manager.expect(arriving)  # counted here until it joins, and never twice
-        task = self._loop.create_task(self._hand_over(connection, arriving))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._hand_over(connection, arriving))
 
     async def _hand_over(self, connection: socket.socket, arriving: HttpConnection) -> None:
         try:

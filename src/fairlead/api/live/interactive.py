@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from fairlead.api.live.connections import NORMAL, TAKEN, Connection
-from fairlead.api.live.socket import Socket, code_of
-from fairlead.api.problems import InvalidBody, MalformedJson, logged_problem, problem_of
-from fairlead.api.request import Request, where_and_what
+from fairlead.api.live.connections import TAKEN, Connection
+from fairlead.api.live.socket import Socket
+from fairlead.api.problems import problem_of
+from fairlead.api.request import Request, read_json
 from fairlead.background import cancel_all
 from fairlead.errors import AlreadyFinished, FairleadError, NotInteractive
 from fairlead.live.interactive import StoreSession
@@ -28,7 +28,7 @@ async def interact(request: Request, socket: Socket, query: WatchQuery) -> None:
     taken = partial(connection.end, TAKEN)
     async with StoreSession(request.store, task.task_id, content=msgspec.Raw, on_taken=taken) as session:
         await socket.accept()
-        sending = asyncio.create_task(_send_all(session, socket, query.after or 0))
+        sending = asyncio.create_task(socket.end_with(session.messages(query.after or 0), "session"))
         try:
             while True:
                 # one after the other: while the handler has too many unread frames, no other is received
@@ -37,22 +37,9 @@ async def interact(request: Request, socket: Socket, query: WatchQuery) -> None:
             await cancel_all(sending)
 
 
-async def _send_all(session: StoreSession, socket: Socket, after: int) -> None:
-    code = NORMAL
-    try:
-        async for message in session.messages(after):
-            await socket.send(message)
-    except OSError:  # the client has disconnected, which `receive` notices, too
-        return
-    except Exception as error:
-        logged_problem("socket_failed", error, what="session")
-        code = code_of(error)
-    socket.connection.end(code)
-
-
 async def _pass_on(session: StoreSession, socket: Socket, said: str | bytes) -> None:
     try:
-        await session.send(_frame(said))
+        await session.send(read_json(said, FRAME, "message", '{"frame": ...}').frame)
     except AlreadyFinished:
         pass  # its end is on the way to the client
     except FairleadError as error:
@@ -68,14 +55,3 @@ async def _unless_ended(connection: Connection, passing: Any) -> None:
             sending.result()
     finally:
         await cancel_all(sending)
-
-
-def _frame(said: str | bytes) -> Any:
-    try:
-        return FRAME.decode(said).frame
-    except msgspec.ValidationError as problem:
-        raise InvalidBody(*where_and_what(problem)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise MalformedJson(
-            f'The message is not JSON ({problem}): send {{"frame": ...}}, in UTF-8.'
-        ) from None

@@ -10,8 +10,8 @@ from msgspec.structs import asdict
 
 from fairlead.api.gateway import check_scope
 from fairlead.api.live.socket import Socket
-from fairlead.api.problems import InvalidBody, MalformedJson, TooManyWatched, problem_of
-from fairlead.api.request import Request, convert
+from fairlead.api.problems import InvalidBody, TooManyWatched, problem_of
+from fairlead.api.request import Request, convert, read_json
 from fairlead.api.routes import tasks
 from fairlead.backend import retry_while_unavailable
 from fairlead.background import cancel_all
@@ -20,6 +20,7 @@ from fairlead.live.feed import TaskFeed
 from fairlead.shapes.task import CancelMessage, SubmitBody
 
 MOST_WATCHED = 100
+MESSAGE = msgspec.json.Decoder(Any)
 
 
 class Session:
@@ -83,7 +84,7 @@ class Session:
         return Request(self._request.gateway, self._request.caller, {}, {}, self._request.receive)
 
     async def _watch(self, task_id: str) -> None:
-        if await self._socket.send_feed(TaskFeed(self._request.store, task_id)):
+        if await self._socket.send_all(TaskFeed(self._request.store, task_id).messages(None)):
             del self._watched[task_id]
             self._to_cancel.discard(task_id)
 
@@ -99,10 +100,7 @@ class Session:
 
 
 def _read(said: str | bytes) -> dict[str, Any]:
-    try:
-        wanted = msgspec.json.decode(said)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise MalformedJson(f"The message is not JSON ({problem}): send one object, in UTF-8.") from None
+    wanted = read_json(said, MESSAGE, "message", "one object")
     if not isinstance(wanted, dict):
         raise InvalidBody("message", 'not an object: send a task such as {"task_type": "echo"}')
     return wanted

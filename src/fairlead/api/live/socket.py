@@ -1,6 +1,7 @@
 """A WebSocket: checks its caller, then runs the handler of its route until one side closes it."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -9,12 +10,12 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.api.endpoint import encode, send_problem
 from fairlead.api.gateway import Gateway, check_scope
-from fairlead.api.live.connections import FAULT, GONE, Connection
+from fairlead.api.live.connections import FAULT, GONE, NORMAL, Connection
 from fairlead.api.problems import Problem, logged_problem
 from fairlead.api.request import ClientGone, Request, address_of, headers_of, read_query
 from fairlead.api.table import SocketRoute
 from fairlead.errors import UnknownJob, UnknownTask
-from fairlead.live.feed import Feed
+from fairlead.live.messages import Message
 from fairlead.model.key import Identity
 
 
@@ -58,19 +59,24 @@ class Socket:
         text: str | bytes | None = message.get("text")
         return message["bytes"] if text is None else text
 
-    async def send_feed(self, feed: Feed, after: int | None = None) -> bool:
-        """Sends the whole feed; returns whether it reached its end. An error closes the connection."""
+    async def send_all(self, messages: AsyncGenerator[Message], what: str = "feed") -> bool:
+        """Sends all of them; returns whether they reached their end. An error closes the connection."""
         try:
-            async with aclosing(feed.messages(after)) as messages:
+            async with aclosing(messages):
                 async for message in messages:
                     await self.send(message)
             return True
         except OSError:  # the client has disconnected, which `receive` notices, too
             return False
         except Exception as error:
-            logged_problem("socket_failed", error, what="feed")
+            logged_problem("socket_failed", error, what=what)
             self.connection.end(code_of(error))
             return False
+
+    async def end_with(self, messages: AsyncGenerator[Message], what: str = "feed") -> None:
+        """Sends all of them, then ends the connection."""
+        if await self.send_all(messages, what):
+            self.connection.end(NORMAL)
 
     async def close(self, code: int) -> None:
         await self._send({"type": "websocket.close", "code": code})

@@ -14,12 +14,7 @@ from fairlead.settings import LimitSettings, TaskSettings
 from fairlead.settings.pipelines import Stages, read_stages
 from fairlead.shapes.base import Moment
 from fairlead.shapes.cron import CronBody, LastTickAnswer, TickAnswer, TickBody
-from fairlead.shapes.declaration import (
-    ConfirmAnswer,
-    ConfirmBody,
-    DeclareAnswer,
-    DeclareBody,
-)
+from fairlead.shapes.declaration import ConfirmAnswer, ConfirmBody, DeclareAnswer, DeclareBody
 from fairlead.shapes.limit import LimitBody
 from fairlead.times import read_time, time_text
 

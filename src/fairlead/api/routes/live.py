@@ -5,7 +5,6 @@ import asyncio
 from starlette.types import ASGIApp
 
 from fairlead import errors
-from fairlead.api.live.connections import NORMAL
 from fairlead.api.live.interactive import interact
 from fairlead.api.live.session import Session
 from fairlead.api.live.socket import Socket
@@ -27,7 +26,7 @@ async def watch(request: Request, socket: Socket, query: WatchQuery) -> None:
     """Watch one task or job, from its current state until it has ended."""
     feed = await _feed_of(request, request.path["id"])
     await socket.accept()
-    sending = asyncio.create_task(_send_all(socket, feed, query.after))
+    sending = asyncio.create_task(socket.end_with(feed.messages(query.after)))
     try:
         while True:  # what the client sends is ignored
             await socket.receive()
@@ -44,11 +43,6 @@ async def _feed_of(request: Request, some_id: str) -> Feed:
             return JobFeed(request.store, await request.own_job(some_id))
         except errors.UnknownJob:
             raise unknown from None
-
-
-async def _send_all(socket: Socket, feed: Feed, after: int | None) -> None:
-    if await socket.send_feed(feed, after):
-        socket.connection.end(NORMAL)
 
 
 async def submit_and_watch(request: Request, socket: Socket, query: TicketQuery) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from fairlead.api.request import AT_ONCE, BATCH_BODY, Request, decode_item, in_g
 from fairlead.api.routes.workers import UNKNOWN, worker_id
 from fairlead.api.table import Routes
 from fairlead.log.events import EventLog
+from fairlead.model.batch import bounded_parts
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.shapes.base import Json, Moment
@@ -221,21 +222,14 @@ async def frames(request: Request, body: FramesBody) -> FramesAnswer:
 @routes.post("/progress", operation_id="worker_calls_say", most_body=BATCH_BODY, answer=SayAnswer)
 async def progress(request: Request, body: SayBody) -> Json:
     """Report the progress and the output of runs."""
-    reports, rows = body.reports, list[Json]()
-    while len(rows) < len(reports):
-        some = _next_few(reports, len(rows))
+    rows = list[Json]()
+    # read and reported together; one with much output alone
+    for some in bounded_parts(body.reports, lambda one: (sum(map(size_of, one.output)),), (AT_ONCE,)):
         answers = await (
             _report_in_pieces(request, some[0]) if len(some) == 1 else _report_progress(request, some)
         )
         rows += [_accepted(one.task_id, answer) for one, answer in zip(some, answers, strict=True)]
     return {"results": rows}
-
-
-def _next_few(reports: Sequence[TaskProgressBody], start: int) -> list[TaskProgressBody]:
-    """Those from `start` on that are read and reported together; one with much output alone."""
-    sizes = accumulate(sum(map(size_of, one.output)) for one in islice(reports, start, None))
-    count = sum(1 for _ in takewhile(lambda size: size <= AT_ONCE, sizes))
-    return list(reports[start : start + max(1, count)])
 
 
 Answers = list[errors.FairleadError | None]
@@ -275,9 +269,9 @@ def _problem(read: Progress | errors.FairleadError) -> errors.FairleadError | No
 
 def _pieces(report: TaskProgressBody) -> Iterator[TaskProgressBody]:
     sent = 0
-    for chunks in [*in_groups(report.output)] or [()]:
+    for chunks in [*in_groups(report.output)] or [[]]:
         first = None if report.first is None else report.first + sent
-        yield replace(report, output=list(chunks), first=first)
+        yield replace(report, output=chunks, first=first)
         report = replace(report, fraction=None, message="")  # the first piece has them
         sent += len(chunks)
 

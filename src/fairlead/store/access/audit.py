@@ -28,9 +28,7 @@ MOST_LETTERS = 500
 
 Row = tuple[str, str]  # an entry as JSON, and its hash
 Rows = list[Row]
-Sentences = list[str]
 
-Entries = list[AuditEntry]
 CURSOR = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 
 
@@ -53,13 +51,8 @@ class Audit(Part):
             digest = _digest(entry)
         return _entry((entry, digest))
 
-    async def list(self, count: int = 100) -> Entries:
-        """The latest first; 10,000 are kept."""
-        check_units("count", count)
-        return _entries([row async for _, row in self._rows(count)])
-
     async def page(self, count: int = 100, cursor: str = "") -> AuditPage:
-        """The latest first, as many as fit into 1 MiB; continue with its `next_cursor`."""
+        """The latest first, as many as fit into 1 MiB; continue with its `next_cursor`. 10,000 are kept."""
         check_units("count", count)
         _check_cursor(cursor)
         rows: Rows = []
@@ -71,7 +64,7 @@ class Audit(Part):
             size, last = size + len(row[0]), place
         return AuditPage(_entries(rows))
 
-    async def verify(self) -> Sentences:
+    async def verify(self) -> list[str]:
         """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         first = await self._written()
         rows = [row async for _, row in self._rows(MOST_KEPT)][::-1]
@@ -114,7 +107,7 @@ def _check_cursor(cursor: str) -> None:
         raise InvalidInput("cursor", "not returned by a previous page; omit it to start over")
 
 
-def _entries(rows: Rows) -> Entries:
+def _entries(rows: Rows) -> list[AuditEntry]:
     try:
         return [_entry(row) for row in rows]
     except ValueError:

@@ -1,11 +1,10 @@
 """API keys, remembered for a moment: most requests come with one that was seen just now."""
 
-import asyncio
 import contextlib
 from typing import Self
 
 from fairlead import errors
-from fairlead.background import cancel_all
+from fairlead.background import TaskSet, cancel_all
 from fairlead.clock import monotonic
 from fairlead.model.key import ApiKey
 from fairlead.store.access.api_keys import ApiKeys, Seen, digest_of
@@ -28,7 +27,7 @@ class KeyRing:
         self._remembered: dict[str, tuple[float, Seen | None]] = {}
         self._changes = 0
         self._noted: dict[str, float] = {}
-        self._noting: set[asyncio.Task[None]] = set()
+        self._noting = TaskSet()
         self._listener = api_keys.listener(self.forget)
 
     async def __aenter__(self) -> Self:
@@ -71,9 +70,7 @@ class KeyRing:
         now = monotonic()
         if now - self._noted.get(key_id, -USE_EVERY) >= USE_EVERY:
             self._noted[key_id] = now
-            noting = asyncio.create_task(self._note(key_id))
-            self._noting.add(noting)
-            noting.add_done_callback(self._noting.discard)
+            self._noting.start(self._note(key_id))
 
     async def _note(self, key_id: str) -> None:
         with contextlib.suppress(errors.FairleadError):  # the next minute will do

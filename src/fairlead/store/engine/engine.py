@@ -8,6 +8,7 @@ connect to the running server and do not own it. When the owner goes, they see `
 import asyncio
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -32,7 +33,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1
 Answer = Literal["ready", "loading", "silent"]
 
 
-class Engine:
+class Engine(AbstractAsyncContextManager["Engine"]):
     """A running server: where it is, and whether it ends with us."""
 
     def __init__(self, folder: EngineFolder, socket: Path, server: ServerProcess | None = None) -> None:
@@ -56,9 +57,6 @@ class Engine:
         # adopting one that is about to go. The lock keeps it waiting until the last byte is written.
         self._folder.remove_socket()
         await self._server.stop()
-
-    async def __aenter__(self) -> "Engine":
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -4,17 +4,15 @@
 -- RETURNS  ok rows {ok state | repeated state | fenced state? | unknown_task}... | uninitialised
 -- FLAGS    allow-oom
 
--- `limit`: only if it is a lease of this limit; a caller that releases by force may have mixed up two ids.
 local function release_bare(holder)
-  local id, fence, limit, scope = holder.id, holder.fence, holder.limit, holder.scope
-  local waiter, lease = limit and not fence and waiters.record(id), leases.bare(id)
-  if waiter and tenants.is_called(get(waiter, "limit"), scope, limit) then
+  local waiter, lease = not holder.fence and waiters.record(holder.id), leases.named(holder)
+  if waiter and tenants.is_called(get(waiter, "limit"), holder.scope, holder.limit) then
     waiters.withdraw(waiter)
-    return {answer = "ok", state = "released"}
+  elseif lease then
+    leases.drop_bare(holder.id, lease)
+  else
+    return {answer = "fenced"}
   end
-  if not lease or fence and get(lease, "fence") ~= fence then return {answer = "fenced"} end
-  if limit and not tenants.is_called(get(lease, "limit"), scope, limit) then return {answer = "fenced"} end
-  leases.drop_bare(id, lease)
   return {answer = "ok", state = "released"}
 end
 

@@ -118,12 +118,17 @@ function audiences.of(route)
   return audience
 end
 
+-- How many workers have this profile?
+function audiences.workers_of(profile)
+  return number(hash(keys.profiles), "n:" .. profile) or 0
+end
+
 -- Does a live worker name this type among those that it serves?
 function audiences.is_type_named(task_type)
-  local registry, known = audiences.registry(), hash(keys.profiles)
+  local registry = audiences.registry()
   for _, id in ipairs(registry.ids) do
     local served = registry.profiles[id].types
-    if served and served[task_type] and (number(known, "n:" .. id) or 0) > 0 then return true end
+    if served and served[task_type] and audiences.workers_of(id) > 0 then return true end
   end
   return false
 end
@@ -134,8 +139,8 @@ end
 
 -- How many workers serve this route?
 function audiences.workers_for(route)
-  local count, known = 0, hash(keys.profiles)
-  for _, id in ipairs(audiences.registry().members[audiences.of(route)]) do count = count + (number(known, "n:" .. id) or 0) end
+  local count = 0
+  for _, id in ipairs(audiences.registry().members[audiences.of(route)]) do count = count + audiences.workers_of(id) end
   return count
 end
 

@@ -1,12 +1,8 @@
 -- Is there a worker for what is submitted, and if not, what do the workers lack? They are counted by profile, not looked at.
 
-local function is_live(profile)
-  return (number(hash(keys.profiles), "n:" .. profile) or 0) > 0
-end
-
 local function is_served(route)
   for _, id in ipairs(audiences.registry().members[audiences.of(route)]) do
-    if is_live(id) then return true end
+    if audiences.workers_of(id) > 0 then return true end
   end
   return false
 end
@@ -23,7 +19,7 @@ function coverage.lacking(route)
   local registry, serves_type, offered, missing = audiences.registry(), false, {}, {}
   for _, id in ipairs(registry.ids) do
     local profile = registry.profiles[id]
-    if (not profile.types or profile.types[task_type]) and is_live(id) then
+    if (not profile.types or profile.types[task_type]) and audiences.workers_of(id) > 0 then
       serves_type = true
       for capability in pairs(profile.capabilities) do offered[capability] = true end
     end
@@ -38,7 +34,7 @@ end
 function coverage.served_types(most)
   local registry, found, list = audiences.registry(), {}, {}
   for _, id in ipairs(registry.ids) do
-    for task_type in pairs(is_live(id) and registry.profiles[id].types or NONE) do
+    for task_type in pairs(audiences.workers_of(id) > 0 and registry.profiles[id].types or NONE) do
       if #list == most then return list end
       if not found[task_type] then list[#list + 1] = task_type end
       found[task_type] = true

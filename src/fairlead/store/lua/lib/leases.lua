@@ -92,6 +92,13 @@ function leases.bare(id)
   return lease and get(lease, "fence") and lease or nil
 end
 
+-- The one that a caller names; nil: there is none. Only if it is of this limit: a caller that uses force may have mixed up two ids.
+function leases.named(holder)
+  local lease = leases.bare(holder.id)
+  if not lease or holder.fence and get(lease, "fence") ~= holder.fence then return nil end
+  return tenants.is_called(get(lease, "limit"), holder.scope, holder.limit) and lease or nil
+end
+
 function leases.drop_bare(id, lease)
   remove(ordered(keys.leases), "lease:" .. id)
   limits.free("lease:" .. id, limits.needs(get(lease, "limit") .. "=" .. get(lease, "units")))

@@ -18,7 +18,7 @@ end
 
 -- Does the holder of a lease mean its limit, by its stored name, with `name`? Also when another limit has that name by now.
 function tenants.is_called(stored, scope, name)
-  return stored == name or scope and stored == scope .. name
+  return stored == name or stored == scope .. name
 end
 
 -- The names of limits in a task that a tenant submits become those of the store.
