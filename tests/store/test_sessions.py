@@ -6,7 +6,7 @@ from fairlead import errors
 from fairlead.model.reports import Completed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Task
-from fairlead.settings import Settings
+from fairlead.settings import Settings, Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, events, new, raw
@@ -134,6 +134,18 @@ async def test_no_session_is_halted_in_vain(store: Store) -> None:
     async with full(store, "gpu"):
         await store.submit_one(new(limits={"gpu": 1}, required_capabilities=("gpu",)))
         assert not await halted(store, task)
+
+
+async def test_no_session_is_halted_when_a_worker_with_a_free_slot_registers(store: Store) -> None:
+    await store.workers.register("single", capacity=1, capabilities=["gpu"])
+    task = await session(store, "single", "gpu")
+    await store.limits.set("db", Slots(limit=1))
+    await store.limits.pause("db", True)
+    await store.submit_one(new(limits={"db": 1}, required_capabilities=("gpu",)))
+    await store.limits.pause("db", False)
+    assert not await halted(store, task)
+    await store.workers.register("another", capacity=1, capabilities=["gpu"])
+    assert not await halted(store, task)
 
 
 async def test_frames_are_kept_in_order_until_the_handler_has_them(store: Store) -> None:

@@ -5,10 +5,14 @@ local MOST_LOOKED_AT = 64 -- workers
 sessions.MOST_FRAMES = 64 -- that wait for a handler
 local AT_ONCE = 16 -- frames that a handler fetches: a mebibyte at most
 
--- Workers that may have a free slot for this lane, the ones seen last first.
+-- Workers that may have a free slot, the ones seen last first: before those that are stored, what this act has seen itself.
 local function live_workers()
-  local since = int(act.instant - setting("worker_ttl"))
-  return call("ZREVRANGEBYSCORE", keys.workers, "+inf", since, "LIMIT", 0, MOST_LOOKED_AT)
+  local since, seen, list = int(act.instant - setting("worker_ttl")), ordered(keys.workers), {}
+  for id in pairs(seen.added) do list[#list + 1] = id end
+  for _, id in ipairs(call("ZREVRANGEBYSCORE", keys.workers, "+inf", since, "LIMIT", 0, MOST_LOOKED_AT)) do
+    if not seen.removed[id] then list[#list + 1] = id end
+  end
+  return list
 end
 
 local function serves(me, lane)
