@@ -66,9 +66,9 @@ class Simulation(Board):
         self._is_due = True  #: what happens at this instant has not been done yet
 
     def starts(self, until: int | None = None, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """The number of each task that starts, and when: at most so many, and none after an instant.
+        """The number of each task that starts, and when: the first `most`, and none after `until`.
 
-        Ends when nothing can start any more. Another call continues.
+        Ends when nothing can start any more. Another call continues where this one ended.
         """
         return islice(self._starts(until), most)
 

@@ -53,7 +53,7 @@ class Heads:
         return self.queues[number]
 
     def _find(self, kind: Kind, place: int) -> int:
-        """Those of several slots limits may be held for: they are told apart as in the rules."""
+        """Those of several slots limits may be held for: they are separate, as in the rules."""
         audience = self._fleet.audience(kind)
         apart = len(self._limits.slots_of(kind.needs)) > 1
         may_start = bool(audience) and kind.type not in self._paused and self._limits.could_have(kind.needs)
