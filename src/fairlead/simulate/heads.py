@@ -8,13 +8,23 @@ for its first sub-queue. A marker that comes first while its lot is closed again
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from fairlead.simulate.copies import Copies
 from fairlead.simulate.fleet import Audience, Fleet
 from fairlead.simulate.limits import Limits
 from fairlead.simulate.queues import ASIDE, IN_LANE, Lane, Lot, SubQueue
 from fairlead.simulate.values import PLACES, Kind, Needs
+
+
+class Facts(NamedTuple):
+    """Of a kind, whatever the place."""
+
+    audience: Audience
+    may_start: bool
+    rates: Needs  #: that it may wait for
+    signature: str  #: if it may ask for a hold, else empty
 
 
 class Heads:
@@ -26,12 +36,14 @@ class Heads:
         self._numbers: dict[object, int] = {}  #: of sub-queues, lanes and lots, by what they are
         self._of_place: list[list[int]] = [[] for _ in PLACES]  #: the lanes
         self._aside: list[list[int]] = [[] for _ in PLACES]  #: sub-queues with a hold
+        self._facts: dict[Kind, Facts] = {}
         self._counts = [0, 0, 0]  #: sub-queues, lanes, lots
 
     def fork(self, limits: Limits, fleet: Fleet) -> Heads:
         copy = Heads(limits, fleet, self._paused)
         copy.queues, copy._lanes, copy._lots = Copies(self.queues), Copies(self._lanes), Copies(self._lots)
-        copy._numbers, copy._counts = self._numbers.copy(), self._counts.copy()
+        copy._numbers, copy._facts = self._numbers.copy(), self._facts.copy()
+        copy._counts = self._counts.copy()
         copy._of_place = [lanes.copy() for lanes in self._of_place]
         copy._aside = [queues.copy() for queues in self._aside]
         return copy
@@ -54,20 +66,27 @@ class Heads:
 
     def _find(self, kind: Kind, place: int) -> int:
         """Those of several slots limits may be held for: they are separate, as in the rules."""
-        audience = self._fleet.audience(kind)
-        apart = len(self._limits.slots_of(kind.needs)) > 1
-        may_start = bool(audience) and kind.type not in self._paused and self._limits.could_have(kind.needs)
-        name = f"{PLACES[place]}:{kind.signature}" if apart else ""
-        like = (place, name or (audience, kind.needs), may_start)
+        facts = self._facts.get(kind) or self._facts.setdefault(kind, self._facts_of(kind))
+        name = f"{PLACES[place]}:{facts.signature}" if facts.signature else ""
+        like = (place, name or (facts.audience, kind.needs), facts.may_start)
         number = self._numbers.get(like)
         if number is None:
             number = self._numbers[like] = self._next(0)
-            lane = self._lane(place, audience) if may_start else None
-            rates = self._limits.rates_of(kind.needs) if may_start else ()
-            self.queues[number] = SubQueue(number, place, lane, name, kind.needs, rates)
-            if may_start:
-                self._limits.know(kind.needs)
+            lane = self._lane(place, facts.audience) if facts.may_start else None
+            self.queues[number] = SubQueue(number, place, lane, name, kind.needs, facts.rates)
         return number
+
+    def _facts_of(self, kind: Kind) -> Facts:
+        audience = self._fleet.audience(kind)
+        may_start = bool(audience) and kind.type not in self._paused and self._limits.could_have(kind.needs)
+        if may_start:
+            self._limits.know(kind.needs)
+        return Facts(
+            audience,
+            may_start,
+            self._limits.rates_of(kind.needs) if may_start else (),
+            kind.signature if len(self._limits.slots_of(kind.needs)) > 1 else "",
+        )
 
     def _lane(self, place: int, audience: Audience) -> int:
         number = self._numbers.get((place, audience))
@@ -167,6 +186,10 @@ class Heads:
                 lacking = self._lacking(queue, now)
                 if lacking or any(self._limits.is_gate(name) for name, _ in queue.needs):
                     self._park(queue, lacking)
+        for number in range(self._counts[1]):
+            lane = self._lanes[number]
+            lane.heap = [key for key in lane.heap if self.queues[key[2]].home == IN_LANE]
+            heapify(lane.heap)
         for number in range(self._counts[2]):
             self._show(number, now)
 
