@@ -80,7 +80,7 @@ class Simulation(Board):
             at = self._next_instant()
             if at is None or (until is not None and at > until):
                 return
-            self.now, self._is_due = at, True
+            self.now, self._is_due = max(self.now, at), True
 
     def _advance(self) -> bool:
         """Does all that is due now; returns whether a task may be able to start.
