@@ -258,6 +258,17 @@ async def create_key(scene: Scene) -> None:
     assert await usable_key(scene.store, new.key_text)
 
 
+async def save_forecast(scene: Scene) -> None:
+    await scene.store.upkeep.elect("me", 5_000)
+    fields = {"head": {"at": scene.clock.now, "corrections": []}}
+    assert await scene.store.estimates.save_forecast("me", fields, 60_000)
+
+
+async def learn(scene: Scene) -> None:
+    await scene.store.upkeep.elect("me", 5_000)
+    assert await scene.store.estimates.learn("me", {"durations": "some", "old": ""})
+
+
 STORY = NewJob(
     feature_name="story",
     stages=[[NewStep("a", "step"), NewStep("b", "step")], [NewStep("c", "step")]],
@@ -345,6 +356,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "cancel_job": cancel_job,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
+    "save_forecast": save_forecast,
+    "learn": learn,
     "bury": bury,
     "forget": forget,
     "sweep": sweep,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InvalidInput
+from fairlead.model.estimate import EstimateQuality
 from fairlead.model.limit import Limit, Slot
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
@@ -189,7 +190,8 @@ def test_stats_are_those_of_the_queue_route() -> None:
     workers = [WorkerStats("a", "active", 4, 3, NOON), WorkerStats("b", "dead", 4, 0, 0)]
     queues = {priority.word: Depth(0, 0.0) for priority in Priority} | {"low": Depth(2, 1.5)}
     ended = Counter({"completed": 5, "failed": 1, "dead_letter": 2, "cancelled": 1})
-    assert json_of(stats.StatsAnswer, Stats(queues, workers, 6, ended, 0)) == {
+    fitted = EstimateQuality(0.9, 1.5, 40)
+    assert json_of(stats.StatsAnswer, Stats(queues, workers, 6, ended, 0, estimates=fitted)) == {
         "queues": {
             "high": {"depth": 0, "oldest_age_seconds": 0.0},
             "medium": {"depth": 0, "oldest_age_seconds": 0.0},
@@ -198,6 +200,7 @@ def test_stats_are_those_of_the_queue_route() -> None:
         "delayed": 6,
         "workers": {"active": 1, "draining": 0, "dead": 1, "total_capacity": 4, "used_capacity": 3},
         "throughput": {"completed_last_minute": 5, "failed_last_minute": 3, "cancelled_last_minute": 1},
+        "estimates": {"coverage_p90": 0.9, "median_error_seconds": 1.5, "count": 40},
         "lost_events": 0,
     }
 

@@ -50,7 +50,7 @@ class TaskHandle(Generic[R]):
         self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
         self.queue_position = submitted.queue_position
         self.warnings = submitted.warnings  #: for example, that no worker serves its type yet
-        self.estimate: None = None  #: there are no estimates yet
+        self.estimate = submitted.estimate  #: of its wait; None when nothing is known yet
         self._backend = backend
 
     def __repr__(self) -> str:

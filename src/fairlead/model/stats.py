@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from fairlead.model.estimate import Estimate, EstimateQuality
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
 from fairlead.model.unserved import sentence_of
@@ -26,6 +27,7 @@ class Stats:
     missing_records: int = 0  # queued tasks whose records were deleted by something else
     # For one tenant: how many of its tasks workers hold. The workers themselves belong to no tenant.
     held: int | None = None
+    estimates: EstimateQuality = field(default_factory=EstimateQuality)  # of the last hour
 
     @property
     def total_capacity(self) -> int:
@@ -68,6 +70,7 @@ class Explanation:
     similar_type: str | None = None  # a known type that may have been meant
     reserve: bool = False  # the only free slots are reserved for base priority high
     run_at: int | None = None
+    estimate: Estimate | None = None  # of the wait that is left
 
     @property
     def queue_position(self) -> int | None:

@@ -20,6 +20,7 @@ from fairlead.checks import (
     check_whole,
 )
 from fairlead.errors import InvalidInput
+from fairlead.model.estimate import Estimate
 from fairlead.model.priority import PRIORITIES, Priority, priority_named
 from fairlead.model.states import State
 from fairlead.model.tenants import plain_needs
@@ -128,11 +129,17 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str | None = None
     step: int | None = None  # which step of its job it is
     idempotency_key: str | None = None
+    estimate_given: Estimate | None = None  # when it was queued
+    waited_ms: int | None = None  # until its first start
     seq: int = 1  # of its last event
 
     @property
     def timeout_seconds(self) -> float:
         return self.timeout_ms / 1000
+
+    @property
+    def waited_seconds(self) -> float | None:
+        return None if self.waited_ms is None else self.waited_ms / 1000
 
     @property
     def attempt(self) -> int:
@@ -155,6 +162,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         if (traceback := record.get("traceback")) and "error" in known:
             known["error"] = replace(known["error"], traceback=traceback)
         known.setdefault("effective_priority", known["priority"])
+        if told := record.get("facts", {}).get("estimate"):
+            known["estimate_given"] = Estimate.of_ms(told[0], told[1], known["created_at"])
         if record["state"] != "executing" and not record.get("stopping"):  # the record keeps its last lease
             known["lease_until"] = None
         return cls(task_id=task_id, **known)
@@ -295,6 +304,7 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tiers": ("tiers", msgspec.json.Decoder(tuple[TierChange, ...]).decode),
     **{name: (name, lambda value: bool(int(value))) for name in ("bounded", "truncated", "interactive")},
     "key": ("idempotency_key", read_key),
+    "waited": ("waited_ms", int),
     "told": ("seq", int),
 }
 
@@ -312,6 +322,7 @@ class Submitted:
     priority: Priority | None = None
     effective_priority: Priority | None = None
     warnings: tuple[str, ...] = ()  #: for example, that no worker serves its type yet
+    estimate: Estimate | None = None  # of its wait; None: nothing is known yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
+from fairlead.model.estimate import Estimate
 from fairlead.model.reports import Output
 from fairlead.model.stats import Blocker, Explanation
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
@@ -83,20 +84,21 @@ class SimpleQuery(Body, frozen=True):
     priority: Literal["low", "high"] = "low"
 
 
-class Estimate(Answer):
+class EstimateAnswer(Shape[Estimate]):
+    """Seconds from `at`: half of such tasks have started by the first, nine of ten by the second."""
+
     p50_seconds: float
     p90_seconds: float
+    at: Moment
 
 
 class SubmitAnswer(Shape[Submitted]):
-    extra: ClassVar = ("estimate",)
-
     task_id: str
     status: StatusName
     priority: PriorityName
     effective_priority: PriorityName
     queue_position: int | None
-    estimate: Estimate | None
+    estimate: EstimateAnswer | None
     blocked_by: list[str]
     warnings: list[str]  # for example, that no worker serves its type yet
 
@@ -180,13 +182,16 @@ class TaskAnswer(Shape[Task]):
     assigned_worker_id: str | None
     fence: int
     queue_position: int | None
-    estimate: Estimate | None
+    estimate: EstimateAnswer | None  # of the wait that is left
+    estimate_given: EstimateAnswer | None  # when it was queued
+    waited_seconds: float | None  # until its first start
     progress: Progress | None
     result: Any
     error: ErrorAnswer | None
 
     def to_value(self, **given: Any) -> Task:
-        return super().to_value(timeout_ms=round(self.timeout_seconds * 1000), **given)
+        waited = None if self.waited_seconds is None else round(self.waited_seconds * 1000)
+        return super().to_value(timeout_ms=round(self.timeout_seconds * 1000), waited_ms=waited, **given)
 
 
 class TasksAnswer(Answer):
@@ -243,6 +248,7 @@ class ExplainAnswer(Shape[Explanation]):
     similar_type: str | None  # a known type that may have been meant
     reserve: bool
     run_at: Moment | None
+    estimate: EstimateAnswer | None  # of the wait that is left
 
 
 class ReplayAnswer(Answer):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead import errors
+from fairlead.model.estimate import Estimate, EstimateQuality
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Claimed, Handed
@@ -186,6 +187,7 @@ def submitted(row: Answer) -> Submitted:
         priority,
         effective,
         warnings_of([row["unserved"]] if "unserved" in row else ()),
+        Estimate.of_row(row.get("estimate")),
     )
 
 
@@ -218,12 +220,14 @@ def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
         lost_events=answer["lost_events"],
         missing_records=answer["missing_records"],
         held=answer.get("held"),
+        estimates=EstimateQuality(*answer.get("estimates", ())),
     )
 
 
 def read_explanation(task_id: str, answer: Answer, similar_type: str | None = None) -> Explanation:
     if answer["state"] != State.QUEUED:
-        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"))
+        estimate = Estimate.of_row(answer.get("estimate"))
+        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"), estimate=estimate)
     ahead = answer["ahead"] or {}  # an empty Lua table is packed as a list
     return Explanation(
         task_id,
@@ -242,6 +246,7 @@ def read_explanation(task_id: str, answer: Answer, similar_type: str | None = No
         missing_capabilities=tuple(answer.get("missing", ())),
         similar_type=similar_type,
         reserve=answer["only_reserve_free"],
+        estimate=Estimate.of_row(answer.get("estimate")),
     )
 
 

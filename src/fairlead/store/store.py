@@ -34,6 +34,7 @@ from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
+from fairlead.store.estimates import Estimates
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
@@ -67,6 +68,7 @@ class Store(Running):
         self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
+        self.estimates = Estimates(self)
         self.live = Live(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)

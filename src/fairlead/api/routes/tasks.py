@@ -15,6 +15,7 @@ from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
 from fairlead.api.request import BATCH_BODY, Request, decode_item, in_groups, taking_turns
 from fairlead.api.table import Routes
+from fairlead.model.stats import Explanation
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
@@ -24,6 +25,7 @@ from fairlead.shapes.task import (
     BatchAnswer,
     BatchBody,
     CancelAnswer,
+    EstimateAnswer,
     ExplainAnswer,
     FrameAnswer,
     FrameBody,
@@ -80,6 +82,7 @@ async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> 
         priority=task.priority.word,
         effective_priority=task.effective_priority.word,
         queue_position=explanation.queue_position,
+        estimate=_shown(explanation),
         blocked_by=[blocker.limit for blocker in explanation.blocked_by],
     )
 
@@ -219,10 +222,15 @@ async def find(request: Request, query: TaskQuery) -> TasksAnswer:
 async def get(request: Request) -> TaskAnswer:
     """Get a task, with its result when it has ended."""
     task = await request.own_task(request.path["task_id"])
-    position = None
-    if task.status == "queued":
-        position = (await request.store.explain(task.task_id, brief=True)).queue_position
-    return TaskAnswer.from_value(task, queue_position=position)
+    if task.status not in ("queued", "delayed"):
+        return TaskAnswer.from_value(task)
+    explanation = await request.store.explain(task.task_id, brief=True)
+    position, estimate = explanation.queue_position, _shown(explanation)
+    return TaskAnswer.from_value(task, queue_position=position, estimate=estimate)
+
+
+def _shown(explanation: Explanation) -> EstimateAnswer | None:
+    return EstimateAnswer.from_value(explanation.estimate) if explanation.estimate else None
 
 
 @routes.delete("/tasks/{task_id}", scope="cancel", refusals=(errors.UnknownTask, errors.AlreadyFinished))

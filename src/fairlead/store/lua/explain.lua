@@ -1,7 +1,7 @@
 -- Why a task waits, and what has to happen before it starts.
 --
 -- ARGV     id brief clock
--- RETURNS  ok state run_at? | ok state place position ahead {priority = count} promotes_at?
+-- RETURNS  ok state run_at? estimate? {p50 p90 at} (ms) | ok state estimate? place position ahead {priority = count} promotes_at?
 --          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free type
 --          serves_type? missing? (capabilities; both without a capable worker) types? (that are served, unless `brief` is "1")
 --          | unknown_task | uninitialised
@@ -11,7 +11,8 @@ local MOST_WORKERS, MOST_TYPES = 200, 1000
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
 if get(t, "state") ~= "queued" then
-  return {answer = "ok", state = get(t, "state"), run_at = number(t, "run_at")}
+  local estimate = get(t, "state") == "delayed" and forecasts.of_delayed(t) or nil
+  return {answer = "ok", state = get(t, "state"), run_at = number(t, "run_at"), estimate = forecasts.shown(estimate)}
 end
 
 local place, tag = get(t, "place"), number(t, "tag")
@@ -78,5 +79,5 @@ return {
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
-  type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
+  estimate = forecasts.shown(forecasts.of_waiting(t, sub)), type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }
