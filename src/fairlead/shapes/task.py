@@ -4,7 +4,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from fairlead.model.estimate import Estimate
 from fairlead.model.reports import Output
 from fairlead.model.stats import Blocker, Explanation
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
@@ -23,6 +22,7 @@ from fairlead.shapes.base import (
     Units,
     Uuid,
 )
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.problem import ProblemAnswer
 
 
@@ -41,6 +41,7 @@ class SubmitBody(Body, frozen=True):
     timeout_seconds: SomeSeconds | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
     max_wait_seconds: SomeSeconds | None = None
+    deadline_seconds: SomeSeconds | None = None  # within which it must start; refused if that is unlikely
     delay_seconds: Seconds | None = None
     run_at: Time | None = None
     idempotency_key: Short | None = None
@@ -84,14 +85,6 @@ class SimpleQuery(Body, frozen=True):
     priority: Literal["low", "high"] = "low"
 
 
-class EstimateAnswer(Shape[Estimate]):
-    """Seconds from `at`: half of such tasks have started by the first, nine of ten by the second."""
-
-    p50_seconds: float
-    p90_seconds: float
-    at: Moment
-
-
 class SubmitAnswer(Shape[Submitted]):
     task_id: str
     status: StatusName
@@ -115,6 +108,7 @@ class BatchItem(Shape[Submitted]):
     status: StatusName | None = None
     queue_position: int | None = None
     blocked_by: list[str] = field(default_factory=list)
+    estimate: EstimateAnswer | None = None
     warnings: list[str] = field(default_factory=list)
     repeated: bool = False
     error: ProblemAnswer | None = None

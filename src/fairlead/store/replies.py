@@ -1,5 +1,6 @@
 """The words that acts answer in, as values and errors."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -99,8 +100,32 @@ def _too_many_types(answer: Answer) -> errors.TooManyTypes:
 
 
 def _load(answer: Answer) -> dict[str, Any]:
-    retry_after = answer["pace"] / 1000 if "pace" in answer else None
+    retry_after = answer["room_in"] / 1000 if "room_in" in answer else None
     return {"waiting": answer["waiting"], "retry_after": retry_after}
+
+
+def _wait_too_long(answer: Answer) -> errors.WaitTooLong:
+    estimate, most, word = _estimate(answer), answer["most"] / 1000, Priority(answer["priority"]).word
+    wait = estimate["p50_seconds"] - most
+    message = (
+        f"The task would wait about {estimate['p50_seconds']:.0f} s, and tasks of {word} priority may wait "
+        f"{most:g} s (admission.max_wait_seconds.{word}): come back in {math.ceil(wait)} s."
+    )
+    return errors.WaitTooLong(message, retry_after=wait, **estimate)
+
+
+def _deadline_unlikely(answer: Answer) -> errors.DeadlineUnlikely:
+    estimate = _estimate(answer)
+    message = (
+        f"The task would start in about {estimate['p50_seconds']:.0f} s, after its deadline of "
+        f"{answer['most'] / 1000:g} s: give it more time, or a better priority."
+    )
+    return errors.DeadlineUnlikely(message, **estimate)
+
+
+def _estimate(answer: Answer) -> dict[str, Any]:
+    p50, p90, at = answer["estimate"]
+    return {"p50_seconds": p50 / 1000, "p90_seconds": p90 / 1000, "at": at}
 
 
 def _evicting(answer: Answer) -> errors.StoreUnsafe:
@@ -156,6 +181,8 @@ DETAILED: dict[str, Callable[[Answer], errors.FairleadError]] = {
     "busy": _busy,
     "queue_full": _queue_full,
     "too_many_types": _too_many_types,
+    "wait_too_long": _wait_too_long,
+    "deadline_unlikely": _deadline_unlikely,
     "evicting": _evicting,
     "rate_limited": _rate_limited,
     "already_finished": _already_finished,

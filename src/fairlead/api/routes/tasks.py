@@ -19,13 +19,13 @@ from fairlead.model.stats import Explanation
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.live import EventsQuery
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
     BatchAnswer,
     BatchBody,
     CancelAnswer,
-    EstimateAnswer,
     ExplainAnswer,
     FrameAnswer,
     FrameBody,
@@ -47,7 +47,9 @@ REFUSED = (
     errors.InvalidInput,
     errors.IdempotencyConflict,
     errors.NoCapacity,
+    errors.DeadlineUnlikely,
     errors.QueueFull,
+    errors.WaitTooLong,
     errors.RateLimited,
 )
 UNKNOWN = (errors.UnknownTask,)
@@ -155,6 +157,7 @@ def accepted(answer: Submitted | errors.FairleadError) -> Json:
         "task_id": answer.task_id,
         "status": answer.status,
         "queue_position": answer.queue_position,
+        "estimate": EstimateAnswer.from_value(answer.estimate) if answer.estimate else None,
         "blocked_by": answer.blocked_by,
         "warnings": answer.warnings,
         "repeated": answer.repeated,

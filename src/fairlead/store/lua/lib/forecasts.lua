@@ -59,9 +59,10 @@ local function estimate_at(sub, tag, seq, position)
   local passed = act.instant - head.at
   local p50, p90 = left_on(curve, tag, seq, passed, position)
   for _, need in ipairs(subs.needs(sub)) do
-    local limit = unpacked(curve_name(place, need.name))
+    local known = limits.of(need.name) -- nil: the task that is to be submitted defines it
+    local limit = known and unpacked(curve_name(place, need.name))
     if limit then
-      local waiting = math.min(position, number(limits.of(need.name), "waiting") or 0)
+      local waiting = math.min(position, number(known, "waiting") or 0)
       local of_limit_p50, of_limit_p90 = left_on(limit, tag, seq, passed, waiting)
       p50, p90 = math.max(p50, of_limit_p50), math.max(p90, of_limit_p90)
     end
@@ -81,10 +82,20 @@ function forecasts.of_new(t, position, blocked_by)
   return estimate_at(sub, number(t, "tag"), number(t, "seq"), position - idle)
 end
 
+local function has_room(sub)
+  for _, need in ipairs(subs.needs(sub)) do
+    local limit = limits.of(need.name)
+    if limit and limits.room(limit, subs.class(sub), false) < need.units then return false end
+  end
+  return true
+end
+
 -- Of a task that would be submitted now.
 function forecasts.of_spec(spec, place)
   local sub = names.sub_queue(place, subs.route_of(spec.type, spec.capabilities), spec.limits)
-  return estimate_at(sub, fair_share.next_tag(place, spec.fair), math.huge, backlog.next_position(spec.priority))
+  local position, idle = backlog.next_position(spec.priority), waking.count_idlers(subs.lane(sub))
+  if position <= idle and has_room(sub) then return forecasts.AT_ONCE end
+  return estimate_at(sub, fair_share.next_tag(place, spec.fair), math.huge, position - idle)
 end
 
 -- Of a task that has been waiting.
