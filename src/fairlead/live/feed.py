@@ -18,10 +18,10 @@ from fairlead.live.messages import (
 )
 from fairlead.model.estimate import Estimate
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
 from fairlead.model.priority import Priority
 from fairlead.model.states import TERMINAL, WAITING, State
-from fairlead.model.stats import Explanation
 from fairlead.model.task import Task
 from fairlead.store.live import Watcher
 from fairlead.store.store import Store

@@ -6,10 +6,10 @@ from msgspec import to_builtins
 
 from fairlead.model.estimate import Estimate
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Output
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation
 from fairlead.model.task import HALTED, Task
 from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.task import BlockerAnswer

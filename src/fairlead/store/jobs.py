@@ -12,6 +12,7 @@ import msgspec
 from fairlead import errors
 from fairlead.blobs.shelf import Owner
 from fairlead.checks import check_name, check_short, check_task_id, nearest, to_json
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import (
     Job,
     JobExplanation,
@@ -25,7 +26,6 @@ from fairlead.model.job import (
     check_stages,
 )
 from fairlead.model.priority import Priority, priority_named
-from fairlead.model.stats import Explanation
 from fairlead.model.task import NewTask, write_key
 from fairlead.model.unserved import warnings_of
 from fairlead.settings import Settings

@@ -9,11 +9,12 @@ import msgspec
 
 from fairlead import errors
 from fairlead.model.estimate import Estimate, EstimateQuality
+from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Claimed, Handed
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.stats import Depth, Stats
 from fairlead.model.task import Content, Submitted, Task
 from fairlead.model.tenants import cut_name, plain_name
 from fairlead.model.unserved import warnings_of
@@ -252,9 +253,11 @@ def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
 
 
 def read_explanation(task_id: str, answer: Answer, similar_type: str | None = None) -> Explanation:
+    now, estimate = answer["now"], Estimate.of_row(answer.get("estimate"))
     if answer["state"] != State.QUEUED:
-        estimate = Estimate.of_row(answer.get("estimate"))
-        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"), estimate=estimate)
+        chosen = _chosen(answer["chosen"]) if "chosen" in answer else None
+        run_at, state = answer.get("run_at"), State(answer["state"])
+        return Explanation(task_id, state, run_at=run_at, estimate=estimate, at=now, chosen_because=chosen)
     ahead = answer["ahead"] or {}  # an empty Lua table is packed as a list
     return Explanation(
         task_id,
@@ -264,7 +267,7 @@ def read_explanation(task_id: str, answer: Answer, similar_type: str | None = No
         position=answer["position"],
         ahead={Priority(int(place)).word: count for place, count in ahead.items()},
         promotes_at=answer.get("promotes_at"),
-        blocked_by=tuple(map(_blocker, answer["blocked_by"])),
+        blocked_by=tuple(_blocker(row, now) for row in answer["blocked_by"]),
         held_for=answer.get("held_for"),
         type_paused=answer["type_paused"],
         no_capable_worker=answer["capable_workers"] == 0,
@@ -273,10 +276,42 @@ def read_explanation(task_id: str, answer: Answer, similar_type: str | None = No
         missing_capabilities=tuple(answer.get("missing", ())),
         similar_type=similar_type,
         reserve=answer["only_reserve_free"],
-        estimate=Estimate.of_row(answer.get("estimate")),
+        estimate=estimate,
+        at=now,
     )
 
 
-def _blocker(row: Answer) -> Blocker:
+def _blocker(row: Answer, now: int) -> Blocker:
     tenant, name = cut_name(row["limit"])
-    return Blocker(**{**row, "limit": name, "tenant": tenant})
+    free_at, holders = row.get("free_at"), tuple(map(_holder, row["holders"]))
+    seconds = None if free_at is None else max(0, free_at - now) / 1000
+    known = {**row, "limit": name, "tenant": tenant, "holders": holders, "next_free_seconds": seconds}
+    return Blocker(**known)
+
+
+def _holder(row: Answer) -> Holder:
+    tenant, holder_id = (row.get("tenant"), row["id"]) if row["is_task"] else cut_name(row["id"])
+    return Holder(
+        units=row["units"],
+        task_id=holder_id if row["is_task"] else None,
+        lease_id=None if row["is_task"] else holder_id,
+        worker=row.get("name") or None,
+        since=row.get("since"),
+        expires_at=row.get("expires"),
+        ends_at=row.get("ends"),
+        tenant=tenant,
+    )
+
+
+def _chosen(row: Answer) -> Chosen:
+    why = msgspec.json.decode(row["why"]) if "why" in row else {}
+    return Chosen(
+        worker_id=row["worker"],
+        at=row["at"],
+        waited_seconds=row["waited"] / 1000 if "waited" in row else None,
+        effective_priority=Priority(int(row["place"][0])),
+        promoted=row["place"][1] == "p",
+        tag=row["tag"],
+        better_waiting={Priority(int(place)).word: count for place, count in why.get("better", {}).items()},
+        skipped_for=tuple(map(plain_name, why.get("lacked", ()))),
+    )

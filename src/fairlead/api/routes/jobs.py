@@ -80,11 +80,10 @@ async def get(request: Request) -> JobAnswer:
 async def explain(request: Request) -> JobExplainAnswer:
     """Explain what the current steps of a job wait for, or how it ended."""
     job = await request.own_job(request.path["job_id"])
-    answer = JobExplainAnswer.of(await request.store.jobs.explain(job.job_id))
+    explanation = await request.store.jobs.explain(job.job_id)
     if request.caller.tenant is not None:
-        for step in answer.steps:
-            step.held_for = None  # it may be another tenant's
-    return answer
+        explanation = explanation.seen_by(request.caller.tenant)
+    return JobExplainAnswer.of(explanation)
 
 
 @routes.post(

@@ -15,7 +15,7 @@ from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
 from fairlead.api.request import BATCH_BODY, Request, decode_item, in_groups, taking_turns
 from fairlead.api.table import Routes
-from fairlead.model.stats import Explanation
+from fairlead.model.explanation import Explanation
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
@@ -266,10 +266,10 @@ async def send_frame(request: Request, body: FrameBody) -> FrameAnswer:
 async def explain(request: Request) -> ExplainAnswer:
     """Explain why a task waits and what must happen before it starts."""
     task = await request.own_task(request.path["task_id"])
-    answer = ExplainAnswer.from_value(await request.store.explain(task.task_id))
+    explanation = await request.store.explain(task.task_id)
     if request.caller.tenant is not None:
-        answer.held_for = None  # it may be another tenant's
-    return answer
+        explanation = explanation.seen_by(request.caller.tenant)
+    return ExplainAnswer.from_value(explanation)
 
 
 @routes.get("/tasks/{task_id}/outputs", refusals=UNKNOWN)

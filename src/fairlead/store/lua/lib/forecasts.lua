@@ -110,6 +110,12 @@ function forecasts.of_delayed(t)
   return found and {found[1] + left, found[2] + left, found[3] + left, found[4] + left}
 end
 
+-- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
+function forecasts.first_start(place, limit)
+  local head, curve = unpacked("head"), unpacked(curve_name(place, limit))
+  return head and curve and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
+end
+
 -- As a reply has it: p50, p90, and the time it is of.
 function forecasts.shown(estimate)
   return estimate and {estimate[1], estimate[2], act.instant}
