@@ -24,7 +24,7 @@ HOLDERS = [
     (GPU, "It waits for a unit of gpu (1 of 1 used)."),
     (replace(GPU, needs=3, used=2, of=4), "It waits for 3 units of gpu (2 of 4 used)."),
     (replace(GPU, paused=True, holders=(RENDER,)), "It waits for a unit of gpu, which is paused."),
-    (replace(GPU, used=0, of=0), "It waits for a unit of gpu, which has none."),
+    (replace(GPU, used=0, of=0), "It waits for a unit of gpu, which is paused."),
     (replace(GPU, holders=(RENDER,)), "It waits for a unit of gpu, which render-17 holds."),
     (
         replace(GPU, holders=(RENDER,), free_at=LATER),

@@ -52,12 +52,10 @@ def _reason(it: "Explanation", ahead: int) -> str:
 def _blocker(it: "Blocker", now: int) -> str:
     units = f"{_count(it.needs, 'unit')} of {it.limit}"
     until = _time(it, now)
-    if it.paused:
+    if it.paused or not it.of:
         return f"{units}, which is paused"
     if it.is_rate:
         return units + (f", which has room at {until}" if until else "")
-    if not it.of:
-        return f"{units}, which has none"
     if not it.holders:
         return f"{units} ({it.used} of {it.of} used)"
     if len(it.holders) == 1:

@@ -90,11 +90,11 @@ function choice.count_turn(place)
   put(act.meta, STREAKS[class], string.sub(place, 2) == "p" and 0 or math.min(budget, streak + 1))
 end
 
--- Why a task was chosen that was not the first in the order, as a text for its record; nil when it was the first.
+-- Why a task was chosen that was not the first in the order; nil when it was the first.
 function choice.why(steps, place)
   local better = ranks.better_than(subs.class(place))
   if not steps.lacked and next(better) == nil then return nil end
-  return cjson.encode({lacked = steps.lacked, better = next(better) and better or nil})
+  return {lacked = steps.lacked, better = next(better) and better or nil}
 end
 
 -- How a task was chosen for its last run; nil if it has not started.

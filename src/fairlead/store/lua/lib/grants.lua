@@ -44,7 +44,7 @@ function grants.begin_run(offer, t, sub)
   if known.emitted then put(t, "emitted_before", known.emitted) end
   jobs.step_started(t, now)
   local why = choice.why(offer.steps, place)
-  if why or known.chosen then put(t, "chosen", why) end
+  if why or known.chosen then put(t, "chosen", why and cjson.encode(why)) end
   local is_first = not known.waited
   if is_first then put(t, "waited", waited) end
   events.add(t, "claim", "queued", "executing", now, {
