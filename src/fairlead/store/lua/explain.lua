@@ -29,10 +29,11 @@ if setting("budget") == 0 then
 elseif choice.turn_of(class, string.sub(place, 2) == "p") == 1 then
   position = position + backlog.queued_at(other)
 end
-local ahead = {}
+local ahead, all_ahead = {}, position
 for better = 0, class - 1 do
   local count = backlog.queued_in(better)
   if count > 0 then ahead[int(better)] = count end
+  all_ahead = all_ahead + count
 end
 
 local blocked, held_for = {}, nil
@@ -79,5 +80,6 @@ return {
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
-  estimate = forecasts.shown(forecasts.of_waiting(t, sub)), type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
+  estimate = forecasts.shown(forecasts.of_waiting(t, sub, all_ahead)),
+  type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }
