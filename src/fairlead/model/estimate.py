@@ -13,13 +13,13 @@ class Estimate:
     at: int  # ms by the store's clock
 
     @classmethod
-    def of_ms(cls, p50: int, p90: int, at: int) -> "Estimate":
-        return cls(p50 / 1000, p90 / 1000, at)
+    def of_row(cls, row: Sequence[int] | None) -> "Estimate | None":
+        """From p50 and p90 in ms, and `at`; the store has none when nothing is known yet."""
+        return cls.of_ms(*row[:3]) if row else None
 
     @classmethod
-    def of_row(cls, row: Sequence[int] | None) -> "Estimate | None":
-        """From a reply of the store, which has none when nothing is known yet."""
-        return cls.of_ms(*row) if row else None
+    def of_ms(cls, p50: int, p90: int, at: int) -> "Estimate":
+        return cls(p50 / 1000, p90 / 1000, at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,8 +163,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         if (traceback := record.get("traceback")) and "error" in known:
             known["error"] = replace(known["error"], traceback=traceback)
         known.setdefault("effective_priority", known["priority"])
-        if told := record.get("facts", {}).get("estimate"):
-            known["estimate_given"] = Estimate.of_ms(told[0], told[1], known["created_at"])
         if record["state"] != "executing" and not record.get("stopping"):  # the record keeps its last lease
             known["lease_until"] = None
         return cls(task_id=task_id, **known)
@@ -308,6 +306,7 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, lambda value: bool(int(value))) for name in ("bounded", "truncated", "interactive")},
     "key": ("idempotency_key", read_key),
     "waited": ("waited_ms", int),
+    "estimate": ("estimate_given", Estimate.of_row),
     "told": ("seq", int),
 }
 

@@ -20,7 +20,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),
-        *("started", "lease_until", "stopping", "reported", "made"),
+        *("started", "lease_until", "stopping", "reported", "made", "waited"),
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
@@ -41,6 +41,8 @@ NOT_TEXT: dict[str, tuple[str, ...]] = {
     "profiles": ("j:*",),
     "job": ("*",),
     "pipelines": ("*",),
+    "learnt": ("*",),
+    "forecast": ("*",),
 }
 REMEDY = "correct it, or restore the data from a backup"
 ACCEPT = "restore the data from a backup, or accept it as it is: `fairlead open --restored`"

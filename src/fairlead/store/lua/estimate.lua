@@ -6,7 +6,11 @@
 
 local function estimate_of(t)
   local state = get(t, "state")
-  if state == "queued" then return forecasts.of_waiting(t, subs.of(get(t, "place"), t)) end
+  if state == "queued" then
+    local place = get(t, "place")
+    local _, _, ahead = ranks.ahead_of(t, place)
+    return forecasts.of_waiting(t, subs.of(place, t), ahead)
+  end
   return state == "delayed" and forecasts.of_delayed(t) or nil
 end
 

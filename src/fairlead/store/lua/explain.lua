@@ -22,7 +22,7 @@ end
 
 local place = get(t, "place")
 local sub, class = subs.of(place, t), subs.class(place)
-local before, ahead = ranks.ahead_of(t, place)
+local before, ahead, all_ahead = ranks.ahead_of(t, place)
 
 -- The instant at which a limit is expected to have room, as far as that is known; whether that is the end of deadlines only; and its
 -- holders, unless the answer is to be brief.
@@ -81,5 +81,6 @@ return {
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
-  estimate = forecasts.shown(forecasts.of_waiting(t, sub)), type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
+  estimate = forecasts.shown(forecasts.of_waiting(t, sub, all_ahead)),
+  type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }

@@ -5,11 +5,14 @@
 --
 --   {ahead, each, longer, tag, seq, p50, p90, tag, seq, p50, p90, ...}
 --
--- `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority or a better one; `each`: ms that every
--- further one takes, and `longer`, for p90. The field `head` has the time of the forecast and, by priority, how it was corrected: p50 and
--- p90 are multiplied by these thousandths.
+-- Its last point is that of a newcomer. `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority
+-- or a better one; `each`: ms that every further one takes, and `longer`, for p90. The field `head` has the time of the forecast and, by
+-- priority, how it is corrected: p50 and p90 are multiplied by these thousandths.
+--
+-- An estimate is {p50, p90, at}, and unless it is of another kind of wait, p50 and p90 before they were corrected, and the priority:
+-- the start of the task shows how they fitted.
 
-local HEADER = 3 -- values before the positions
+local HEADER = 3 -- values before the points
 local LEAST_P90 = 50 -- ms: nothing that waits is promised to start sooner
 local UNCORRECTED = {1000, 1000}
 
@@ -27,59 +30,57 @@ local function curve_name(place, limit)
   return place .. "@" .. limit
 end
 
--- The point of a curve for a position, and whether it is behind all that the forecast knew.
-local function point(curve, tag, seq)
+-- The value at this position, linear between two points; nil behind the last.
+local function between_points(curve, tag, seq, value)
   local at, count = HEADER + 1, #curve
   while at <= count and (curve[at] < tag or curve[at] == tag and curve[at + 1] < seq) do at = at + 4 end
-  if at > count then return curve[at - 2], curve[at - 1], true end
-  if at == HEADER + 1 then return curve[at + 2], curve[at + 3], false end
-  local part
-  if curve[at] > curve[at - 4] then
-    part = (tag - curve[at - 4]) / (curve[at] - curve[at - 4])
-  else
-    part = (seq - curve[at - 3]) / (curve[at + 1] - curve[at - 3])
-  end
-  local function between(i) return curve[i - 4] + part * (curve[i] - curve[i - 4]) end
-  return between(at + 2), between(at + 3), false
+  if at > count then return nil end
+  if at == HEADER + 1 then return curve[at + value] end
+  local key = curve[at] > curve[at - 4] and 0 or 1 -- by tag; by seq between equal tags
+  local part = ((key == 0 and tag or seq) - curve[at - 4 + key]) / (curve[at + key] - curve[at - 4 + key])
+  return curve[at - 4 + value] + part * (curve[at + value] - curve[at - 4 + value])
 end
 
--- What is left of the wait on one curve, of which `passed` ms are over; `waiting` tasks wait there now.
-local function left_on(curve, tag, seq, passed, waiting)
-  local p50, p90, is_last = point(curve, tag, seq)
-  local later = is_last and math.max(0, waiting - curve[1]) or 0 -- came after the forecast was made
-  return math.max(0, p50 - passed) + later * curve[2], math.max(0, p90 - passed) + later * curve[3]
+-- What is left of the wait on a curve, `passed` ms after it was made; `value` is 2 for p50 and 3 for p90. Of those that the forecast did
+-- not know, each has to wait for `later` more tasks than its newcomer. Since the first start was due, tasks have started and made
+-- `later` smaller: that time is not counted a second time.
+local function left_on(curve, tag, seq, passed, later, value)
+  local known = between_points(curve, tag, seq, value)
+  if known then return math.max(0, known - passed) end
+  local soonest, newcomer = curve[HEADER + 1 + value], curve[#curve - 3 + value]
+  return math.max(0, newcomer - math.min(passed, soonest) + later * curve[value])
 end
 
--- The wait of a task at this position of a sub-queue, as {p50, p90, and both before they are corrected}; nil when nothing is known.
--- `position`: how many tasks of its priority or a better one wait, with itself, of those that came since the forecast.
-local function estimate_at(sub, tag, seq, position)
-  local head, place, lane = unpacked("head"), names.place_of(sub), subs.lane(sub)
-  local curve = head and unpacked(lane)
+-- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it.
+local function estimate_at(sub, tag, seq, ahead)
+  local head, place = unpacked("head"), names.place_of(sub)
+  local curve = head and unpacked(subs.lane(sub))
   if not curve then return nil end
-  local passed = act.instant - head.at
-  local p50, p90 = left_on(curve, tag, seq, passed, position)
+  local passed, class = act.instant - head.at, subs.class(place)
+  local p50 = left_on(curve, tag, seq, passed, ahead - curve[1], 2)
+  local p90 = left_on(curve, tag, seq, passed, ahead - curve[1], 3)
   for _, need in ipairs(subs.needs(sub)) do
-    local known = limits.of(need.name) -- nil: the task that is to be submitted defines it
-    local limit = known and unpacked(curve_name(place, need.name))
-    if limit then
-      local waiting = math.min(position, number(known, "waiting") or 0)
-      local of_limit_p50, of_limit_p90 = left_on(limit, tag, seq, passed, waiting)
-      p50, p90 = math.max(p50, of_limit_p50), math.max(p90, of_limit_p90)
+    local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
+    local of_limit = limit and unpacked(curve_name(place, need.name))
+    if of_limit then
+      local later = math.min(ahead, number(limit, "waiting") or 0) - of_limit[1]
+      p50 = math.max(p50, left_on(of_limit, tag, seq, passed, later, 2))
+      p90 = math.max(p90, left_on(of_limit, tag, seq, passed, later, 3))
     end
   end
-  local corrected = head.corrections[subs.class(place) + 1] or UNCORRECTED
-  local told = math.floor(p50 * corrected[1] / 1000)
-  return {told, math.floor(math.max(told, math.max(p90, LEAST_P90) * corrected[2] / 1000)), math.floor(p50), math.floor(p90)}
+  p50, p90 = math.floor(p50), math.floor(math.max(p50, p90, LEAST_P90))
+  local corrected = head.corrections[class + 1] or UNCORRECTED
+  local given = math.floor(p50 * corrected[1] / 1000)
+  return {given, math.max(given, math.floor(p90 * corrected[2] / 1000)), act.instant, p50, p90, class}
 end
 
-forecasts.AT_ONCE = {0, 0} -- for a task that starts when it is submitted
-
--- Of a task that is queued in this act; `position` is what its submitter learns. Workers that wait take what can start.
-function forecasts.of_new(t, position, blocked_by)
-  local sub = subs.of(get(t, "place"), t)
-  local idle = waking.count_idlers(subs.lane(sub))
-  if position <= idle and not blocked_by then return forecasts.AT_ONCE end
-  return estimate_at(sub, number(t, "tag"), number(t, "seq"), position - idle)
+-- Of a task that is submitted now; `position` is what its submitter learns. It starts at once when a waiting worker takes it, and waits
+-- for at most a moment when one is there for it.
+function forecasts.of_new(t, place, taker, position, blocked_by)
+  local sub = subs.of(place, t)
+  local idle = taker and position or waking.count_idlers(subs.lane(sub))
+  if position <= idle and not blocked_by then return {0, LEAST_P90, act.instant, 0, LEAST_P90, subs.class(place)} end
+  return estimate_at(sub, number(t, "tag"), number(t, "seq"), math.max(0, position - 1 - idle))
 end
 
 local function has_room(sub)
@@ -90,24 +91,25 @@ local function has_room(sub)
   return true
 end
 
--- Of a task that would be submitted now.
+-- Of a task that would be submitted now: what `of_new` says of it then, except that a waiting worker that takes it need not be found.
 function forecasts.of_spec(spec, place)
   local sub = names.sub_queue(place, subs.route_of(spec.type, spec.capabilities), spec.limits)
-  local position, idle = backlog.next_position(spec.priority), waking.count_idlers(subs.lane(sub))
-  if position <= idle and has_room(sub) then return forecasts.AT_ONCE end
-  return estimate_at(sub, fair_share.next_tag(place, spec.fair), math.huge, position - idle)
+  local ahead = backlog.next_position(spec.priority) - 1 - waking.count_idlers(subs.lane(sub))
+  if ahead < 0 and has_room(sub) then return {0, LEAST_P90, act.instant} end
+  return estimate_at(sub, fair_share.next_tag(place, spec.fair), math.huge, math.max(0, ahead))
 end
 
 -- Of a task that has been waiting.
-function forecasts.of_waiting(t, sub)
-  return estimate_at(sub, number(t, "tag"), number(t, "seq"), 0)
+function forecasts.of_waiting(t, sub, ahead)
+  return estimate_at(sub, number(t, "tag"), number(t, "seq"), ahead)
 end
 
--- Of a task that is delayed: from its time on it waits behind those that wait now.
+-- Of a task that is delayed: from its time on it waits like one that comes now.
 function forecasts.of_delayed(t)
-  local sub = subs.of(int(t.known.facts.priority) .. "n", t)
-  local found, left = estimate_at(sub, math.huge, math.huge, 0), math.max(0, number(t, "run_at") - act.instant)
-  return found and {found[1] + left, found[2] + left, found[3] + left, found[4] + left}
+  local class = tonumber(t.known.facts.priority)
+  local sub, left = subs.of(int(class) .. "n", t), math.max(0, number(t, "run_at") - act.instant)
+  local found = estimate_at(sub, math.huge, math.huge, backlog.next_position(class) - 1)
+  return found and {found[1] + left, found[2] + left, act.instant}
 end
 
 -- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
@@ -116,7 +118,7 @@ function forecasts.first_start(place, limit)
   return head and curve and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
 end
 
--- As a reply has it: p50, p90, and the time it is of.
+-- As a reply has it.
 function forecasts.shown(estimate)
-  return estimate and {estimate[1], estimate[2], act.instant}
+  return estimate and {estimate[1], estimate[2], estimate[3]}
 end

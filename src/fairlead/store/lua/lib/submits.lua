@@ -139,18 +139,16 @@ function submits.submit(spec, now, follows)
     put_all(t, {"state", state, "arrival", spec.arrival or now})
     position, blocked_by = backlog.next_position(spec.priority), without_room(spec)
     taker = act.find_taker and act.find_taker(t, place)
-    if not taker then
-      queues.enter(t, place)
-      estimate = forecasts.of_new(t, position, blocked_by)
-    end
+    if not taker then queues.enter(t, place) end
+    estimate = forecasts.of_new(t, place, taker, position, blocked_by)
   end
-  if estimate ~= forecasts.AT_ONCE then t.known.facts.estimate = estimate end
+  t.known.facts.estimate = estimate
   events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
   return {
     answer = "ok", id = spec.id, state = state, position = position, blocked_by = blocked_by,
     unserved = not taker and coverage.unserved(spec.type, spec.capabilities) or nil,
-    estimate = forecasts.shown(estimate or taker and forecasts.AT_ONCE),
+    estimate = forecasts.shown(estimate),
   }
 end
