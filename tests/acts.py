@@ -269,6 +269,10 @@ async def learn(scene: Scene) -> None:
     assert await scene.store.estimates.learn("me", {"durations": "some", "old": ""})
 
 
+async def estimate(scene: Scene) -> None:
+    assert await scene.store.estimate(scene.queued, scene.dead) == {}, "there is no forecast"
+
+
 STORY = NewJob(
     feature_name="story",
     stages=[[NewStep("a", "step"), NewStep("b", "step")], [NewStep("c", "step")]],
@@ -354,6 +358,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "complete a stage": complete_stage,
     "fail a stage": fail_job,
     "cancel_job": cancel_job,
+    "estimate": estimate,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "save_forecast": save_forecast,

@@ -26,6 +26,14 @@ def time_text(ms: int | None) -> str | None:
     return (EPOCH + ms * MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def span_text(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min`, `2 h`: as precise as people need it."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    unit, size = next(((unit, size) for unit, size in UNITS.items() if seconds >= 2 * size), ("s", 1))
+    return f"{seconds / size:.0f} {unit}"
+
+
 def clock_text(ms: int, now: int, *, about: bool = False) -> str:
     """`12:00:00 UTC` if that is within half a day, else as `time_text`. `about`: rounded to ten seconds."""
     if about:

@@ -22,4 +22,4 @@ async def forecast(
 
 def flat(p50: int, p90: int, *, last: int = FOR_EVER) -> list[int]:
     """All tasks up to this tag start then; of later ones each second starts half a second later."""
-    return [1, 500, 1_000, 0, 0, p50, p90, last, 0, p50, p90]
+    return [0, 500, 1_000, 0, 0, p50, p90, last, 0, p50, p90]

@@ -32,7 +32,8 @@ HOLDERS = [
     ),
     (
         replace(GPU, holders=(RENDER, RENDER), free_at=LATER),
-        "It waits for a unit of gpu, which render-17 and 1 other hold and which has room at about 12:03:10 UTC.",
+        "It waits for a unit of gpu, which render-17 and 1 other hold and which has room at about "
+        "12:03:10 UTC.",
     ),
     (
         replace(GPU, holders=(RENDER,) * 3),
@@ -147,7 +148,8 @@ STARTED = Chosen(
         ),
         (
             replace(STARTED, skipped_for=("gpu",)),
-            "as the first that could (medium); tasks that went before it were skipped because gpu had no room.",
+            "as the first that could (medium); tasks that went before it were skipped because gpu had no "
+            "room.",
         ),
         (
             replace(STARTED, skipped_for=("a", "b", "c")),

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fairlead.model.estimate import Estimate
-from fairlead.store.waits import has_moved
+from fairlead.model.estimate import Estimate, has_moved
 
 
 def after(seconds: float, p50: float, p90: float) -> Estimate:

@@ -109,7 +109,10 @@ class Scheduling(Section, frozen=True):
 
 
 class MostWait(Section, frozen=True):
-    """How long tasks of each priority may wait, by the estimate; 0: as long as it takes."""
+    """How long tasks of each priority may wait, by p50 of their estimate; 0: as long as it takes.
+
+    A task that would wait longer is refused when it is submitted.
+    """
 
     #: Of high priority.
     high: Seconds = 0
@@ -128,7 +131,6 @@ class Admission(Section, frozen=True):
     max_queued_per_user: Positive = 1_000
     #: Kinds of tasks (type and capabilities) of one tenant that may wait at a time.
     max_task_types: Positive = 1_000
-    #: A task is refused if it would wait longer than this, by p50 of its estimate.
     max_wait_seconds: MostWait = MostWait()
 
 

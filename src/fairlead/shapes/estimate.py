@@ -10,3 +10,7 @@ class EstimateAnswer(Shape[Estimate]):
     p50_seconds: float
     p90_seconds: float
     at: Moment
+
+
+def shown_estimate(estimate: Estimate | None) -> EstimateAnswer | None:
+    return EstimateAnswer.from_value(estimate) if estimate else None

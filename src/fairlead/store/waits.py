@@ -6,31 +6,13 @@ from collections.abc import Callable
 
 from fairlead.background import cancel_all, keep_running
 from fairlead.errors import FairleadError
-from fairlead.model.estimate import Estimate
+from fairlead.model.estimate import Estimate, has_moved
 from fairlead.store.queries import Queries
 
 LOOK_SECONDS = 2.0  # between two polls
-FAR_SECONDS, FAR_SHARE = 2.0, 0.1  # an estimate that is farther than one of these from the last has moved
-NEAR_SECONDS = 0.1  # less than this is no news, however short the wait
 
 #: Is given a task, and the estimate that has moved.
 Tell = Callable[[str, Estimate], None]
-
-
-def has_moved(told: Estimate | None, now: Estimate) -> bool:
-    """Whether it is not what was to be expected: one that counts down with the clock has not moved."""
-    if told is None:
-        return True
-    passed = (now.at - told.at) / 1000
-    return _is_far(told.p50_seconds - passed, now.p50_seconds) or _is_far(
-        told.p90_seconds - passed, now.p90_seconds
-    )
-
-
-def _is_far(expected: float, now: float) -> bool:
-    expected = max(0.0, expected)
-    distance = abs(now - expected)
-    return distance > FAR_SECONDS or distance > max(NEAR_SECONDS, FAR_SHARE * expected)
 
 
 class Waits:

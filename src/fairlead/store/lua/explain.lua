@@ -31,7 +31,7 @@ local function room_of(limit, need, room)
   if get(limit, "kind") == "rate" then return rates.refilled_at(limit, need.units), false end
   local starts = forecasts.first_start(place, need.name)
   if starts and brief == "1" then return starts, false end
-  local list, ends = holders.of(limit, need.units - room)
+  local list, ends = holding.of(limit, need.units - room)
   return starts or ends, not starts and ends ~= nil, brief ~= "1" and list or nil
 end
 

@@ -3,6 +3,7 @@
 -- ARGV     request clock
 -- RETURNS  ok id status unserved {type capabilities}... (steps that no worker runs yet) | exists id status unserved
 --          | exists id status priority? (when its record is gone) | conflict | invalid field code message
+--          | wait_too_long estimate most priority | deadline_unlikely estimate most
 --          | queue_full setting waiting room_in? (ms) | too_many_types setting waiting room_in? | evicting policy | uninitialised
 
 local asked = cmsgpack.unpack(request)

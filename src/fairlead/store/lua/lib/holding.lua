@@ -50,7 +50,7 @@ local function freed_at(list, lacking)
 end
 
 -- Those of a slots limit that end first, and at which instant it has room for `lacking` more units, as far as they say it.
-function holders.of(limit, lacking)
+function holding.of(limit, lacking)
   if get(limit, "kind") ~= "slots" then return {}, nil end
   local list, shown = some_of(limit), {}
   for i = 1, math.min(#list, MOST_SHOWN) do shown[i] = list[i] end
