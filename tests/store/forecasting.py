@@ -3,20 +3,22 @@
 from typing import Any
 
 from fairlead.store.store import Store
-from tests.conftest import Clock
 from tests.store.namespace import raw
 
 FOR_EVER = 10**12  # a tag behind all others
 
 
 async def forecast(
-    store: Store, clock: Clock, curves: dict[str, list[Any]], task_type: str = "echo", **head: Any
+    store: Store, at: int, curves: dict[str, list[Any]], task_type: str = "echo", **head: Any
 ) -> None:
-    """Saves curves by place, or by place and limit: `1n`, `1n@gpu`."""
-    await store.upkeep.elect("me", 5_000)
+    """Saves curves by place, or by place and limit: `1n`, `1n@gpu`.
+
+    A gateway beside it does no upkeep for a minute, so this forecast stays.
+    """
+    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
     audience = await raw(store).hget(store.connection.keys.key("routes"), f"{task_type};")
     fields = {name if "@" in name else f"{name}:{audience.decode()}": curve for name, curve in curves.items()}
-    head = {"at": clock.now, "corrections": []} | head
+    head = {"at": at, "corrections": []} | head
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 

@@ -71,7 +71,7 @@ async def test_room_is_expected_when_the_forecast_says_so(store: Store, clock: C
     await store.workers.register("w")
     await store.submit(new(limits={"gpu": 1}))
     await claim_one(store)
-    await forecast(store, clock, {"1n": flat(9_000, 9_000), "1n@gpu": flat(7_000, 9_000)})
+    await forecast(store, clock.now, {"1n": flat(9_000, 9_000), "1n@gpu": flat(7_000, 9_000)})
     clock.pass_seconds(2)
     for brief in (False, True):
         (blocker,) = (await blocked(store, brief=brief)).blocked_by

@@ -28,7 +28,7 @@ async def waits(store: Store, clock: Clock) -> Store:
     await store.submit(new())
     await claim_one(store)
     await store.submit(new())
-    await forecast(store, clock, {place: flat(8_000, 20_000) for place in ("0n", "1n", "2n")})
+    await forecast(store, clock.now, {place: flat(8_000, 20_000) for place in ("0n", "1n", "2n")})
     return store
 
 
@@ -59,7 +59,7 @@ async def test_other_priorities_have_their_own_bounds(waits: Store) -> None:
 
 
 async def test_each_task_of_a_batch_is_accepted_or_refused_by_itself(waits: Store, clock: Clock) -> None:
-    await forecast(waits, clock, {"0n": flat(4_800, 9_000, last=1), "1n": flat(9_000, 9_000)})
+    await forecast(waits, clock.now, {"0n": flat(4_800, 9_000, last=1), "1n": flat(9_000, 9_000)})
     answers = await waits.submit(*(new(priority=word) for word in ("high", "high", "medium", "high")))
     assert [isinstance(one, errors.WaitTooLong) for one in answers] == [False, True, False, True]
 
@@ -80,7 +80,7 @@ async def test_a_task_of_which_nothing_is_known_is_not_refused(waits: Store) -> 
 
 async def test_a_limit_that_the_task_itself_defines_has_room(waits: Store, clock: Clock) -> None:
     curve = flat(1_000, 2_000)
-    await forecast(waits, clock, {"0n": curve, "0n@fresh": flat(9_000, 9_000)})
+    await forecast(waits, clock.now, {"0n": curve, "0n@fresh": flat(9_000, 9_000)})
     task = new(priority="high", concurrency_group="fresh", concurrency_limit=1)
     assert (await waits.submit_one(task)).status is State.QUEUED
 
@@ -91,10 +91,10 @@ async def test_a_task_that_is_delayed_is_not_refused(waits: Store) -> None:
 
 
 async def test_a_request_that_was_accepted_is_answered_as_before(waits: Store, clock: Clock) -> None:
-    await forecast(waits, clock, {"0n": flat(1_000, 2_000)})
+    await forecast(waits, clock.now, {"0n": flat(1_000, 2_000)})
     task = new(priority="high", deadline_seconds=4, idempotency_key="k")
     accepted = await waits.submit_one(task)
-    await forecast(waits, clock, {"0n": flat(50_000, 60_000)})
+    await forecast(waits, clock.now, {"0n": flat(50_000, 60_000)})
     again = await waits.submit_one(new(priority="high", deadline_seconds=4, idempotency_key="k"))
     assert (again.task_id, again.repeated) == (accepted.task_id, True)
 
@@ -137,9 +137,9 @@ async def test_a_job_is_refused_by_the_wait_of_its_first_stage_only(waits: Store
     with pytest.raises(errors.WaitTooLong):
         await waits.jobs.submit(job("high"))
     assert await everything(waits) == before
-    await forecast(waits, clock, {"0n": flat(1_000, 2_000)})
+    await forecast(waits, clock.now, {"0n": flat(1_000, 2_000)})
     job_id = (await waits.jobs.submit(job("high"))).job_id
-    await forecast(waits, clock, {"0n": flat(50_000, 60_000)})
+    await forecast(waits, clock.now, {"0n": flat(50_000, 60_000)})
     await waits.workers.register("another", capacity=1)
     first = await claim_one(waits, "another")
     await waits.complete("another", Completed(first.task_id, first.fence))
@@ -160,7 +160,7 @@ async def test_a_full_queue_says_when_the_next_one_is_expected_to_start(
     full = (await store.submit(new()))[0]
     assert isinstance(full, errors.QueueFull)
     assert full.retry_after is None, "nothing has ended, and there is no forecast"
-    await forecast(store, clock, {"1n": flat(90_000, 100_000)})
+    await forecast(store, clock.now, {"1n": flat(90_000, 100_000)})
     clock.pass_seconds(10)
     full = (await store.submit(new()))[0]
     assert isinstance(full, errors.QueueFull)

@@ -1,6 +1,7 @@
 """Watchers of tasks that wait learn when an estimate moves, by one poll for all of them."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -47,13 +48,13 @@ async def test_a_watcher_learns_the_estimate_and_when_it_moves(busy: Store, cloc
     async with busy.live.watch(task_id) as watcher:
         assert await anext(watcher) is None
         watcher.expect(task_id)
-        await forecast(busy, clock, {"1n": flat(10_000, 20_000)})
+        await forecast(busy, clock.now, {"1n": flat(10_000, 20_000)})
         first = await next_estimate(watcher)
         assert (first.task_id, first.at, first.seq) == (task_id, clock.now, 0)
         assert first.detail == {"p50_seconds": 10, "p90_seconds": 20}
         clock.pass_seconds(4)  # it counts down, which is no news
-        await forecast(busy, clock, {"1n": flat(6_000, 16_000)})
-        await forecast(busy, clock, {"1n": flat(9_000, 19_000)})
+        await forecast(busy, clock.now, {"1n": flat(6_000, 16_000)})
+        await forecast(busy, clock.now, {"1n": flat(9_000, 19_000)})
         assert (await next_estimate(watcher)).detail["p50_seconds"] == 9
 
 
@@ -64,7 +65,7 @@ async def test_of_estimates_that_were_not_read_only_the_latest_is_kept(busy: Sto
             assert await anext(watcher) is None
             watcher.expect(task_id)
         for seconds in (10, 20, 30):
-            await forecast(busy, clock, {"1n": flat(1_000 * seconds, 2_000 * seconds)})
+            await forecast(busy, clock.now, {"1n": flat(1_000 * seconds, 2_000 * seconds)})
             await next_estimate(quick)
         assert (await next_estimate(slow)).detail == {"p50_seconds": 30, "p90_seconds": 60}
         assert not slow._estimates
@@ -101,24 +102,19 @@ async def test_many_watchers_are_served_by_few_acts(
         return answer
 
     monkeypatch.setattr(busy, "run", counted)
-    await forecast(busy, clock, {"1n": flat(10_000, 20_000)})
-    async with contextlib_all(busy, ids) as watchers:
+    await forecast(busy, clock.now, {"1n": flat(10_000, 20_000)})
+    async with all_watched(busy, ids) as watchers:
         await wait_until(lambda: all(watcher._estimates for watcher in watchers))
         assert sizes[:3] == [200, 200, 50]
 
 
-def contextlib_all(store: Store, ids: list[str]) -> Any:
-    import contextlib
-
-    @contextlib.asynccontextmanager
-    async def all_watched() -> AsyncIterator[list[Watcher]]:
-        async with contextlib.AsyncExitStack() as stack:
-            watchers = [await stack.enter_async_context(store.live.watch(one)) for one in ids]
-            for watcher, one in zip(watchers, ids, strict=True):
-                watcher.expect(one)
-            yield watchers
-
-    return all_watched()
+@contextlib.asynccontextmanager
+async def all_watched(store: Store, ids: list[str]) -> AsyncIterator[list[Watcher]]:
+    async with contextlib.AsyncExitStack() as stack:
+        watchers = [await stack.enter_async_context(store.live.watch(one)) for one in ids]
+        for watcher, one in zip(watchers, ids, strict=True):
+            watcher.expect(one)
+        yield watchers
 
 
 async def test_the_poll_ends_with_the_last_watcher(busy: Store, clock: Clock) -> None:
