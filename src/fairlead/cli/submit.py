@@ -27,6 +27,7 @@ from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
 
+WORTH_SAYING = 1.0  # seconds of a wait
 Repeated = Parameter(negative=(), show_default=False)
 
 
@@ -152,7 +153,7 @@ async def submit(
 def _sentence(submitted: Submitted) -> str:
     position = submitted.queue_position
     where = "" if position is None else f", position {position}"
-    if submitted.status in WAITING and submitted.estimate:
+    if submitted.status in WAITING and submitted.estimate and submitted.estimate.p90_seconds >= WORTH_SAYING:
         where += f", starts in {submitted.estimate.words}"
     return f"{submitted.task_id} {submitted.status}{where}" + " (accepted before)" * submitted.repeated
 

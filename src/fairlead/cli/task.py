@@ -15,9 +15,10 @@ from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_json, printable
 from fairlead.cli.screen import LOOK_AGAIN, Update, follow, output_words
-from fairlead.cli.table import print_facts, table_of
+from fairlead.cli.table import print_facts, print_table, table_of
 from fairlead.model.estimate import Estimate, has_moved
 from fairlead.model.event import Event
+from fairlead.model.explanation import Blocker, Holder
 from fairlead.model.reports import Output as Chunk
 from fairlead.model.states import TERMINAL, WAITING, State
 from fairlead.model.task import Task, TaskProgress
@@ -120,8 +121,22 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
         return
     facts = to_builtins(answer)
     print(facts.pop("sentence"))
+    del facts["at"], facts["chosen_because"]  # which the sentence says
     facts["estimate"] = explanation.estimate.words if explanation.estimate else None
+    facts["blocked_by"] = ", ".join(map(_blocker_words, explanation.blocked_by))
     print_facts(_facts(facts))
+    if holders := [_holder_row(one, held) for one in explanation.blocked_by for held in one.holders]:
+        print()
+        print_table(("limit", "holder", "task or lease", "units", "since", "ends by"), holders)
+
+
+def _blocker_words(it: Blocker) -> str:
+    return f"{it.limit} (needs {it.needs}, {it.used} of {it.of} used)"
+
+
+def _holder_row(blocker: Blocker, it: Holder) -> tuple[object, ...]:
+    what = it.task_id or it.lease_id
+    return blocker.limit, it.worker, what, it.units, time_text(it.since), time_text(it.ends_at)
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:
