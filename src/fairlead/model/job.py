@@ -10,6 +10,7 @@ import uuid_utils
 
 from fairlead.checks import MOST_STEPS, UUID
 from fairlead.errors import InvalidInput, UnknownJob
+from fairlead.model.estimate import Estimate
 from fairlead.model.explanation import Explanation
 from fairlead.model.priority import PRIORITIES, Priority
 from fairlead.model.states import TERMINAL, State
@@ -113,6 +114,7 @@ class Job:
     promoted_at: int | None = None
     completed_at: int | None = None
     error: JobError | None = None
+    estimate: Estimate | None = None  # until it is done; None: not asked for, or nothing is known
     seq: int = 0  # of its last live message
 
     @property

@@ -17,7 +17,7 @@ from fairlead.store.pages import Make, Newest, Slice, read_slice
 from fairlead.store.records import TRACEBACK, read_record
 from fairlead.store.session import Session
 
-ESTIMATED_AT_ONCE = 200  # tasks of one act: a few ms of the server
+ESTIMATED_AT_ONCE = 100  # tasks of one act: a few ms of the server
 CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 
 

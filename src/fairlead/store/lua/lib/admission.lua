@@ -49,7 +49,7 @@ function admission.check_wait(spec)
   local most, within = setting(MOST_WAIT[spec.priority]) or 0, spec.start_within or math.huge
   local is_bounded = most > 0 or spec.start_within
   if not is_bounded or spec.interactive or spec.delay or (spec.run_at or 0) > act.instant then return nil end
-  local estimate = forecasts.of_spec(spec, int(spec.priority) .. "n")
+  local estimate = forecasts.of_spec(spec, fair_share.next_tag(int(spec.priority) .. "n", spec.fair), math.huge)
   if not estimate then return nil end
   local shown = forecasts.shown(estimate)
   if estimate[1] > within then return {answer = "deadline_unlikely", estimate = shown, most = within} end

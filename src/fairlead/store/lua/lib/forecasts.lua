@@ -91,12 +91,12 @@ local function has_room(sub)
   return true
 end
 
--- Of a task that would be submitted now: what `of_new` says of it then, except that a waiting worker that takes it need not be found.
-function forecasts.of_spec(spec, place)
-  local sub = names.sub_queue(place, subs.route_of(spec.type, spec.capabilities), spec.limits)
+-- Of a task that would be queued now, at this position of the order. If a waiting worker has room for it, it starts at once.
+function forecasts.of_spec(spec, tag, seq)
+  local sub = names.sub_queue(int(spec.priority) .. "n", subs.route_of(spec.type, spec.capabilities), spec.limits)
   local ahead = backlog.next_position(spec.priority) - 1 - waking.count_idlers(subs.lane(sub))
   if ahead < 0 and has_room(sub) then return {0, LEAST_P90, act.instant} end
-  return estimate_at(sub, fair_share.next_tag(place, spec.fair), math.huge, math.max(0, ahead))
+  return estimate_at(sub, tag, seq, math.max(0, ahead))
 end
 
 -- Of a task that has been waiting.
