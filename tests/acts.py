@@ -260,7 +260,7 @@ async def create_key(scene: Scene) -> None:
 
 async def save_forecast(scene: Scene) -> None:
     await scene.store.upkeep.elect("me", 5_000)
-    fields = {"head": {"at": scene.clock.now, "corrections": []}}
+    fields = {"head": {"at": scene.clock.now}}
     assert await scene.store.estimates.save_forecast("me", fields, 60_000)
 
 
