@@ -260,13 +260,18 @@ async def create_key(scene: Scene) -> None:
 
 async def save_forecast(scene: Scene) -> None:
     await scene.store.upkeep.elect("me", 5_000)
-    fields = {"head": {"at": scene.clock.now, "corrections": []}}
+    fields = {"head": {"at": scene.clock.now}}
     assert await scene.store.estimates.save_forecast("me", fields, 60_000)
 
 
 async def learn(scene: Scene) -> None:
     await scene.store.upkeep.elect("me", 5_000)
     assert await scene.store.estimates.learn("me", {"durations": "some", "old": ""})
+
+
+async def estimate_job(scene: Scene) -> None:
+    job_id, _ = await begin_job(scene)
+    assert await scene.store.jobs.estimates.remaining(job_id) is None, "there is no forecast"
 
 
 async def estimate(scene: Scene) -> None:
@@ -359,6 +364,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "fail a stage": fail_job,
     "cancel_job": cancel_job,
     "estimate": estimate,
+    "estimate_job": estimate_job,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "save_forecast": save_forecast,

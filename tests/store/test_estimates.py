@@ -9,6 +9,7 @@ from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, events, new, raw
 
+UNCORRECTED = [[1_000, 1_000], [1_000, 1_000]]
 STRIDE = 100_000  # between the tags of an account
 
 
@@ -17,7 +18,7 @@ async def forecast(store: Store, clock: Clock, curves: dict[str, list[Any]], **h
     await store.upkeep.elect("me", 5_000)
     audience = await raw(store).hget(store.connection.keys.key("routes"), "echo;")
     fields = {name if "@" in name else f"{name}:{audience.decode()}": curve for name, curve in curves.items()}
-    head = {"at": clock.now, "corrections": []} | head
+    head = {"at": clock.now, "lengths": [1_500], "corrections": [UNCORRECTED] * 3} | head
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 
@@ -122,10 +123,15 @@ async def test_estimates_are_corrected_by_how_they_fitted(store: Store, clock: C
     await one_runs(store)
     await store.submit(new())
     await forecast(
-        store, clock, {"1n": curve(1, 500, (0, 0, 1_000, 2_000))}, corrections=[[1, 1], [500, 3_000]]
+        store,
+        clock,
+        {"1n": curve(1, 500, (0, 0, 1_000, 2_000))},
+        corrections=[UNCORRECTED, [[500, 3_000], [1, 1]]],
     )
     submitted = await store.submit_one(new())
-    assert submitted.estimate == Estimate(0.5, 6.0, clock.now)
+    assert submitted.estimate == Estimate(0.475, 6.1, clock.now), (
+        "after 50 ms were added, and before they were removed"
+    )
     await store.upkeep.resign("me")
 
 
@@ -134,14 +140,17 @@ async def test_the_first_start_says_what_was_estimated_and_how_long_it_waited(
 ) -> None:
     await one_runs(store)
     await forecast(
-        store, clock, {"1n": curve(0, 500, (0, 0, 1_000, 2_000))}, corrections=[[1, 1], [900, 2_000]]
+        store,
+        clock,
+        {"1n": curve(0, 500, (0, 0, 1_000, 2_000))},
+        corrections=[UNCORRECTED, [[900, 2_000], [1, 1]]],
     )
     submitted = await store.submit_one(new())
     clock.pass_ms(1_300)
     await store.workers.register("w", capacity=2)
     await claim_one(store)
     started = (await events(store, submitted.task_id))[-1]["detail"]
-    assert (started["waited"], started["estimate"]) == (1_300, [900, 4_000, 1_000_000_000, 1_000, 2_000, 1])
+    assert (started["waited"], started["estimate"]) == (1_300, [895, 4_050, 1_000_000_000, 1_000, 2_000, 1])
     task = await store.get(submitted.task_id)
     assert (task.waited_seconds, task.estimate_given) == (1.3, submitted.estimate)
 

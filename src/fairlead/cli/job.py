@@ -149,6 +149,7 @@ async def show(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
         print_json(answer)
         return
     facts = {name: value for name, value in asdict(answer).items() if name not in ("steps", "context")}
+    facts["estimate"] = f"done in {job.estimate.words}" if job.estimate else None
     print_facts({name: value for name, value in facts.items() if value not in (None, {})})
     print()
     columns = ("step", "name", "status", "attempts", "waited", "queued", "started", "completed", "ms", "task")

@@ -92,13 +92,22 @@ class Companions:
         self._with: dict[str, frozenset[str]] = {}
         self._capabilities: dict[str, frozenset[str]] = {}
 
-    def see(self, limits: Mapping[str, int], capabilities: frozenset[str]) -> None:
+    def see(self, limits: Mapping[str, int], capabilities: frozenset[str]) -> set[str]:
+        """Returns the limits that have fewer companions than before."""
         one_of_each = all(units == 1 for units in limits.values())
-        names = frozenset(limits)
+        names, fewer = frozenset(limits), set()
         for name in names:
             first = self._capabilities.setdefault(name, capabilities)
             known = self._with.get(name, names - {name})
             self._with[name] = known & names if one_of_each and first == capabilities else frozenset()
+            if self._with[name] != known:
+                fewer.add(name)
+        return fewer
+
+    def copy(self) -> Companions:
+        copy = Companions()
+        copy._with, copy._capabilities = dict(self._with), dict(self._capabilities)
+        return copy
 
     def see_alone(self, limit: str) -> None:
         self._with[limit] = frozenset()

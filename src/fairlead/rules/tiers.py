@@ -7,9 +7,9 @@ waiting task that lacks nothing else. A session (an interactive task) is halted 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from fairlead.model.states import State
 from fairlead.rules.board import Board
@@ -33,6 +33,21 @@ class Relief:
     session: Task | None = None  #: halted
 
 
+def sizes_of_tiers(tiers: Sequence[Tier], capacity: int) -> dict[str, int]:
+    """The limits of tiers, which never rise with the tier, for workers with this capacity together."""
+    own = (tier.slots if tier.slots is not None else max(1, capacity * tier.share // 100) for tier in tiers)
+    return {PREFIX + tier.name: size for tier, size in zip(tiers, accumulate(own, min), strict=True)}
+
+
+def needs_of_tier(tiers: Sequence[Tier], duration: str | None) -> tuple[int | None, dict[str, int]]:
+    """The number of the tier that a task begins with (None without tiers), and what it needs for that."""
+    if not tiers:
+        return None, {}
+    names = [tier.name for tier in tiers]
+    number = 0 if duration in (None, "interactive") else names.index(duration)
+    return number, {PREFIX + name: 1 for name in names[: number + 1]}
+
+
 class TieredBoard(Board):
     @property
     def tiers(self) -> tuple[Tier, ...]:
@@ -41,13 +56,10 @@ class TieredBoard(Board):
     def follow_capacity(self, now: int) -> None:
         """Limits of tiers are shares of what the listed workers can run, and never rise with the tier."""
         capacity = sum(worker.capacity for worker in self.workers.values() if worker.listed)
-        most: float = math.inf
-        for tier in self.tiers:
-            own = tier.slots if tier.slots is not None else max(1, capacity * tier.share // 100)
-            most = min(most, own)
-            limit = self.ledger.limits.get(PREFIX + tier.name)
-            if not isinstance(limit, Slots) or limit.limit != most:
-                self.ledger.define(PREFIX + tier.name, Slots(int(most)), now)
+        for name, size in sizes_of_tiers(self.tiers, capacity).items():
+            limit = self.ledger.limits.get(name)
+            if not isinstance(limit, Slots) or limit.limit != size:
+                self.ledger.define(name, Slots(size), now)
                 self.review(now)
 
     def index(self, name: str | None) -> int:
@@ -56,9 +68,7 @@ class TieredBoard(Board):
     def assign(self, task: Task) -> None:
         """Gives a new task the limits of its tier."""
         if self.tiers:
-            last = 0 if task.duration in (None, "interactive") else self.index(task.duration)
-            own = {PREFIX + tier.name: 1 for tier in self.tiers[: last + 1]}
-            task.limits = {**task.limits, **own}
+            task.limits = {**task.limits, **needs_of_tier(self.tiers, task.duration)[1]}
             task.elastic = task.duration is None
             if task.interactive:
                 task.max_retries = 0

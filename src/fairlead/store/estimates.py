@@ -1,14 +1,44 @@
-"""What only the estimator does: keep what it has learnt, and publish its forecast."""
+"""What only the estimator does: read what it learns and forecasts from, and keep what comes of it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from fairlead.checks import check_ms, check_name
+from fairlead.estimates.knowledge import Seen
+from fairlead.estimates.picture import Picture
 from fairlead.store.connection import pack
+from fairlead.store.picture import PictureReader
+from fairlead.store.records import rows_of
 from fairlead.store.session import Part
+
+ENTRIES_AT_ONCE = 100  # of the outbox, each with the events of an act
 
 
 class Estimates(Part):
+    async def picture(self) -> Picture:
+        return await PictureReader(self._connection, self._session.clock()).read()
+
+    async def learnt(self) -> dict[str, str]:
+        """What was kept by `learn`, by field."""
+        connection = self._connection
+        found: dict[str, str] = {}
+        cursor: Any = 0
+        while True:
+            command = ("HSCAN", connection.keys.key("learnt"), cursor, "COUNT", ENTRIES_AT_ONCE)
+            ((cursor, flat),) = await connection.read(command, paged=True)
+            found |= {name.decode(): text.decode() for name, text in zip(flat[::2], flat[1::2], strict=True)}
+            if int(cursor) == 0:
+                return found
+
+    async def events_after(self, position: str) -> tuple[list[Seen], str]:
+        """The next events of the outbox, and the position of the last of them."""
+        connection = self._connection
+        command = ("XRANGE", connection.keys.key("events"), f"({position}", "+", "COUNT", ENTRIES_AT_ONCE)
+        (entries,) = await connection.read(command, paged=True)
+        rows = [row for _, fields in entries for row in rows_of(fields[1])]
+        seen: list[Seen] = [(row.act, row.at, row.detail) for row in rows]
+        return seen, str(entries[-1][0].decode()) if entries else position
+
     async def save_forecast(self, who: str, fields: Mapping[str, Any], ttl_ms: int) -> bool:
         """Replaces the forecast (`store/lua/lib/forecasts.lua`), unless another caretaker is elected."""
         check_name("who", who)

@@ -31,6 +31,7 @@ from fairlead.model.unserved import warnings_of
 from fairlead.settings import Settings
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.store.connection import pack, text
+from fairlead.store.job_estimates import JobEstimates
 from fairlead.store.pages import Newest
 from fairlead.store.replies import expect_ok, read_explanation
 from fairlead.store.session import Part, Session
@@ -48,6 +49,7 @@ class Jobs(Part):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.pipelines = Pipelines(session)
+        self.estimates = JobEstimates(session)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""

@@ -73,7 +73,8 @@ async def find(request: Request, query: JobQuery) -> JobsAnswer:
 @routes.get("/jobs/{job_id}", refusals=(errors.UnknownJob,))
 async def get(request: Request) -> JobAnswer:
     """Get a job, with the results of its steps so far."""
-    return JobAnswer.from_value(await request.own_job(request.path["job_id"]))
+    job = await request.own_job(request.path["job_id"])
+    return JobAnswer.from_value(await request.store.jobs.estimates.of(job))
 
 
 @routes.get("/jobs/{job_id}/explain", refusals=(errors.UnknownJob,))

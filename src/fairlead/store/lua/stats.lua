@@ -3,14 +3,15 @@
 -- ARGV     tenant clock
 -- RETURNS  ok now places {place depth oldest? (arrival)}... held? (tasks of the tenant that workers have)
 --          ended {state = count} delayed lost_events missing_records
---          estimates? {coverage error count} (of the last hour; the median error in seconds) | uninitialised
+--          estimates? {coverage error count (of the last hour; the median error in seconds) within beyond (since the beginning)}
+--          | uninitialised
 -- FLAGS    allow-oom
 
 local places, ended = {}, {}
 local first_bucket, last_bucket = math.floor(now / 10000) - 5, math.floor(now / 10000)
 
 local hour = get(hash(keys.learnt), "hour")
-local estimates = hour and cmsgpack.unpack(hour) or nil
+local estimates = hour and cjson.decode(hour) or nil
 
 local function numbers_of_tenant()
   for i, place in ipairs(choice.PLACES) do

@@ -6,15 +6,15 @@
 --   {ahead, each, longer, tag, seq, p50, p90, tag, seq, p50, p90, ...}
 --
 -- Its last point is that of a newcomer. `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority
--- or a better one; `each`: ms that every further one takes, and `longer`, for p90. The field `head` has the time of the forecast and, by
--- priority, how it is corrected: p50 and p90 are multiplied by these thousandths.
+-- or a better one; `each`: ms that every further one takes, and `longer`, for p90. An empty curve: nobody knows when any of them starts.
+-- The field `head` has the time of the forecast, and how it is corrected: by priority and then by length (p50 up to the bounds in
+-- `lengths`), p50 and p90 are multiplied by these thousandths (fairlead/estimates/calibration.py).
 --
 -- An estimate is {p50, p90, at}, and unless it is of another kind of wait, p50 and p90 before they were corrected, and the priority:
 -- the start of the task shows how they fitted.
 
 local HEADER = 3 -- values before the points
-local LEAST_P90 = 50 -- ms: nothing that waits is promised to start sooner
-local UNCORRECTED = {1000, 1000}
+local LEAST = 50 -- ms: nothing that waits is promised to start sooner
 
 local function unpacked(name)
   local found = act.curves[name]
@@ -51,27 +51,42 @@ local function left_on(curve, tag, seq, passed, later, value)
   return math.max(0, newcomer - math.min(passed, soonest) + later * curve[value])
 end
 
--- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it.
-local function estimate_at(sub, tag, seq, ahead)
-  local head, place = unpacked("head"), names.place_of(sub)
-  local curve = head and unpacked(subs.lane(sub))
-  if not curve then return nil end
-  local passed, class = act.instant - head.at, subs.class(place)
-  local p50 = left_on(curve, tag, seq, passed, ahead - curve[1], 2)
-  local p90 = left_on(curve, tag, seq, passed, ahead - curve[1], 3)
+-- How p50 and p90 are corrected.
+local function corrected(head, class, p50, p90)
+  local length = 1
+  for _, bound in ipairs(head.lengths) do length = length + (p50 >= bound and 1 or 0) end
+  local by = head.corrections[class + 1][length]
+  local half = math.max(0, math.floor((p50 + LEAST) * by[1] / 1000) - LEAST)
+  return half, math.max(half, LEAST, math.floor((p90 + LEAST) * by[2] / 1000) - LEAST)
+end
+
+-- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
+local function latest(sub, tag, seq, ahead, passed)
+  local curve, place = unpacked(subs.lane(sub)), names.place_of(sub)
+  local p50, p90 = 0, 0
+  local function wait_on(one, count)
+    p50 = math.max(p50, left_on(one, tag, seq, passed, count - one[1], 2))
+    p90 = math.max(p90, left_on(one, tag, seq, passed, count - one[1], 3))
+  end
+  if not curve or not curve[1] then return nil end
+  wait_on(curve, ahead)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
     local of_limit = limit and unpacked(curve_name(place, need.name))
-    if of_limit then
-      local later = math.min(ahead, number(limit, "waiting") or 0) - of_limit[1]
-      p50 = math.max(p50, left_on(of_limit, tag, seq, passed, later, 2))
-      p90 = math.max(p90, left_on(of_limit, tag, seq, passed, later, 3))
-    end
+    if of_limit and not of_limit[1] then return nil end
+    if of_limit then wait_on(of_limit, math.min(ahead, number(limit, "waiting") or 0)) end
   end
-  p50, p90 = math.floor(p50), math.floor(math.max(p50, p90, LEAST_P90))
-  local corrected = head.corrections[class + 1] or UNCORRECTED
-  local given = math.floor(p50 * corrected[1] / 1000)
-  return {given, math.max(given, math.floor(p90 * corrected[2] / 1000)), act.instant, p50, p90, class}
+  return math.floor(p50), math.floor(math.max(p50, p90, LEAST))
+end
+
+-- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it.
+local function estimate_at(sub, tag, seq, ahead)
+  local head, class = unpacked("head"), subs.class(sub)
+  if not head then return nil end
+  local raw_p50, raw_p90 = latest(sub, tag, seq, ahead, act.instant - head.at)
+  if not raw_p50 then return nil end
+  local p50, p90 = corrected(head, class, raw_p50, raw_p90)
+  return {p50, p90, act.instant, raw_p50, raw_p90, class}
 end
 
 -- Of a task that is submitted now; `position` is what its submitter learns. It starts at once when a waiting worker takes it, and waits
@@ -79,7 +94,7 @@ end
 function forecasts.of_new(t, place, taker, position, blocked_by)
   local sub = subs.of(place, t)
   local idle = taker and position or waking.count_idlers(subs.lane(sub))
-  if position <= idle and not blocked_by then return {0, LEAST_P90, act.instant, 0, LEAST_P90, subs.class(place)} end
+  if position <= idle and not blocked_by then return {0, LEAST, act.instant, 0, LEAST, subs.class(place)} end
   return estimate_at(sub, number(t, "tag"), number(t, "seq"), math.max(0, position - 1 - idle))
 end
 
@@ -95,7 +110,7 @@ end
 function forecasts.of_spec(spec, tag, seq)
   local sub = names.sub_queue(int(spec.priority) .. "n", subs.route_of(spec.type, spec.capabilities), spec.limits)
   local ahead = backlog.next_position(spec.priority) - 1 - waking.count_idlers(subs.lane(sub))
-  if ahead < 0 and has_room(sub) then return {0, LEAST_P90, act.instant} end
+  if ahead < 0 and has_room(sub) then return {0, LEAST, act.instant} end
   return estimate_at(sub, tag, seq, math.max(0, ahead))
 end
 
@@ -115,7 +130,7 @@ end
 -- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
 function forecasts.first_start(place, limit)
   local head, curve = unpacked("head"), unpacked(curve_name(place, limit))
-  return head and curve and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
+  return head and curve and curve[1] and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
 end
 
 -- As a reply has it.

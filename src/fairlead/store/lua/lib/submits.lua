@@ -142,8 +142,12 @@ function submits.submit(spec, now, follows)
     if not taker then queues.enter(t, place) end
     estimate = forecasts.of_new(t, place, taker, position, blocked_by)
   end
-  t.known.facts.estimate = estimate
-  events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
+  local facts = t.known.facts
+  facts.estimate = estimate
+  events.add(t, "submit", nil, state, now, {
+    type = spec.type, priority = spec.priority, fair = spec.fair, needs = facts.limits, capabilities = facts.capabilities,
+    elastic = facts.elastic,
+  })
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
   return {

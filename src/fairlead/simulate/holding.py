@@ -1,0 +1,164 @@
+"""Holds, as in `rules.holds`, looked for among the sub-queues that may ask only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+from fairlead.rules.holds import LEAST_PAUSE
+from fairlead.rules.limits import Companions
+from fairlead.rules.values import Policy
+from fairlead.simulate.heads import Heads
+from fairlead.simulate.limits import Hold, Limits
+from fairlead.simulate.queues import SubQueue
+from fairlead.simulate.values import Kind
+
+
+class Holds:
+    def __init__(self, policy: Policy, companions: Companions, limits: Limits, heads: Heads) -> None:
+        self._policy, self._companions, self._limits, self._heads = policy, companions, limits, heads
+        self._seen: set[Kind] = set()
+        self._shares_companions = False
+        self.touched: set[int] = set()  #: sub-queues whose head may have changed
+        self._asks: list[tuple[int, str, int]] = []  #: a heap: instant, name, number of the sub-queue
+        self._quiet: dict[str, set[int]] = {}  #: those that no limit overlaps for, by limit
+        self._holds: dict[str, Hold] = {}  #: by the name of the sub-queue
+        self._ends: list[tuple[int, str]] = []  #: a heap: when holds have lasted long enough
+
+    def fork(self, limits: Limits, heads: Heads) -> Holds:
+        copy = Holds(self._policy, self._companions, limits, heads)
+        copy._seen, copy._shares_companions = self._seen.copy(), True
+        copy.touched, copy._asks, copy._ends = self.touched.copy(), self._asks.copy(), self._ends.copy()
+        copy._quiet = {name: numbers.copy() for name, numbers in self._quiet.items()}
+        copy._holds = self._holds.copy()
+        return copy
+
+    def see(self, kind: Kind) -> None:
+        """A task of this kind enters a place."""
+        if kind in self._seen:
+            return
+        if self._shares_companions:
+            self._companions, self._shares_companions = self._companions.copy(), False
+        self._seen.add(kind)
+        for name in self._companions.see(dict(kind.needs), kind.capabilities):
+            for number in self._quiet.pop(name, ()):
+                self._will_ask(self._heads.queues[number])
+
+    def left(self, queue: SubQueue, task: int, started: bool, now: int) -> None:
+        hold = self._holds.get(queue.name)
+        if hold and (started or hold.head == task):
+            self._end(queue.name, hold, now)
+
+    def begin(self, queue: SubQueue, asks_at: int | None, since: int | None) -> None:
+        """`asks_at` is from when it may ask, if that is known, and `since` how long it has had a hold."""
+        self.touched.discard(queue.number)
+        self._watch(queue, asks_at)
+        if since is not None and queue.head is not None and self._set_of(queue):
+            self._hold(queue, since)
+
+    def look(self, now: int) -> None:
+        """Reviews the holds, then makes those that are asked for."""
+        if self.touched:
+            for number in self.touched:
+                self._watch(self._heads.queues[number])
+            self.touched.clear()
+        for name in sorted(self._holds):
+            self._review(name, self._holds[name], now)
+        if self._asks and self._asks[0][0] <= now:
+            for queue in self._due(now):
+                self._postpone(queue, now)
+                if self._may_hold(queue, now):
+                    self._hold(queue, now)
+
+    def next_end(self, now: int) -> int | None:
+        """When the next hold has lasted long enough, after `now`."""
+        ends = self._ends
+        while ends and (ends[0][0] <= now or not self._lasts_until(*ends[0])):
+            heappop(ends)
+        return ends[0][0] if ends else None
+
+    def _lasts_until(self, at: int, name: str) -> bool:
+        return name in self._holds and self._holds[name].since + self._policy.hold_for == at
+
+    # Asking
+
+    def _watch(self, queue: SubQueue, asks_at: int | None = None) -> None:
+        """A new head may ask from when it has waited long enough."""
+        if queue.head is None:
+            queue.watched, queue.asks_at = -1, None
+        elif queue.watched != queue.head[1]:
+            queue.watched = queue.head[1]
+            patience = 0 if queue.place & 1 else self._policy.hold_after
+            queue.asks_at = queue.head[2].arrival + patience if asks_at is None else asks_at
+            self._will_ask(queue)
+
+    def _will_ask(self, queue: SubQueue) -> None:
+        if queue.asks_at is not None:
+            heappush(self._asks, (queue.asks_at, queue.name, queue.number))
+        if len(self._asks) > 2 * self._heads.count + 64:
+            self._drop_outdated()
+
+    def _drop_outdated(self) -> None:
+        queues = self._heads.queues
+        self._asks = [ask for ask in set(self._asks) if queues[ask[2]].asks_at == ask[0]]
+        heapify(self._asks)
+
+    def _due(self, now: int) -> list[SubQueue]:
+        due: list[SubQueue] = []
+        while self._asks and self._asks[0][0] <= now and len(due) < self._policy.hold_looks:
+            at, _, number = heappop(self._asks)
+            queue = self._heads.queues[number]
+            if queue.asks_at != at or queue in due:
+                continue
+            if self._set_of(queue):
+                due.append(queue)
+            else:
+                for name in self._limits.slots_of(queue.needs):
+                    self._quiet.setdefault(name, set()).add(number)
+        return due
+
+    def _postpone(self, queue: SubQueue, now: int, lasted: int = 0) -> None:
+        queue.asks_at = now + max(self._policy.hold_after, lasted, LEAST_PAUSE)
+        self._will_ask(queue)
+
+    def _set_of(self, queue: SubQueue) -> set[str]:
+        return self._companions.overlapping(self._limits.slots_of(queue.needs))
+
+    def _may_hold(self, queue: SubQueue, now: int) -> bool:
+        names = self._set_of(queue)
+        is_free = len(self._holds) < self._policy.most_holds and queue.name not in self._holds
+        if not is_free or any(self._limits.uses[name].hold for name in names):
+            return False
+        return bool(self._limits.lacked_by(queue, now)) and self._helps(queue, names, now)
+
+    def _helps(self, queue: SubQueue, names: Iterable[str], now: int) -> bool:
+        """All that it lacks is held; that a worker serves it does not change."""
+        return queue.lane is not None and {name for name, _ in self._limits.lacked_by(queue, now)} <= set(
+            names
+        )
+
+    # Holding
+
+    def _hold(self, queue: SubQueue, since: int) -> None:
+        names, needs = self._set_of(queue), dict(queue.needs)
+        assert queue.head is not None
+        units = {name: needs[name] for name in names}
+        hold = Hold(queue.number, queue.place >> 1, queue.head[2].number, since, units)
+        self._holds[queue.name] = hold
+        for name in names:
+            self._limits.uses[name].hold = hold
+        self._heads.put_aside(queue)
+        heappush(self._ends, (since + self._policy.hold_for, queue.name))
+
+    def _review(self, name: str, hold: Hold, now: int) -> None:
+        queue, lasted = self._heads.queues[hold.queue], now - hold.since
+        if lasted >= self._policy.hold_for or not self._helps(queue, self._set_of(queue), now):
+            self._end(name, hold, now)
+            self._postpone(queue, now, lasted)
+
+    def _end(self, name: str, hold: Hold, now: int) -> None:
+        del self._holds[name]
+        for limit in hold.units:
+            self._limits.uses[limit].hold = None
+        self._heads.take_back(self._heads.queues[hold.queue])
+        self._heads.show(hold.units, now)
