@@ -127,7 +127,7 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     print_facts(_facts(facts))
     if holders := [_holder_row(one, held) for one in explanation.blocked_by for held in one.holders]:
         print()
-        print_table(("limit", "holder", "task or lease", "units", "since", "ends by"), holders)
+        print_table(("limit", "holder", "task or lease", "units", "since", "until about"), holders)
 
 
 def _blocker_words(it: Blocker) -> str:
@@ -136,7 +136,8 @@ def _blocker_words(it: Blocker) -> str:
 
 def _holder_row(blocker: Blocker, it: Holder) -> tuple[object, ...]:
     what = it.task_id or it.lease_id
-    return blocker.limit, it.worker, what, it.units, time_text(it.since), time_text(it.ends_at)
+    ends = it.ends_at if it.expected_end is None else it.expected_end
+    return blocker.limit, it.worker, what, it.units, time_text(it.since), time_text(ends)
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ HALF, MOST = 0.5, 0.9  # of the runs
 
 @dataclass(frozen=True, slots=True)
 class StepLeft:
-    """A step that has not ended: what is left of its wait, or since when it runs, and how long such runs take."""
+    """A step that has not ended: what is left of its wait, or since when it runs; and how long it runs."""
 
     stage: int
     durations: Distribution

@@ -18,6 +18,7 @@ class Holder:
     worker: str | None = None  # that runs the task, or the holder that the acquire named
     since: int | None = None  # ms
     expires_at: int | None = None  # when its lease ends, unless it is renewed
+    expected_end: int | None = None  # of a run, by how long such runs take
     ends_at: int | None = None  # at the latest, unless it is extended
     tenant: str | None = None
     foreign: bool = False  # of another tenant than the one that asks

@@ -232,6 +232,7 @@ class HolderAnswer(Shape[Holder]):
     worker: str | None  # that runs the task, or the holder that the acquire named
     since: Moment | None
     expires_at: Moment | None  # when its lease ends, unless it is renewed
+    expected_end: Moment | None  # of a run, by how long such runs take
     ends_at: Moment | None  # at the latest, unless it is extended
     tenant: str | None
     foreign: bool

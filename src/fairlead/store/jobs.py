@@ -117,6 +117,8 @@ class Jobs(Part):
         if "types" in answer:
             known = {*answer["types"], *await self.pipelines.task_types()}
             similar = None if answer["type"] in known else nearest(answer["type"], known)
+        if "blocked_by" in answer:
+            await self.estimates.add_ends(answer)
         return read_explanation(task_id, answer, similar)
 
     def _instant(self, time: Sequence[bytes]) -> int:

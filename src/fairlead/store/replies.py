@@ -298,6 +298,7 @@ def _holder(row: Answer) -> Holder:
         worker=row.get("name") or None,
         since=row.get("since"),
         expires_at=row.get("expires"),
+        expected_end=row.get("expected"),
         ends_at=row.get("ends"),
         tenant=tenant,
     )

@@ -17,7 +17,7 @@ local function holder_of(field, units)
   local t = records.find(id)
   if not t then return nil end
   return {
-    id = id, units = tonumber(units), is_task = true, name = get(t, "worker"), tenant = t.known.facts.tenant, since = number(t, "started"),
+    id = id, units = tonumber(units), is_task = true, name = get(t, "worker"), tenant = t.known.facts.tenant, since = number(t, "started"), type = t.known.facts.type,
     expires = number(t, "lease_until"), ends = number(t, "deadline"),
   }
 end
