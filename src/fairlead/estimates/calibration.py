@@ -6,11 +6,11 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from fairlead.estimates.histogram import Distribution, bucket_of
-from fairlead.model.estimate import EstimateQuality
+from fairlead.model.estimate import ERROR_BOUNDS, EstimateQuality
 
 PRIORITIES = 3
 BOUNDS_MS = (1_000, 60_000)  # of p50: moments, up to a minute, and longer waits are corrected apart
@@ -41,6 +41,10 @@ class Fit:
     @property
     def within(self) -> bool:
         return self.waited <= self.p90
+
+    @property
+    def error(self) -> int:
+        return abs(self.waited - self.p50)
 
 
 @dataclass
@@ -85,15 +89,32 @@ class Minute:
     def learn(self, fit: Fit) -> None:
         self.within += fit.within
         self.beyond += not fit.within
-        bucket = bucket_of(abs(fit.waited - fit.p50))
+        bucket = bucket_of(fit.error)
         self.errors[bucket] = self.errors.get(bucket, 0) + 1
+
+
+@dataclass
+class Total:
+    """Since the namespace exists."""
+
+    within: int = 0
+    beyond: int = 0
+    errors: list[int] = field(default_factory=lambda: [0] * len(ERROR_BOUNDS))
+    error_ms: int = 0
+
+    def learn(self, fit: Fit) -> None:
+        self.within += fit.within
+        self.beyond += not fit.within
+        self.error_ms += fit.error
+        for index, bound in enumerate(ERROR_BOUNDS):
+            self.errors[index] += fit.error <= bound * 1000
 
 
 class Calibration:
     def __init__(self) -> None:
         self.of_waits = [Correction() for _ in range(PRIORITIES * LENGTHS)]
         self.minutes: dict[int, Minute] = {}
-        self.total = Minute()  #: since the namespace exists
+        self.total = Total()
 
     def learn(self, fit: Fit) -> None:
         self.of_waits[fit.priority * LENGTHS + bisect_right(BOUNDS_MS, fit.raw_p50)].learn(fit)
@@ -111,15 +132,23 @@ class Calibration:
         self.minutes = {minute: count for minute, count in self.minutes.items() if minute > first}
         hour = list(self.minutes.values())
         within, count = sum(one.within for one in hour), sum(one.within + one.beyond for one in hour)
-        if not count:
-            return EstimateQuality()
-        return EstimateQuality(within / count, round(_median(one.errors for one in hour) / 1000, 3), count)
+        error = round(_median(one.errors for one in hour) / 1000, 3) if count else None
+        total = self.total
+        return EstimateQuality(
+            within / count if count else None,
+            error,
+            count,
+            total.within,
+            total.beyond,
+            tuple(total.errors),
+            total.error_ms / 1000,
+        )
 
     def packed(self) -> list[Any]:
         return [
             [[one.level, [[round(f, 4) for f in pair] for pair in one.factors]] for one in self.of_waits],
             [[minute, _packed_minute(count)] for minute, count in self.minutes.items()],
-            _packed_minute(self.total),
+            list(astuple(self.total)),
         ]
 
     @classmethod
@@ -130,7 +159,7 @@ class Calibration:
             correction.level = level
             correction.factors.extend((half, most) for half, most in factors)
         calibration.minutes = {minute: _minute(*count) for minute, count in minutes}
-        calibration.total = _minute(*total)
+        calibration.total = Total(*total)
         return calibration
 
 

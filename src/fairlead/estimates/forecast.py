@@ -19,10 +19,7 @@ from fairlead.simulate.values import Running, Task
 
 REPLICAS = 16
 MOST_STARTS, MOST_ARRIVALS = 500, 1_000  # of a replica
-MOST_MEAN_STARTS, MOST_MEAN_ARRIVALS = (
-    20_000,
-    4_000,
-)  # of the run with mean durations, which shows what is beyond
+MOST_FAR_STARTS, MOST_FAR_ARRIVALS = 20_000, 4_000  # of the run that shows what is beyond
 LEAST_POINTS, MOST_POINTS = 4, 40  # of a curve
 POINTS = 10_000  # of all curves
 FAR_MS = 30 * 24 * 3600 * 1000
@@ -74,7 +71,7 @@ def _ahead(name: str, picture: Picture) -> int:
 def estimated_starts(scene: Scene) -> list[list[float]]:
     """Of each task, by replica; infinite where nobody knows."""
     simulation = Simulation(scene.snapshot)
-    mean = _run(scene, simulation, Mean(scene, ARRIVALS_SEED), MOST_MEAN_STARTS, MOST_MEAN_ARRIVALS)
+    mean = _run(scene, simulation, Mean(scene, ARRIVALS_SEED), MOST_FAR_STARTS, MOST_FAR_ARRIVALS)
     replicas = [
         _run(scene, simulation, Chance(scene, seed), MOST_STARTS, MOST_ARRIVALS) for seed in range(REPLICAS)
     ]
@@ -116,8 +113,8 @@ class Chance:
     def __init__(self, scene: Scene, seed: int) -> None:
         self._scene, self.seed = scene, seed
 
-    def share(self, number: int) -> float:
-        return uniform(f"arrival {number}", self.seed)
+    def share(self, arrival: int) -> float:
+        return uniform(f"arrival {arrival}", self.seed)
 
     def duration(self, task: Task) -> int:
         if task.number >= len(self._scene.known):

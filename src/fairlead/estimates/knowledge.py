@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from fairlead.estimates.calibration import Calibration, Fit
 from fairlead.estimates.durations import Durations
 
 KIND = "kind:"  # begins the fields of the durations
-FITS, POSITION, HOUR = "fits", "position", "hour"
+FITS, POSITION, QUALITY = "fits", "position", "quality"
 GIVEN = 6  # values of an estimate that can be learnt from (lua/lib/forecasts.lua)
 
 #: An event as the outbox has it: the act, when, and its facts.
@@ -44,15 +45,9 @@ class Knowledge:
 
     def packed_changes(self, now: int) -> dict[str, str]:
         """By field; what is empty is forgotten."""
-        quality, total = self.calibration.quality(now), self.calibration.total
-        hour = {
-            "coverage": quality.coverage_p90,
-            "error": quality.median_error_seconds,
-            "count": quality.count,
-            "within": total.within,
-            "beyond": total.beyond,
-        }
-        fields = {FITS: self.calibration.packed(), POSITION: self.position, HOUR: hour}
+        quality = asdict(self.calibration.quality(now))
+        known = {name: value for name, value in quality.items() if value is not None}
+        fields = {FITS: self.calibration.packed(), POSITION: self.position, QUALITY: known}
         durations = self.durations.packed_changes().items()
         kinds = {KIND + kind: _text(value) if value else "" for kind, value in durations}
         return {name: _text(value) for name, value in fields.items()} | kinds

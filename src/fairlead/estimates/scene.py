@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -101,16 +101,15 @@ class Scene:
         width = limit.limit if limit else sum(worker.capacity for worker in self._picture.workers)
         return float(sum(means) / len(means) / max(1, width))
 
-    def arrivals(self, seed: int, share: Any) -> Iterator[Task]:
+    def arrivals(self, seed: int, share: Callable[[int], float]) -> Iterator[Task]:
         """Those that are expected after the snapshot; `share` draws how long each runs."""
         number = len(self.known)
-        for arrival in self._arrivals.expected(self._picture.at, seed):
+        for count, arrival in enumerate(self._arrivals.expected(self._picture.at, seed)):
             kind = self._arriving(arrival)
-            if kind is None:
-                continue
-            duration = self._durations.of(arrival.task_type).draw(share(number))
-            yield Task(number, kind, arrival.priority, arrival.account, arrival.at, round(duration))
-            number += 1
+            if kind is not None:
+                duration = self._durations.of(arrival.task_type).draw(share(count))
+                yield Task(number, kind, arrival.priority, arrival.account, arrival.at, round(duration))
+                number += 1
 
     def _arriving(self, arrival: Arrival) -> Kind | None:
         needs = self._needs(arrival.needs)

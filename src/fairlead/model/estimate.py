@@ -54,3 +54,11 @@ class EstimateQuality:
     coverage_p90: float | None = None  # the share that started within p90; None: there were none
     median_error_seconds: float | None = None  # between p50 and the real wait
     count: int = 0
+    # Since the namespace exists:
+    within_total: int = 0
+    beyond_total: int = 0
+    errors: Sequence[int] = ()  # how many were not greater than each of ERROR_BOUNDS
+    error_seconds: float = 0.0  # the sum
+
+
+ERROR_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0, 7_200.0)  # seconds

@@ -7,6 +7,7 @@ from fairlead.checks import check_ms, check_name
 from fairlead.estimates.knowledge import Seen
 from fairlead.estimates.picture import Picture
 from fairlead.store.connection import pack
+from fairlead.store.names import PLACES
 from fairlead.store.picture import PictureReader
 from fairlead.store.records import rows_of
 from fairlead.store.session import Part
@@ -15,6 +16,16 @@ ENTRIES_AT_ONCE = 100  # of the outbox, each with the events of an act
 
 
 class Estimates(Part):
+    async def now(self) -> int:
+        return await PictureReader(self._connection, self._session.clock()).now()
+
+    async def queued(self) -> dict[str, int]:
+        """How many tasks wait, by place."""
+        connection = self._connection
+        fields = [f"queued_{place}" for place in PLACES]
+        (counts,) = await connection.read(("HMGET", connection.keys.meta, *fields))
+        return {place: int(count or 0) for place, count in zip(PLACES, counts, strict=True)}
+
     async def picture(self) -> Picture:
         return await PictureReader(self._connection, self._session.clock()).read()
 

@@ -57,7 +57,7 @@ class PictureReader:
         needed = {need for task in waiting for need in names.needs_of(task.sub)}
         needed |= {need for run in running for need in names.needs(run.needs)}
         return Picture(
-            at=await self._now(),
+            at=await self.now(),
             meta=texts,
             policy=policy,
             workers=workers,
@@ -71,7 +71,7 @@ class PictureReader:
 
     # Parts
 
-    async def _now(self) -> int:
+    async def now(self) -> int:
         if self._clock:
             return int(self._clock)
         seconds, micros = await self._one("TIME")

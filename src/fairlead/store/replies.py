@@ -248,7 +248,7 @@ def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
         lost_events=answer["lost_events"],
         missing_records=answer["missing_records"],
         held=answer.get("held"),
-        estimates=EstimateQuality(*answer.get("estimates", ())),
+        estimates=EstimateQuality(**answer.get("estimates", {})),
     )
 
 

@@ -59,6 +59,7 @@ class Store(Running):
         self, connection: Connection, settings: Settings, clock: Callable[[], str] = lambda: ""
     ) -> None:
         super().__init__(connection, settings, clock)
+        self.url = ""  # of the server now
         self.epochs = Epochs(self)
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
         # what is wrong with an embedded server, which only the process that can open it again can see
@@ -80,7 +81,9 @@ class Store(Running):
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
         """Nothing is sent before the first call."""
-        return cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
+        store = cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
+        store.url = url
+        return store
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -3,15 +3,14 @@
 -- ARGV     tenant clock
 -- RETURNS  ok now places {place depth oldest? (arrival)}... held? (tasks of the tenant that workers have)
 --          ended {state = count} delayed lost_events missing_records
---          estimates? {coverage error count (of the last hour; the median error in seconds) within beyond (since the beginning)}
---          | uninitialised
+--          estimates? (as the estimator keeps it) | uninitialised
 -- FLAGS    allow-oom
 
 local places, ended = {}, {}
 local first_bucket, last_bucket = math.floor(now / 10000) - 5, math.floor(now / 10000)
 
-local hour = get(hash(keys.learnt), "hour")
-local estimates = hour and cjson.decode(hour) or nil
+local quality = get(hash(keys.learnt), "quality")
+local estimates = quality and cjson.decode(quality) or nil
 
 local function numbers_of_tenant()
   for i, place in ipairs(choice.PLACES) do
