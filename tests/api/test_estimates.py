@@ -102,13 +102,16 @@ async def test_watchers_first_get_the_estimate_and_then_whenever_it_moves(
     gateway: Gateway, busy: Store
 ) -> None:
     task_id = (await busy.submit_one(NewTask(task_type="echo"))).task_id
-    async with socket(gateway, f"/ws/{task_id}") as opened, stream(gateway, task_id) as events:
-        received = [await receive(opened, 2), [await anext(events), await anext(events)]]
+    async with (
+        socket(gateway, f"/ws/{task_id}") as opened,
+        stream(gateway, task_id, estimates=True) as events,
+    ):
+        received = [await receive(opened, 2, estimates=True), [await anext(events), await anext(events)]]
         await expect(busy, 20_000, 30_000)
-        received[0] += await receive(opened)
+        received[0] += await receive(opened, estimates=True)
         received[1].append(await anext(events))
         await busy.cancel(task_id)
-        received[0] += await receive(opened)
+        received[0] += await receive(opened, estimates=True)
         received[1].append(await anext(events))
     for messages in received:
         assert types(messages) == ["QUEUED", "ESTIMATE", "ESTIMATE", "CANCELLED"]
@@ -122,9 +125,9 @@ async def test_watchers_of_a_job_get_the_estimates_of_its_steps(gateway: Gateway
     job = NewJob(feature_name="story", stages=[[NewStep("one", "echo")], [NewStep("two", "echo")]])
     job_id = (await busy.jobs.submit(job)).job_id
     async with socket(gateway, f"/ws/{job_id}") as opened:
-        _, first = await receive(opened, 2)
+        _, first = await receive(opened, 2, estimates=True)
         await expect(busy, 20_000, 30_000)
-        (moved,) = await receive(opened)
+        (moved,) = await receive(opened, estimates=True)
     check(first["estimate"])
     check(moved["estimate"], 20, 30)
     facts = {"type": "ESTIMATE", "job_id": job_id, "step_index": 0, "service_name": "one", "total_steps": 2}
