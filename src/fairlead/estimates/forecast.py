@@ -119,8 +119,7 @@ class Chance:
     def duration(self, task: Task) -> int:
         if task.number >= len(self._scene.known):
             return task.duration
-        known = self._scene.known[task.number]
-        return round(self._lasts(task.number, known)) if known.stands_for else 0
+        return round(self._lasts(task.number, self._scene.known[task.number]))
 
     def _lasts(self, number: int, known: Known) -> float:
         spread = self._scene.spread(number)

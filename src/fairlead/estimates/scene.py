@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from fairlead.estimates.arrivals import Arrival, Arrivals
@@ -161,7 +162,7 @@ class Scene:
                 self._add_probe(priority, kind, [f"{Place.native(priority)}@{name}"])
 
     def _limits_to_probe(self) -> Iterator[tuple[str, Kind]]:
-        """Those without room, each with a kind of tasks that needs nothing else."""
+        """Those that are waited for or full, each with a kind of tasks that needs nothing else."""
         found: dict[str, Kind] = {}
         for task in self._waiting:
             for need in task.task.kind.needs:
@@ -171,8 +172,7 @@ class Scene:
                 if need[0] not in found and run.facts and self._is_full(need[0]):
                     kind = self._kind(run.facts["type"], run.facts.get("capabilities") or "", ())
                     found[need[0]] = self._alone(kind, need)
-        chosen = [(name, kind) for name, kind in found.items() if isinstance(self.limits[name], Slots)]
-        yield from chosen[:MOST_LIMITS]
+        yield from islice(found.items(), MOST_LIMITS)
 
     def _alone(self, kind: Kind, need: tuple[str, int]) -> Kind:
         return self._kind(kind.type, ",".join(sorted(kind.capabilities)), (need,))
@@ -196,7 +196,7 @@ class Scene:
         return last
 
     def _add(self, known: Known, kind: Kind, base: int, account: str, arrival: int, stride: int) -> None:
-        task = Task(len(self.known), kind, base, account, arrival)
+        task = Task(len(self.known), kind, base, account, arrival, is_probe=not known.stands_for)
         self.known.append(known)
         self._waiting.append(Waiting(task, Place(known.place), known.tag, known.seq, stride))
 

@@ -180,6 +180,9 @@ class Board:
     def _start(self, queue: SubQueue) -> int:
         assert queue.head is not None
         tag, _, task, _ = queue.head
+        if task.is_probe:
+            self._leave(task, queue, STARTED)
+            return task.number
         place, budget = queue.place, self._policy.budget
         self._streaks[place >> 1] = 0 if place & 1 else min(self._streaks[place >> 1] + 1, budget)
         ledger = self._shares.by_place[place]
