@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from fairlead.live.feed import JobFeed, TaskFeed
 from fairlead.model.event import Event
+from fairlead.model.job import NewJob, NewStep
 from fairlead.store import waits
 from fairlead.store.live import Watcher
 from fairlead.store.store import Store
@@ -58,6 +60,16 @@ async def test_a_watcher_learns_the_estimate_and_when_it_moves(busy: Store, cloc
         assert (await next_estimate(watcher)).detail["p50_seconds"] == 9
 
 
+async def test_a_client_that_resumes_gets_the_estimate_as_well(busy: Store, clock: Clock) -> None:
+    task_id = await waiting(busy)
+    job_id = (await busy.jobs.submit(NewJob(feature_name="j", stages=[[NewStep("one", "echo")]]))).job_id
+    await forecast(busy, clock.now, {"1n": flat(10_000, 20_000)})
+    for feed in (TaskFeed(busy, task_id), JobFeed(busy, await busy.jobs.get(job_id))):
+        async with asyncio.timeout(20), contextlib.aclosing(feed.messages(1)) as messages:
+            message = await anext(messages)
+        assert (message["type"], message["estimate"]["p50_seconds"], message["seq"]) == ("ESTIMATE", 10, 1)
+
+
 async def test_of_estimates_that_were_not_read_only_the_latest_is_kept(busy: Store, clock: Clock) -> None:
     task_id = await waiting(busy)
     async with busy.live.watch(task_id) as slow, busy.live.watch(task_id) as quick:
@@ -97,7 +109,7 @@ async def test_many_watchers_are_served_by_few_acts(
 
     async def counted(act: str, *arguments: Any) -> Any:
         answer = await run(act, *arguments)
-        if act == "estimate":
+        if act == "estimates_of":
             sizes.append(len(answer["estimates"]))
         return answer
 

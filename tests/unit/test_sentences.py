@@ -170,6 +170,9 @@ def test_a_tenant_does_not_see_who_else_holds_a_limit() -> None:
     all_of_them = replace(blocked(replace(GPU, holders=(mine, theirs, operators))), held_for="t9")
     seen = all_of_them.seen_by("acme")
     assert seen.held_for is None
+    started = replace(STARTED, skipped_for=("gpu",), better_waiting={"high": 1})
+    runs = Explanation("t", State.EXECUTING, chosen_because=started).seen_by("acme")
+    assert runs.chosen_because == replace(started, skipped_for=()), "it may be a limit of another tenant"
     assert seen.blocked_by[0].holders == (
         mine,
         Holder(units=2, since=NOON, ends_at=LATER, foreign=True),

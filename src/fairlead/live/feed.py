@@ -92,6 +92,11 @@ class Feed(ABC):
             return state_messages(task)
         return state_messages(task, await self._explain(task.task_id))
 
+    def _follow(self, task_id: str, status: str) -> None:
+        """The client knows the state, but perhaps not the estimate."""
+        if status in WAITING:
+            self._watcher.expect(task_id)
+
     async def _explain(self, task_id: str) -> Explanation:
         """Why the task waits. From then on the feed learns when its estimate moves."""
         explanation = await self._read(self._store.explain, task_id, brief=True)
@@ -119,6 +124,7 @@ class TaskFeed(Feed):
         self._ended = task.status in TERMINAL
         after, self._seen = self._seen, task.seq
         if after == task.seq:
+            self._follow(task.task_id, task.status)
             return
         if after is not None:
             async for message in self._kept(after, task.seq):
@@ -155,6 +161,8 @@ class JobFeed(Feed):
         self._ended = job.status in ENDED
         after, self._seen, self._job = self._seen, job.seq, job
         if after == job.seq:
+            for step in job.current_steps:
+                self._follow(step.task_id, step.status)
             return
         for step in job.steps:
             if step.result and step.seq > (after or 0):

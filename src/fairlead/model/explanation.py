@@ -35,9 +35,7 @@ class Blocker:
     tenant: str | None = None  # whose own limit it is; None: the operator's
     is_rate: bool = False
     next_free_seconds: float | None = None  # until `free_at`
-    by_deadline: bool = (
-        False  # nothing is known of the runs that hold it: `free_at` is when they must have ended
-    )
+    by_deadline: bool = False  # `free_at` is when its holders must have ended: more is not known
     holders: tuple[Holder, ...] = ()  # some of them, those that end first
 
 
@@ -95,7 +93,8 @@ class Explanation:
             replace(one, holders=tuple(_seen_by(tenant, holder) for holder in one.holders))
             for one in self.blocked_by
         )
-        return replace(self, held_for=None, blocked_by=blocked_by)
+        chosen = self.chosen_because and replace(self.chosen_because, skipped_for=())
+        return replace(self, held_for=None, blocked_by=blocked_by, chosen_because=chosen)
 
 
 def _seen_by(tenant: str, holder: Holder) -> Holder:

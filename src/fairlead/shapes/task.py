@@ -218,7 +218,7 @@ class BlockerAnswer(Shape[Blocker]):
     paused: bool
     free_at: Moment | None  # when it is expected to have room
     next_free_seconds: float | None  # until then
-    by_deadline: bool  # nothing is known of the runs that hold it: that is when they must have ended
+    by_deadline: bool  # that is when its holders must have ended: more is not known
     tenant: str | None  # that owns the limit; null: the operator's
     is_rate: bool
 

@@ -22,7 +22,7 @@ class JobEstimates(Part):
         return replace(job, estimate=await self.remaining(job.job_id))
 
     async def remaining(self, job_id: str) -> Estimate | None:
-        answer = await self._session.run("estimate_job", job_id)
+        answer = await self._session.run("estimates_of_job", job_id)
         rows = answer["steps"]
         durations = await self.durations({row["type"] for row in rows})
         if durations is None or not rows:

@@ -30,12 +30,12 @@ class Queries(Session):
             raise UnknownTask()
         return Task.from_record(task_id, read_record(record))
 
-    async def estimate(self, *task_ids: str) -> dict[str, Estimate]:
+    async def estimates_of(self, *task_ids: str) -> dict[str, Estimate]:
         """What is left of the waits of those that wait, if it is known."""
         found: dict[str, Estimate] = {}
         for start in range(0, len(task_ids), ESTIMATED_AT_ONCE):
             some = [check_task_id(one) for one in task_ids[start : start + ESTIMATED_AT_ONCE]]
-            rows = (await self.run("estimate", pack(some)))["estimates"]
+            rows = (await self.run("estimates_of", pack(some)))["estimates"]
             found |= {task_id: Estimate.of_ms(*row) for task_id, row in (rows or {}).items()}
         return found
 

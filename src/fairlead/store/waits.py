@@ -48,7 +48,7 @@ class Waits:
                 await self._look()
 
     async def _look(self) -> None:
-        for task_id, estimate in (await self._queries.estimate(*self._told)).items():
+        for task_id, estimate in (await self._queries.estimates_of(*self._told)).items():
             for tell, told in [*self._told.get(task_id, {}).items()]:
                 if has_moved(told, estimate):
                     self._told[task_id][tell] = estimate

@@ -219,7 +219,7 @@ async def find(request: Request, query: TaskQuery) -> TasksAnswer:
     """List the tasks that match, newest first, page by page; a page ends early at 1 MiB."""
     page = await request.store.list_tasks(**asdict(query), tenant=request.caller.tenant, content=msgspec.Raw)
     waiting = (task.task_id for task in page.tasks if task.status in WAITING)
-    found = await request.store.estimate(*waiting)
+    found = await request.store.estimates_of(*waiting)
     tasks = [
         TaskAnswer.from_value(task, estimate=shown_estimate(found.get(task.task_id))) for task in page.tasks
     ]

@@ -30,9 +30,9 @@ local function room_of(limit, need, room)
   if get(limit, "paused") then return nil, false end
   if get(limit, "kind") == "rate" then return rates.refilled_at(limit, need.units), false end
   local starts = forecasts.first_start(place, need.name)
-  if starts and brief == "1" then return starts, false end
+  if brief == "1" then return starts, false end
   local list, ends = holding.of(limit, need.units - room)
-  return starts or ends, not starts and ends ~= nil, brief ~= "1" and list or nil
+  return starts or ends, not starts and ends ~= nil, list
 end
 
 local blocked, held_for = {}, nil
