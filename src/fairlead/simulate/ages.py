@@ -12,6 +12,8 @@ Aged = tuple[
     int, int, Entry
 ]  #: arrival, seq: tasks that arrived together move in the order in which they came
 
+NEVER = 1 << 62
+
 
 class Ageing:
     """The tasks of one place by their age. Those that have left it are dropped when their time comes."""
@@ -21,6 +23,7 @@ class Ageing:
         self._earlier: list[Aged] = []  #: sorted; shared by all forks
         self._at = 0
         self._later: list[Aged] = []  #: a heap
+        self.next = NEVER  #: nobody leaves it by age before; not always the exact instant
 
     @classmethod
     def of(cls, place: int, policy: Policy) -> Ageing:
@@ -30,25 +33,28 @@ class Ageing:
     def fork(self) -> Ageing:
         copy = Ageing(self.place, self._after)
         copy._earlier, copy._at, copy._later = self._earlier, self._at, self._later.copy()
+        copy.next = self.next
         return copy
 
-    def begin(self, entries: list[Entry]) -> None:
+    def begin(self, entries: list[Entry], where: bytearray) -> None:
         if self._after:
             self._earlier = sorted((entry[2].arrival, entry[1], entry) for entry in entries)
+            self.find_next(where)
 
     def add(self, entry: Entry) -> None:
         if self._after:
             heappush(self._later, (entry[2].arrival, entry[1], entry))
+            self.next = min(self.next, entry[2].arrival + self._after)
 
-    def due(self, where: bytearray) -> int | None:
-        """When the first task that still waits in the place leaves it."""
+    def find_next(self, where: bytearray) -> None:
         first = self._first(where)
-        return None if first is None else first[0] + self._after
+        self.next = NEVER if first is None else first[0] + self._after
 
     def pop(self, where: bytearray, now: int) -> Entry | None:
         """The first task, if it is due."""
         first = self._first(where)
-        if first is None or first[0] + self._after > now:
+        self.next = NEVER if first is None else first[0] + self._after
+        if first is None or self.next > now:
             return None
         if self._later and self._later[0] is first:
             heappop(self._later)

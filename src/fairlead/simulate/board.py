@@ -81,7 +81,7 @@ class Board:
         for place, entries in enumerate(by_place):
             self._shares.by_place[place].waiting += len(entries)
             if place in self._ageing:
-                self._ageing[place].begin(entries)
+                self._ageing[place].begin(entries, self._where)
         for number, entries in by_queue.items():
             queue = self._heads.queues[number]
             queue.earlier = sorted(entries, key=lambda entry: entry[:2])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop
 from itertools import islice
 
+from fairlead.simulate.ages import NEVER
 from fairlead.simulate.board import Board, Duration, Ended
 from fairlead.simulate.values import Running, Snapshot, Task
 
@@ -73,43 +74,60 @@ class Simulation(Board):
 
     def _starts(self, until: int | None) -> Iterator[tuple[int, int]]:
         while True:
-            if self._is_due:
-                self._advance()
-            while (number := self._start_best()) is not None:
-                yield number, self.now
+            if self._advance():
+                while (number := self._start_best()) is not None:
+                    yield number, self.now
             at = self._next_instant()
             if at is None or (until is not None and at > until):
                 return
             self.now, self._is_due = at, True
 
-    def _advance(self) -> None:
-        """All that is due now."""
-        now, ends, self._is_due = self.now, self._ends, False
+    def _advance(self) -> bool:
+        """Does all that is due now; returns whether a task may be able to start.
+
+        A promotion alone does not let a task start that could not before, unless there are holds.
+        """
+        if not self._is_due:
+            return True
+        self._is_due = False
+        some = self._end_runs() | self._accept_arrivals()
+        for place, ageing in self._ageing.items():
+            while ageing.next <= self.now and (entry := ageing.pop(self._where, self.now)):
+                self._promote(entry, place)
+        refilled = self._refills.due(self.now)
+        self._heads.show(refilled, self.now)
+        if self._fleet.is_full():
+            return False
+        return self._holds.look(self.now) or some or bool(refilled) or self.now == self.snapshot.now
+
+    def _end_runs(self) -> bool:
+        ends, now, some = self._ends, self.now, False
         while ends and ends[0][0] <= now:
             end, _, run = heappop(ends)
             if run.end == end:
                 self._end(run)
-        while self._next_arrival is not None and self._next_arrival.arrival <= now:
+                some = True
+        return some
+
+    def _accept_arrivals(self) -> bool:
+        some = False
+        while self._next_arrival is not None and self._next_arrival.arrival <= self.now:
             self.submit(self._next_arrival)
             self._next_arrival = next(self._arrivals, None)
-        for place, ageing in self._ageing.items():
-            while entry := ageing.pop(self._where, now):
-                self._promote(entry, place)
-        self._heads.show(self._refills.due(now), now)
-        if not self._fleet.is_full():
-            self._holds.look(now)
+            some = True
+        return some
 
     def _next_instant(self) -> int | None:
-        ends, instants = self._ends, []
+        ends, at = self._ends, NEVER
         while ends and ends[0][2].end != ends[0][0]:
             heappop(ends)
         if ends:
-            instants.append(ends[0][0])
+            at = ends[0][0]
         if self._next_arrival is not None:
-            instants.append(self._next_arrival.arrival)
-        instants += [due for ageing in self._ageing.values() if (due := ageing.due(self._where)) is not None]
-        if (refill := self._refills.next(self.now)) is not None:
-            instants.append(refill)
-        if (end := self._holds.next_end(self.now)) is not None:
-            instants.append(end)
-        return min(instants, default=None)
+            at = min(at, self._next_arrival.arrival)
+        at = min(at, self._refills.next(self.now), self._holds.next_end(self.now))
+        for ageing in self._ageing.values():
+            if ageing.next < at:
+                ageing.find_next(self._where)
+                at = min(at, ageing.next)
+        return None if at == NEVER else at

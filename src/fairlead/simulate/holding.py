@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from fairlead.rules.holds import LEAST_PAUSE
 from fairlead.rules.limits import Companions
 from fairlead.rules.values import Policy
+from fairlead.simulate.ages import NEVER
 from fairlead.simulate.heads import Heads
 from fairlead.simulate.limits import Hold, Limits
 from fairlead.simulate.queues import SubQueue
@@ -56,26 +57,27 @@ class Holds:
         if since is not None and queue.head is not None and self._set_of(queue):
             self._hold(queue, since)
 
-    def look(self, now: int) -> None:
-        """Reviews the holds, then makes those that are asked for."""
-        if self.touched:
-            for number in self.touched:
-                self._watch(self._heads.queues[number])
-            self.touched.clear()
+    def look(self, now: int) -> bool:
+        """Reviews the holds, then makes those that are asked for; returns whether there were any."""
+        some = bool(self.touched or self._holds)
+        for number in self.touched:
+            self._watch(self._heads.queues[number])
+        self.touched.clear()
         for name in sorted(self._holds):
             self._review(name, self._holds[name], now)
-        if self._asks and self._asks[0][0] <= now:
-            for queue in self._due(now):
-                self._postpone(queue, now)
-                if self._may_hold(queue, now):
-                    self._hold(queue, now)
+        for queue in self._due(now):
+            some = True
+            self._postpone(queue, now)
+            if self._may_hold(queue, now):
+                self._hold(queue, now)
+        return some
 
-    def next_end(self, now: int) -> int | None:
+    def next_end(self, now: int) -> int:
         """When the next hold has lasted long enough, after `now`."""
         ends = self._ends
         while ends and (ends[0][0] <= now or not self._lasts_until(*ends[0])):
             heappop(ends)
-        return ends[0][0] if ends else None
+        return ends[0][0] if ends else NEVER
 
     def _lasts_until(self, at: int, name: str) -> bool:
         return name in self._holds and self._holds[name].since + self._policy.hold_for == at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from fairlead.simulate.ages import NEVER
 from fairlead.simulate.limits import Limits
 from fairlead.simulate.values import Needs
 
@@ -40,13 +41,14 @@ class Refills:
     def taken(self, wants: Needs) -> None:
         self._taken.update(name for name, _ in wants)
 
-    def next(self, now: int) -> int | None:
-        for name in self._taken:
-            self._schedule(name, now)
-        self._taken.clear()
+    def next(self, now: int) -> int:
+        if self._taken:
+            for name in self._taken:
+                self._schedule(name, now)
+            self._taken.clear()
         while self._heap and not self._is_wanted(*self._heap[0]):
             heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return self._heap[0][0] if self._heap else NEVER
 
     def due(self, now: int) -> list[str]:
         """The limits that now have units which somebody wants."""
