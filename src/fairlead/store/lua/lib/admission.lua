@@ -40,7 +40,9 @@ local function check_kinds(spec, tenant)
   if get(kinds, route) then return nil end
   local most, new = setting("max_task_types"), act.new_kinds[tenant] or 0
   local count = most and call("HLEN", kinds.key) + new
-  if most and count >= most then return {answer = "too_many_types", setting = "max_task_types", waiting = count, room_in = room_in()} end
+  if most and count >= most then
+    return {answer = "too_many_types", setting = "max_task_types", waiting = count, room_in = room_in()}
+  end
   act.new_kinds[tenant] = new + 1
 end
 

@@ -17,8 +17,8 @@ local function holder_of(field, units)
   local t = records.find(id)
   if not t then return nil end
   return {
-    id = id, units = tonumber(units), is_task = true, name = get(t, "worker"), tenant = t.known.facts.tenant, since = number(t, "started"), type = t.known.facts.type,
-    expires = number(t, "lease_until"), ends = number(t, "deadline"),
+    id = id, units = tonumber(units), is_task = true, type = t.known.facts.type, name = get(t, "worker"), tenant = t.known.facts.tenant,
+    since = number(t, "started"), expires = number(t, "lease_until"), ends = number(t, "deadline"),
   }
 end
 
