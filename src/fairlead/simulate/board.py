@@ -77,7 +77,8 @@ class Board:
             by_place[place].append(entry)
             by_queue.setdefault(self._heads.queue_of(task.kind, place).number, []).append(entry)
             self._where[task.number] = place
-            self._holds.see(task.kind)
+            if not task.is_probe:
+                self._holds.see(task.kind)
         for place, entries in enumerate(by_place):
             self._shares.by_place[place].waiting += len(entries)
             if place in self._ageing:
@@ -107,7 +108,8 @@ class Board:
         self._enter(task, NATIVE[task.base], stride_of(task.weight, factor))
 
     def _enter(self, task: Task, place: int, stride: int) -> None:
-        self._holds.see(task.kind)
+        if not task.is_probe:
+            self._holds.see(task.kind)
         ledger = self._shares.by_place[place]
         reserved = task.reserved.get(PLACES[place]) if task.reserved else None
         if reserved:
