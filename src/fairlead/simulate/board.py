@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappush
+from random import Random
 
 from fairlead.model.priority import Priority
 from fairlead.rules.fairness import stride_of
@@ -92,7 +93,7 @@ class Board:
         self._begin_holds()
 
     def _begin_holds(self) -> None:
-        for queue in self._heads.queues.values():
+        for queue in self._heads.all_queues():
             if queue.name:
                 self._holds.begin(
                     queue, self.snapshot.asks.get(queue.name), self.snapshot.held.get(queue.name)
@@ -229,6 +230,10 @@ class Board:
 
     # Elastic runs
 
+    def draw_victims(self, dice: Random) -> None:
+        """Which elastic run becomes shorter is drawn; otherwise it is the youngest."""
+        self._limits.elastic.dice = dice
+
     def _add_elastic(self, run: Run) -> None:
         """If it is the only one that can give back a tier, what lacks that tier may be able to start now."""
         elastic = self._limits.elastic
@@ -242,7 +247,7 @@ class Board:
         tiers = self._limits.relief(lacking, queue.place >> 1, queue.number, self.now)
         assert tiers is not None
         shortest, longest = tiers
-        run, to = self._limits.elastic.youngest(longest), shortest - 1
+        run, to = self._limits.elastic.victim(longest), shortest - 1
         self._limits.elastic.drop(run)
         given = set(self._limits.names_of_tiers[to + 1 :])
         freed = tuple(need for need in run.needs if need[0] in given)
