@@ -42,7 +42,7 @@ class Listed:
     """A worker."""
 
     worker_id: str
-    profile: str  #: `types;capabilities`
+    profile: str  #: `,type,type,;,capability,`, and `*` for all types
     capacity: int
     reserve: int
 

@@ -23,6 +23,7 @@ from fairlead.simulate.values import Kind, Needs, Running, Snapshot, Task, Waiti
 TIER_LIMIT = "tier:"  # begins the limit of a tier
 TIER = re.compile(r"([^=,]+)=(\d+)/(\d+)(%?)")
 MOST_AUDIENCES, MOST_LIMITS = 100, 300  # with probes
+ANY = {"*": ";"}  # the route of a type that was never submitted, for workers that serve all
 STOPPING_MS = 2_000  # a cancelled run holds its units for a moment
 NEVER = 1 << 40
 
@@ -151,7 +152,7 @@ class Scene:
 
     def _add_probes(self) -> None:
         """Behind all that wait in each place: one of each lane, and one of each limit that is waited for."""
-        audiences = {audience: route for route, audience in self._picture.audiences.items()}
+        audiences = {audience: route for route, audience in self._picture.audiences.items()} | ANY
         for audience, route in list(audiences.items())[:MOST_AUDIENCES]:
             task_type, _, capabilities = route.partition(";")
             for priority in Priority:
@@ -249,7 +250,7 @@ def _worker(worker_id: str, profile: str, capacity: int, reserve: int) -> Worker
     return Worker(
         worker_id,
         frozenset(filter(None, capabilities.split(","))),
-        None if types == "*" else frozenset(types.split(",")),
+        None if types == "*" else frozenset(filter(None, types.split(","))),
         capacity,
         reserve,
     )

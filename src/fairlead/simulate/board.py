@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappush
+from random import Random
 
 from fairlead.model.priority import Priority
 from fairlead.rules.fairness import stride_of
@@ -77,7 +78,8 @@ class Board:
             by_place[place].append(entry)
             by_queue.setdefault(self._heads.queue_of(task.kind, place).number, []).append(entry)
             self._where[task.number] = place
-            self._holds.see(task.kind)
+            if not task.is_probe:
+                self._holds.see(task.kind)
         for place, entries in enumerate(by_place):
             self._shares.by_place[place].waiting += len(entries)
             if place in self._ageing:
@@ -91,7 +93,7 @@ class Board:
         self._begin_holds()
 
     def _begin_holds(self) -> None:
-        for queue in self._heads.queues.values():
+        for queue in self._heads.all_queues():
             if queue.name:
                 self._holds.begin(
                     queue, self.snapshot.asks.get(queue.name), self.snapshot.held.get(queue.name)
@@ -107,7 +109,8 @@ class Board:
         self._enter(task, NATIVE[task.base], stride_of(task.weight, factor))
 
     def _enter(self, task: Task, place: int, stride: int) -> None:
-        self._holds.see(task.kind)
+        if not task.is_probe:
+            self._holds.see(task.kind)
         ledger = self._shares.by_place[place]
         reserved = task.reserved.get(PLACES[place]) if task.reserved else None
         if reserved:
@@ -227,6 +230,10 @@ class Board:
 
     # Elastic runs
 
+    def draw_victims(self, dice: Random) -> None:
+        """Which elastic run becomes shorter is drawn; otherwise it is the youngest."""
+        self._limits.elastic.dice = dice
+
     def _add_elastic(self, run: Run) -> None:
         """If it is the only one that can give back a tier, what lacks that tier may be able to start now."""
         elastic = self._limits.elastic
@@ -240,7 +247,7 @@ class Board:
         tiers = self._limits.relief(lacking, queue.place >> 1, queue.number, self.now)
         assert tiers is not None
         shortest, longest = tiers
-        run, to = self._limits.elastic.youngest(longest), shortest - 1
+        run, to = self._limits.elastic.victim(longest), shortest - 1
         self._limits.elastic.drop(run)
         given = set(self._limits.names_of_tiers[to + 1 :])
         freed = tuple(need for need in run.needs if need[0] in given)

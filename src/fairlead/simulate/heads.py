@@ -7,7 +7,7 @@ for its first sub-queue. A marker that comes first while its lot is closed again
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from fairlead.simulate.copies import Copies
@@ -40,6 +40,9 @@ class Heads:
     def count(self) -> int:
         """Of sub-queues."""
         return self._counts[0]
+
+    def all_queues(self) -> Iterator[SubQueue]:
+        return (self.queues[number] for number in range(self.count))
 
     # Sub-queues
 
@@ -159,8 +162,7 @@ class Heads:
 
     def settle(self, now: int) -> None:
         """Parks all that cannot start or shares a limit with many, so that no fork has to."""
-        for number in range(self.count):
-            queue = self.queues[number]
+        for queue in self.all_queues():
             if queue.home == IN_LANE and queue.head:
                 lacking = self._lacking(queue, now)
                 if lacking or any(self._limits.is_gate(name) for name, _ in queue.needs):

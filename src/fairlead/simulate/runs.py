@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from random import Random
 
 from fairlead.simulate.values import Needs
 
@@ -30,6 +31,7 @@ class ElasticRuns:
 
     def __init__(self, tiers: int) -> None:
         self.count = 0
+        self.dice: Random | None = None  #: None: the youngest is shortened
         self._heaps: list[list[tuple[int, Run]]] = [[] for _ in range(tiers)]
 
     def fork(self) -> ElasticRuns:
@@ -44,8 +46,11 @@ class ElasticRuns:
     def has(self, tier: int) -> bool:
         return any(self._top(longer) for longer in range(tier, len(self._heaps)))
 
-    def youngest(self, tier: int) -> Run:
+    def victim(self, tier: int) -> Run:
         """Of those that hold this tier."""
+        if self.dice:
+            longer = (entry for heap in self._heaps[tier:] for entry in heap)
+            return self.dice.choice([run for _, run in longer if run.tier >= tier])
         tops = (self._top(longer) for longer in range(tier, len(self._heaps)))
         return max(filter(None, tops), key=lambda run: run.fence)
 

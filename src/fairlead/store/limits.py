@@ -10,6 +10,7 @@ import uuid_utils
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_short
 from fairlead.clock import monotonic
+from fairlead.model.accounts import account_of, weight_of
 from fairlead.model.limit import Lease, Limit, Slot, check_wish, limit_arguments
 from fairlead.model.priority import priority_named
 from fairlead.model.reports import Grant
@@ -18,7 +19,6 @@ from fairlead.settings import Rate, Slots
 from fairlead.store.connection import Answer, pack
 from fairlead.store.replies import expect_ok
 from fairlead.store.session import Part
-from fairlead.store.specs import account_of, weight_of
 
 NET_SECONDS = 5.0  # a call may be lost: ask at least this often
 LEAST_PAUSE = 0.02  # seconds between two requests without a call in between

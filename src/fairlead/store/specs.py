@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from fairlead.checks import to_json
+from fairlead.model.accounts import account_of, weight_of
 from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.model.task import TEXTS, NewTask, check, write_key, write_limits
 from fairlead.model.tenants import scope_of
@@ -51,21 +52,6 @@ def spec_of(new: NewTask, settings: Settings) -> dict[str, Any]:
         spec["digest"] = _digest(spec | {"fair": named}, new.priority_asked)
         spec["key"] = write_key(new.tenant or "", new.idempotency_key)
     return spec
-
-
-def account_of(tenant: str | None, user: str | None, settings: Settings) -> str:
-    """What has a fair share: a user within its tenant, or a tenant. "" if neither is named."""
-    tenant, user = tenant or "", user or ""
-    if settings.fairness.by == "tenant":
-        return tenant
-    return f"{len(tenant.encode())}:{tenant}:{user}" if tenant or user else ""
-
-
-def weight_of(tenant: str | None, user: str | None, settings: Settings) -> float:
-    weights = settings.fairness.weights
-    if settings.fairness.by == "user_id" and user in weights:
-        return weights[user]
-    return weights.get(tenant or "", 1.0)
 
 
 def _facts(new: NewTask) -> dict[str, str]:

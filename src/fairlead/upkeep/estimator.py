@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from fairlead.clock import monotonic
 from fairlead.estimates.forecast import forecast
 from fairlead.estimates.knowledge import Knowledge
-from fairlead.estimates.picture import Picture
 from fairlead.store.store import Store
 
 EVERY_SECONDS = 2.0
@@ -28,7 +27,8 @@ class Estimator:
         self.knowledge = Knowledge()
         self._forecast_at = self._kept_at = -60.0
         self._pause = 0.0
-        self._queued: Mapping[str, int] = {}
+        self._is_idle = False
+        self._seen: tuple[Mapping[str, int], str] = ({}, "")  #: what waited, and the position in the outbox
 
     async def begin(self) -> None:
         """Continues where another process has stopped."""
@@ -48,11 +48,18 @@ class Estimator:
             return False
         if now - self._forecast_at < self._pause or is_behind:
             return True
-        queued = await self._estimates.queued()
-        if now - self._forecast_at < EVERY_SECONDS and not _differs(queued, self._queued):
+        seen = await self._estimates.queued(), self.knowledge.position
+        if now - self._forecast_at < self._patience(*seen):
             return True
-        self._queued = queued
+        self._seen = seen
         return await self.forecast()
+
+    def _patience(self, queued: Mapping[str, int], position: str) -> float:
+        """How many seconds after the forecast before the next one is made."""
+        before, position_before = self._seen
+        if _differs(queued, before):
+            return SOONEST_SECONDS
+        return IDLE_SECONDS if self._is_idle and position == position_before else EVERY_SECONDS
 
     async def learn(self) -> bool:
         """Whether there is more to learn from: then estimates wait, because they would be old ones."""
@@ -73,13 +80,9 @@ class Estimator:
         self._forecast_at, used = monotonic(), time.process_time()
         picture = await self._estimates.picture()
         kept = await self._estimates.save_forecast(self._who, forecast(picture, self.knowledge), TTL_MS)
-        busy = (time.process_time() - used) / MOST_SHARE
-        self._pause = max(IDLE_SECONDS if _is_idle(picture) else SOONEST_SECONDS, busy)
+        self._pause = (time.process_time() - used) / MOST_SHARE
+        self._is_idle = not picture.waiting and not picture.running
         return kept
-
-
-def _is_idle(picture: Picture) -> bool:
-    return not picture.waiting and not picture.running
 
 
 def _differs(now: Mapping[str, int], before: Mapping[str, int]) -> bool:

@@ -7,8 +7,9 @@
 --
 -- Its last point is that of a newcomer. `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority
 -- or a better one; `each`: ms that every further one takes, and `longer`, for p90. An empty curve: nobody knows when any of them starts.
--- The field `head` has the time of the forecast, and how it is corrected: by priority and then by length (p50 up to the bounds in
--- `lengths`), p50 and p90 are multiplied by these thousandths (fairlead/estimates/calibration.py).
+-- Lanes that the forecast did not know have the curve "place:*". The field `head` has the time of the forecast, and how it is corrected: by
+-- priority and then by length (p50 up to the bounds in `lengths`), p50 and p90 are multiplied by these thousandths
+-- (fairlead/estimates/calibration.py).
 --
 -- An estimate is {p50, p90, at}, and unless it is of another kind of wait, p50 and p90 before they were corrected, and the priority:
 -- the start of the task shows how they fitted.
@@ -62,7 +63,8 @@ end
 
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
 local function latest(sub, tag, seq, ahead, passed)
-  local curve, place = unpacked(subs.lane(sub)), names.place_of(sub)
+  local place = names.place_of(sub)
+  local curve = unpacked(subs.lane(sub)) or unpacked(names.lane(place, "*"))
   local p50, p90 = 0, 0
   local function wait_on(one, count)
     p50 = math.max(p50, left_on(one, tag, seq, passed, count - one[1], 2))
