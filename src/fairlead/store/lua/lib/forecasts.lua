@@ -64,7 +64,8 @@ end
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
 local function latest(sub, tag, seq, ahead, passed)
   local place = names.place_of(sub)
-  local curve = unpacked(subs.lane(sub)) or unpacked(names.lane(place, "*"))
+  local curve = unpacked(subs.lane(sub))
+  if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = unpacked(names.lane(place, "*")) end
   local p50, p90 = 0, 0
   local function wait_on(one, count)
     p50 = math.max(p50, left_on(one, tag, seq, passed, count - one[1], 2))
