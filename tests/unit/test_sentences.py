@@ -7,6 +7,7 @@ import pytest
 from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
+from fairlead.times import clock_text
 
 NOON = 1_767_268_800_000  # 2026-01-01T12:00:00Z
 MINUTE = 60_000
@@ -178,3 +179,8 @@ def test_a_tenant_does_not_see_who_else_holds_a_limit() -> None:
         Holder(units=2, since=NOON, ends_at=LATER, foreign=True),
         Holder(units=1, foreign=True),
     )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1.4, "12:00:01"), (119, "12:01:59"), (192, "12:03:10")])
+def test_a_time_that_is_not_soon_is_rounded(seconds: float, text: str) -> None:
+    assert clock_text(NOON + round(1000 * seconds), NOON, about=True) == f"{text} UTC"
