@@ -269,6 +269,15 @@ async def learn(scene: Scene) -> None:
     assert await scene.store.estimates.learn("me", {"durations": "some", "old": ""})
 
 
+async def estimates_of_job(scene: Scene) -> None:
+    job_id, _ = await begin_job(scene)
+    assert await scene.store.jobs.estimates.remaining(job_id) is None, "there is no forecast"
+
+
+async def estimates_of(scene: Scene) -> None:
+    assert await scene.store.estimates_of(scene.queued, scene.dead) == {}, "there is no forecast"
+
+
 STORY = NewJob(
     feature_name="story",
     stages=[[NewStep("a", "step"), NewStep("b", "step")], [NewStep("c", "step")]],
@@ -354,6 +363,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "complete a stage": complete_stage,
     "fail a stage": fail_job,
     "cancel_job": cancel_job,
+    "estimates_of": estimates_of,
+    "estimates_of_job": estimates_of_job,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
     "save_forecast": save_forecast,

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InvalidInput
 from fairlead.model.estimate import EstimateQuality
+from fairlead.model.explanation import Blocker, Explanation
 from fairlead.model.limit import Limit, Slot
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.stats import Depth, Stats
 from fairlead.model.task import Task, TaskError
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
@@ -241,9 +242,9 @@ def test_an_explanation_has_facts_and_a_sentence() -> None:
     )
     assert view["blocked_by"] == [
         {"limit": "gpu", "needs": 1, "used": 2, "of": 2, "paused": False, "free_at": NOON_TEXT}
-        | {"tenant": None}
+        | {"next_free_seconds": None, "by_deadline": False, "tenant": None, "is_rate": False, "holders": []}
     ]
-    assert view["sentence"] == "It waits for limit gpu (needs 1, 2 of 2 used)."
+    assert view["sentence"] == "It waits for a unit of gpu (2 of 2 used); 4 tasks are ahead."
 
 
 def test_the_explanation_of_a_task_that_does_not_wait_has_no_position() -> None:

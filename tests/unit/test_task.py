@@ -216,6 +216,7 @@ WRONG: dict[str, Any] = {
     "timeout_seconds": 0,
     "max_retries": 1001,
     "max_wait_seconds": math.nan,
+    "deadline_seconds": 0,
     "delay_seconds": -1,
     "run_at": LATEST + 1,
     "idempotency_key": "",

@@ -12,9 +12,9 @@ from fairlead.client.resumable import Resumable
 from fairlead.client.sessions import session_of
 from fairlead.errors import JobCancelled, JobFailed, TaskCancelled, TaskFailed
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
 from fairlead.model.states import TERMINAL, State
-from fairlead.model.stats import Explanation
 from fairlead.model.task import HALTED, Submitted, Task
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ class RepeatableOptions(TypedDict, total=False):
     duration: str | None
     timeout_seconds: float | None
     max_wait_seconds: float | None
+    deadline_seconds: float | None
     delay_seconds: float | None
     trace_id: str | None
 

@@ -3,6 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairlead.times import span_text
+
+FAR_SECONDS, FAR_SHARE = 2.0, 0.1  # an estimate that is farther than one of these from the last has moved
+NEAR_SECONDS = 0.1  # less than this is no news, however short the wait
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -15,7 +20,31 @@ class Estimate:
     @classmethod
     def of_row(cls, row: Sequence[int] | None) -> "Estimate | None":
         """From p50 and p90 in ms, and `at`; the store has none when nothing is known yet."""
-        return cls(row[0] / 1000, row[1] / 1000, row[2]) if row else None
+        return cls.of_ms(*row[:3]) if row else None
+
+    @classmethod
+    def of_ms(cls, p50: int, p90: int, at: int) -> "Estimate":
+        return cls(p50 / 1000, p90 / 1000, at)
+
+    @property
+    def words(self) -> str:
+        return f"about {span_text(self.p50_seconds)} (90 %: within {span_text(self.p90_seconds)})"
+
+
+def has_moved(told: Estimate | None, now: Estimate) -> bool:
+    """Whether it is not what was to be expected: one that counts down with the clock has not moved."""
+    if told is None:
+        return True
+    passed = (now.at - told.at) / 1000
+    return _is_far(told.p50_seconds - passed, now.p50_seconds) or _is_far(
+        told.p90_seconds - passed, now.p90_seconds
+    )
+
+
+def _is_far(expected: float, now: float) -> bool:
+    expected = max(0.0, expected)
+    distance = abs(now - expected)
+    return distance > FAR_SECONDS or distance > max(NEAR_SECONDS, FAR_SHARE * expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     max_retries: int | None = None
     max_wait_seconds: float | None = None
+    deadline_seconds: float | None = None  # as max_wait_seconds, and refused if that is unlikely to be enough
     delay_seconds: float | None = None
     run_at: int | None = None  # ms since 1970
     idempotency_key: str | None = None
@@ -213,6 +214,8 @@ def check(new: NewTask) -> None:
 def _check_together(new: NewTask) -> None:
     if new.run_at is not None and new.delay_seconds is not None:
         raise InvalidInput("run_at", "give run_at or delay_seconds, not both")
+    if new.deadline_seconds is not None and new.max_wait_seconds is not None:
+        raise InvalidInput("deadline_seconds", "give deadline_seconds or max_wait_seconds, not both")
     if new.duration != INTERACTIVE:
         return
     for name in NOT_INTERACTIVE:
@@ -256,12 +259,12 @@ def _check_all_limits(new: NewTask) -> None:
 
 
 #: What an interactive task cannot have: it is never queued, and never retried.
-NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "max_retries")
+NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "deadline_seconds", "max_retries")
 
 #: The fields that most tasks leave out.
 WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys((*TEXTS, "idempotency_key"), check_short),
-    **dict.fromkeys(("timeout_seconds", "max_wait_seconds"), check_seconds),
+    **dict.fromkeys(("timeout_seconds", "max_wait_seconds", "deadline_seconds"), check_seconds),
     "delay_seconds": lambda name, value: check_seconds(name, value, zero=True),
     "max_retries": lambda name, value: check_whole(name, value, 1000),
     "run_at": check_time,

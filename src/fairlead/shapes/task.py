@@ -4,9 +4,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from fairlead.model.estimate import Estimate
+from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.reports import Output
-from fairlead.model.stats import Blocker, Explanation
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
 from fairlead.shapes.base import (
     Answer,
@@ -23,6 +22,7 @@ from fairlead.shapes.base import (
     Units,
     Uuid,
 )
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.problem import ProblemAnswer
 
 
@@ -41,6 +41,7 @@ class SubmitBody(Body, frozen=True):
     timeout_seconds: SomeSeconds | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
     max_wait_seconds: SomeSeconds | None = None
+    deadline_seconds: SomeSeconds | None = None  # within which it must start; refused if that is unlikely
     delay_seconds: Seconds | None = None
     run_at: Time | None = None
     idempotency_key: Short | None = None
@@ -84,14 +85,6 @@ class SimpleQuery(Body, frozen=True):
     priority: Literal["low", "high"] = "low"
 
 
-class EstimateAnswer(Shape[Estimate]):
-    """Seconds from `at`: half of such tasks have started by the first, nine of ten by the second."""
-
-    p50_seconds: float
-    p90_seconds: float
-    at: Moment
-
-
 class SubmitAnswer(Shape[Submitted]):
     task_id: str
     status: StatusName
@@ -115,6 +108,7 @@ class BatchItem(Shape[Submitted]):
     status: StatusName | None = None
     queue_position: int | None = None
     blocked_by: list[str] = field(default_factory=list)
+    estimate: EstimateAnswer | None = None
     warnings: list[str] = field(default_factory=list)
     repeated: bool = False
     error: ProblemAnswer | None = None
@@ -222,8 +216,43 @@ class BlockerAnswer(Shape[Blocker]):
     used: int
     of: int
     paused: bool
-    free_at: Moment | None
+    free_at: Moment | None  # when it is expected to have room
+    next_free_seconds: float | None  # until then
+    by_deadline: bool  # that is when its holders must have ended: more is not known
     tenant: str | None  # that owns the limit; null: the operator's
+    is_rate: bool
+
+
+class HolderAnswer(Shape[Holder]):
+    """A run that holds units, or a lease without one; of another tenant without ids and names."""
+
+    units: int
+    task_id: str | None
+    lease_id: str | None
+    worker: str | None  # that runs the task, or the holder that the acquire named
+    since: Moment | None
+    expires_at: Moment | None  # when its lease ends, unless it is renewed
+    expected_end: Moment | None  # of a run, by how long such runs take
+    ends_at: Moment | None  # at the latest, unless it is extended
+    tenant: str | None
+    foreign: bool
+
+
+class HeldBlockerAnswer(BlockerAnswer):
+    holders: list[HolderAnswer]  # up to 8, those that end first
+
+
+class ChosenAnswer(Shape[Chosen]):
+    """How a task was chosen for its last run: it was the first that could start."""
+
+    worker_id: str
+    at: Moment
+    waited_seconds: float | None  # until its first start
+    effective_priority: PriorityName
+    promoted: bool
+    tag: int  # of tasks with equal priorities the least goes first
+    better_waiting: dict[str, int]  # how many had a better priority and could not start, by that
+    skipped_for: list[str]  # limits without room, for which tasks that went before it were skipped
 
 
 class ExplainAnswer(Shape[Explanation]):
@@ -238,7 +267,7 @@ class ExplainAnswer(Shape[Explanation]):
     promotes_at: Moment | None
     position_in_priority: int | None
     ahead_by_priority: dict[str, int]
-    blocked_by: list[BlockerAnswer]
+    blocked_by: list[HeldBlockerAnswer]
     held_for: str | None
     type_paused: bool
     no_capable_worker: bool
@@ -249,6 +278,8 @@ class ExplainAnswer(Shape[Explanation]):
     reserve: bool
     run_at: Moment | None
     estimate: EstimateAnswer | None  # of the wait that is left
+    at: Moment  # when this was so
+    chosen_because: ChosenAnswer | None  # of a task that has started
 
 
 class ReplayAnswer(Answer):

@@ -14,13 +14,14 @@ from fairlead import errors
 from fairlead.checks import check_name, check_short, check_task_id, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
+from fairlead.model.explanation import Explanation
 from fairlead.model.reports import (
     Claimed,
     Completed,
     Failed,
 )
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation, Stats
+from fairlead.model.stats import Stats
 from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages

@@ -26,7 +26,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
         *("hold_units", "redefined", "held:*", "kept0", "kept1", "kept2"),
     ),
-    "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
+    "lease": ("units", "until", "since", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
     "job": ("open", "step", "total", "created", "finished", "made"),
     "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),

@@ -73,9 +73,10 @@ local function latest(sub, tag, seq, ahead, passed)
   if not curve or not curve[1] then return nil end
   wait_on(curve, ahead)
   for _, need in ipairs(subs.needs(sub)) do
-    local of_limit = unpacked(curve_name(place, need.name))
+    local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
+    local of_limit = limit and unpacked(curve_name(place, need.name))
     if of_limit and not of_limit[1] then return nil end
-    if of_limit then wait_on(of_limit, math.min(ahead, number(limits.of(need.name), "waiting") or 0)) end
+    if of_limit then wait_on(of_limit, math.min(ahead, number(limit, "waiting") or 0)) end
   end
   return math.floor(p50), math.floor(math.max(p50, p90, LEAST))
 end
@@ -99,6 +100,22 @@ function forecasts.of_new(t, place, taker, position, blocked_by)
   return estimate_at(sub, number(t, "tag"), number(t, "seq"), math.max(0, position - 1 - idle))
 end
 
+local function has_room(sub)
+  for _, need in ipairs(subs.needs(sub)) do
+    local limit = limits.of(need.name)
+    if limit and limits.room(limit, subs.class(sub), false) < need.units then return false end
+  end
+  return true
+end
+
+-- Of a task that would be queued now, at this position of the order. If a waiting worker has room for it, it starts at once.
+function forecasts.of_spec(spec, tag, seq)
+  local sub = names.sub_queue(int(spec.priority) .. "n", subs.route_of(spec.type, spec.capabilities), spec.limits)
+  local ahead = backlog.next_position(spec.priority) - 1 - waking.count_idlers(subs.lane(sub))
+  if ahead < 0 and has_room(sub) then return {0, LEAST, act.instant} end
+  return estimate_at(sub, tag, seq, math.max(0, ahead))
+end
+
 -- Of a task that has been waiting.
 function forecasts.of_waiting(t, sub, ahead)
   return estimate_at(sub, number(t, "tag"), number(t, "seq"), ahead)
@@ -110,6 +127,12 @@ function forecasts.of_delayed(t)
   local sub, left = subs.of(int(class) .. "n", t), math.max(0, number(t, "run_at") - act.instant)
   local found = estimate_at(sub, math.huge, math.huge, backlog.next_position(class) - 1)
   return found and {found[1] + left, found[2] + left, act.instant}
+end
+
+-- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
+function forecasts.first_start(place, limit)
+  local head, curve = unpacked("head"), unpacked(curve_name(place, limit))
+  return head and curve and curve[1] and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
 end
 
 -- As a reply has it.
