@@ -11,7 +11,19 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter, validators
 from rich.console import Console
 
-from benchmarks import breadth, depth, http, live, memory, pickup, record, storm, throughput
+from benchmarks import (
+    breadth,
+    depth,
+    estimates,
+    http,
+    live,
+    memory,
+    pickup,
+    record,
+    replay,
+    storm,
+    throughput,
+)
 from benchmarks.bench import Bench
 from benchmarks.breadth_scenes import BATCH
 from benchmarks.peers import run as beside
@@ -29,7 +41,13 @@ SCENARIOS = {
     "pickup": pickup.run,
     "http": http.run,
     "live": live.run,
+    "estimates": estimates.run,
 }
+#: Only when they are named.
+MORE = {"replay": replay.run}
+Name = Literal[
+    "depth", "breadth", "storm", "throughput", "memory", "pickup", "http", "live", "estimates", "replay"
+]
 RESULTS = Path(__file__).parent / "results"
 
 app = App(name="benchmarks", help="Fairlead measured. Without names: every scenario.")
@@ -37,10 +55,11 @@ app = App(name="benchmarks", help="Fairlead measured. Without names: every scena
 
 @app.default
 def main(
-    *scenarios: Literal["depth", "breadth", "storm", "throughput", "memory", "pickup", "http", "live"],
+    *scenarios: Name,
     quick: bool = False,
     server: str = "valkey",
     customers: Annotated[int | None, Parameter(validator=validators.Number(gte=BATCH))] = None,
+    traces: Path | None = None,
     out: Path | None = None,
     note: str = "",
 ) -> None:
@@ -53,6 +72,8 @@ def main(
         valkey (the embedded one), redis (of the PATH), or the URL of a running server.
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
+    traces
+        The folder of the traces that `replay` plays; none are shipped. It runs only when it is named.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note
@@ -61,7 +82,7 @@ def main(
     results = {}
     for name in scenarios or SCENARIOS:
         load_before = os.getloadavg()[0]
-        outcome = asyncio.run(SCENARIOS[name](Bench(server, quick, customers)))
+        outcome = asyncio.run((SCENARIOS | MORE)[name](Bench(server, quick, customers, traces)))
         record.show(Console(), name, outcome)
         results[name] = record.as_json(name, outcome, quick=quick, note=note, load_before=load_before)
         if out is None:

@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
@@ -33,12 +34,13 @@ namespaces = itertools.count()
 class Bench:
     """How to run: on which server ("valkey", "redis" or a URL), and whether only to see that it runs.
 
-    `customers`: how many `breadth` has; None: its default.
+    `customers`: how many `breadth` has; None: its default. `traces`: the folder that `replay` reads.
     """
 
     server: str = "valkey"
     quick: bool = False
     customers: int | None = None
+    traces: Path | None = None
 
     @property
     def own(self) -> bool:

@@ -62,7 +62,7 @@ local function corrected(head, class, p50, p90)
 end
 
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
-local function latest(sub, tag, seq, ahead, passed)
+local function latest(sub, tag, seq, ahead, own, passed)
   local place = names.place_of(sub)
   local curve = unpacked(subs.lane(sub))
   if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = unpacked(names.lane(place, "*")) end
@@ -77,16 +77,17 @@ local function latest(sub, tag, seq, ahead, passed)
     local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
     local of_limit = limit and unpacked(curve_name(place, need.name))
     if of_limit and not of_limit[1] then return nil end
-    if of_limit then wait_on(of_limit, math.min(ahead, number(limit, "waiting") or 0)) end
+    if of_limit then wait_on(of_limit, math.min(ahead, (number(limit, "waiting") or 0) - own)) end
   end
   return math.floor(p50), math.floor(math.max(p50, p90, LEAST))
 end
 
--- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it.
-local function estimate_at(sub, tag, seq, ahead)
+-- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it;
+-- `own`: 1 if it is queued itself, else 0.
+local function estimate_at(sub, tag, seq, ahead, own)
   local head, class = unpacked("head"), subs.class(sub)
   if not head then return nil end
-  local raw_p50, raw_p90 = latest(sub, tag, seq, ahead, act.instant - head.at)
+  local raw_p50, raw_p90 = latest(sub, tag, seq, ahead, own, act.instant - head.at)
   if not raw_p50 then return nil end
   local p50, p90 = corrected(head, class, raw_p50, raw_p90)
   return {p50, p90, act.instant, raw_p50, raw_p90, class}
@@ -98,7 +99,7 @@ function forecasts.of_new(t, place, taker, position, blocked_by)
   local sub = subs.of(place, t)
   local idle = taker and position or waking.count_idlers(subs.lane(sub))
   if position <= idle and not blocked_by then return {0, LEAST, act.instant, 0, LEAST, subs.class(place)} end
-  return estimate_at(sub, number(t, "tag"), number(t, "seq"), math.max(0, position - 1 - idle))
+  return estimate_at(sub, number(t, "tag"), number(t, "seq"), math.max(0, position - 1 - idle), 1)
 end
 
 local function has_room(sub)
@@ -114,19 +115,19 @@ function forecasts.of_spec(spec, tag, seq)
   local sub = names.sub_queue(int(spec.priority) .. "n", subs.route_of(spec.type, spec.capabilities), spec.limits)
   local ahead = backlog.next_position(spec.priority) - 1 - waking.count_idlers(subs.lane(sub))
   if ahead < 0 and has_room(sub) then return {0, LEAST, act.instant} end
-  return estimate_at(sub, tag, seq, math.max(0, ahead))
+  return estimate_at(sub, tag, seq, math.max(0, ahead), 0)
 end
 
 -- Of a task that has been waiting.
 function forecasts.of_waiting(t, sub, ahead)
-  return estimate_at(sub, number(t, "tag"), number(t, "seq"), ahead)
+  return estimate_at(sub, number(t, "tag"), number(t, "seq"), ahead, 1)
 end
 
 -- Of a task that is delayed: from its time on it waits like one that comes now.
 function forecasts.of_delayed(t)
   local class = tonumber(t.known.facts.priority)
   local sub, left = subs.of(int(class) .. "n", t), math.max(0, number(t, "run_at") - act.instant)
-  local found = estimate_at(sub, math.huge, math.huge, backlog.next_position(class) - 1)
+  local found = estimate_at(sub, math.huge, math.huge, backlog.next_position(class) - 1, 0)
   return found and {found[1] + left, found[2] + left, act.instant}
 end
 
