@@ -50,7 +50,7 @@ HOLDERS = [
     ),
     (
         replace(GPU, holders=(Holder(units=1, foreign=True),)),
-        "It waits for a unit of gpu, which another tenant holds.",
+        "It waits for a unit of gpu, which someone else holds.",
     ),
     (
         replace(GPU, is_rate=True, free_at=LATER),
@@ -141,20 +141,20 @@ STARTED = Chosen(
 @pytest.mark.parametrize(
     ("chosen", "why"),
     [
-        (STARTED, "as the first that could (medium)."),
-        (replace(STARTED, promoted=True), "as the first that could (medium, promoted)."),
+        (STARTED, "as the first that could start (medium)."),
+        (replace(STARTED, promoted=True), "as the first that could start (medium, promoted)."),
         (
             replace(STARTED, better_waiting={"high": 3}),
-            "as the first that could (medium); 3 of high priority waited for limits or for other workers.",
+            "as the first that could start (medium); 3 of high priority waited for limits or for other workers.",
         ),
         (
             replace(STARTED, skipped_for=("gpu",)),
-            "as the first that could (medium); tasks that went before it were skipped because gpu had no "
+            "as the first that could start (medium); tasks that went before it were skipped because gpu had no "
             "room.",
         ),
         (
             replace(STARTED, skipped_for=("a", "b", "c")),
-            "as the first that could (medium); tasks that went before it were skipped because a, b and c had "
+            "as the first that could start (medium); tasks that went before it were skipped because a, b and c had "
             "no room.",
         ),
     ],

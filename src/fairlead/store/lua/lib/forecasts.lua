@@ -131,6 +131,16 @@ function forecasts.of_delayed(t)
   return found and {found[1] + left, found[2] + left, act.instant}
 end
 
+-- Of any task; nil also when it does not wait.
+function forecasts.of_task(t)
+  local state = get(t, "state")
+  if state == "delayed" then return forecasts.of_delayed(t) end
+  if state ~= "queued" then return nil end
+  local place = get(t, "place")
+  local _, _, ahead = ranks.ahead_of(t, place)
+  return forecasts.of_waiting(t, subs.of(place, t), ahead)
+end
+
 -- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
 function forecasts.first_start(place, limit)
   local head, curve = unpacked("head"), unpacked(curve_name(place, limit))
