@@ -1,8 +1,8 @@
 """What estimates cost: a forecast of a long queue, reading one, and what a gateway beside it notices.
 
-A quarter of the tasks needs a limit of two slots, a quarter one of fifty, and they are of 100 users. Reads are
-measured on the same queue with and without a forecast; the gateway with its estimator at work and stopped,
-in turns.
+A quarter of the tasks needs a limit of two slots, a quarter one of fifty, and they are of 100 users. Reads
+are measured on the same queue with and without a forecast, the gateway with its estimator at work and
+stopped, in turns.
 """
 
 import contextlib
@@ -123,13 +123,16 @@ async def _gateway(bench: Bench, url: str, size: int, rounds: int, outcome: Outc
     async with Store.connect(url, namespace, SETTINGS) as store:
         await _fill(store, size)
     command = [FAIRLEAD, "server", "--engine", url, "--namespace", namespace, "--port", "0"]
-    with tempfile.TemporaryDirectory() as folder, served(command, folder) as (pid, address):
-        with httpx.Client(base_url=address, timeout=30) as http:
-            child = _child_of(pid)
-            for _ in range(rounds):
-                for case in ("estimator at work", "estimator stopped"):
-                    with _stopped(child) if "stopped" in case else contextlib.nullcontext():
-                        waits.setdefault(case, []).append(_calls(http, 0.2 if bench.quick else 4.0))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(command, folder) as (pid, address),
+        httpx.Client(base_url=address, timeout=30) as http,
+    ):
+        child = _child_of(pid)
+        for _ in range(rounds):
+            for case in ("estimator at work", "estimator stopped"):
+                with _stopped(child) if "stopped" in case else contextlib.nullcontext():
+                    waits.setdefault(case, []).append(_calls(http, 0.2 if bench.quick else 4.0))
     for case, of_rounds in waits.items():
         for percent in (50, 99):
             values = [1000 * percentile(some, percent) for some in of_rounds]

@@ -75,8 +75,11 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
         finally:
             process.terminate()
             process.wait()
-        async with Store.connect(url, namespace) as store:
+        store = Store.connect(url, namespace)
+        try:
             started = await starts_of(store)
+        finally:
+            await store.close()
     _judge(part, given, started, outcome)
 
 

@@ -1,7 +1,9 @@
 """In which order tasks started, from the outbox: beside the rule, and beside the simulation."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from benchmarks.replay_traces import Part
 from fairlead.rules.limits import Slots
@@ -67,23 +69,28 @@ async def starts_of(store: Store) -> list[Start]:
 def inversions(starts: Sequence[Start]) -> int:
     """Starts before a better task that needed no more, and therefore could have started too."""
     native = [start for start in starts if not start.moved]
-    return sum(_passes_by(start, native) for start in native)
+    entered = [(one.came, False, one) for one in native]
+    events = sorted([*entered, *((one.started, True, one) for one in native)], key=itemgetter(0))
+    waiting: dict[str, Start] = {}
+    count = 0
+    for _, starts_now, one in events:
+        if starts_now:
+            del waiting[one.task_id]
+            count += any(_goes_before(other, one) for other in waiting.values())
+        else:
+            waiting[one.task_id] = one
+    return count
 
 
-def _passes_by(start: Start, others: Sequence[Start]) -> bool:
-    own = needs(start.needs)
-    return any(
-        other.came < start.started < other.started
-        and (other.place[0], other.tag) < (start.place[0], start.tag)
-        and needs(other.needs).items() <= own.items()
-        for other in others
-    )
+def _goes_before(other: Start, start: Start) -> bool:
+    is_better = (other.place[0], other.tag) < (start.place[0], start.tag)
+    return is_better and needs(other.needs).items() <= needs(start.needs).items()
 
 
 def compare_with_simulation(part: Part, starts: Sequence[Start]) -> float:
-    """Which share of the tasks has the same place in the order of starts, for the same arrivals and runs.
+    """Which share of the tasks starts in the same order, for the same arrivals and runs.
 
-    Runs are as long as they were with the time in which the worker reported and took the next task.
+    That is the longest line of tasks whose order is the same: one that starts elsewhere is left out alone.
     """
     kinds: dict[str, Kind] = {}
     tasks = []
@@ -103,4 +110,9 @@ def compare_with_simulation(part: Part, starts: Sequence[Start]) -> float:
     )
     expected = [number for number, _ in Simulation(snapshot, arrivals=tasks).starts()]
     real = sorted(range(len(starts)), key=lambda number: starts[number].started)
-    return sum(one == other for one, other in zip(expected, real, strict=True)) / len(real)
+    place = {number: index for index, number in enumerate(expected)}
+    ends: list[int] = []  # of the best line of each length
+    for index in (place[number] for number in real):
+        at = bisect_left(ends, index)
+        ends[at : at + 1] = [index]
+    return len(ends) / len(real)

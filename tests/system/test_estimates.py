@@ -81,8 +81,8 @@ async def test_a_new_task_is_told_how_long_it_waits_and_the_figures_show_how_tru
     await live_store.submit(*BUSY)
     assert (await estimate(live_store)).p90_seconds > 0
     waiting = [await live_store.submit_one(drawing()) for _ in range(6)]
-    for task in BUSY:
-        await live_store.cancel(task.task_id)
+    for busy in BUSY:
+        await live_store.cancel(busy.task_id)
 
     async def is_counted() -> bool:
         return (await live_store.stats()).estimates.count >= len(waiting)

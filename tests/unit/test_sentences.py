@@ -141,27 +141,28 @@ STARTED = Chosen(
 @pytest.mark.parametrize(
     ("chosen", "why"),
     [
-        (STARTED, "as the first that could start (medium)."),
-        (replace(STARTED, promoted=True), "as the first that could start (medium, promoted)."),
+        (STARTED, "(medium)."),
+        (replace(STARTED, promoted=True), "(medium, promoted)."),
         (
             replace(STARTED, better_waiting={"high": 3}),
-            "as the first that could start (medium); 3 of high priority waited for limits or for other workers.",
+            "(medium); 3 of high priority waited for limits or for other workers.",
         ),
         (
             replace(STARTED, skipped_for=("gpu",)),
-            "as the first that could start (medium); tasks that went before it were skipped because gpu had no "
-            "room.",
+            "(medium); tasks that went before it were skipped because gpu had no room.",
         ),
         (
             replace(STARTED, skipped_for=("a", "b", "c")),
-            "as the first that could start (medium); tasks that went before it were skipped because a, b and c had "
-            "no room.",
+            "(medium); tasks that went before it were skipped because a, b and c had no room.",
         ),
     ],
 )
 def test_a_task_that_has_started_says_why_it_was_chosen(chosen: Chosen, why: str) -> None:
     runs = Explanation("t", State.EXECUTING, at=NOON, chosen_because=chosen)
-    assert runs.sentence == f"It is executing; it started on w at 11:59:00 UTC {why}"
+    assert (
+        runs.sentence
+        == f"It is executing; it started on w at 11:59:00 UTC as the first that could start {why}"
+    )
 
 
 def test_a_tenant_does_not_see_who_else_holds_a_limit() -> None:

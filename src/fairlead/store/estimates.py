@@ -1,6 +1,7 @@
 """What only the estimator does: read what it learns and forecasts from, and keep what comes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain, cycle, repeat
 from typing import Any
 
 from fairlead.checks import check_ms, check_name
@@ -13,6 +14,8 @@ from fairlead.store.records import rows_of
 from fairlead.store.session import Part
 
 ENTRIES_AT_ONCE = 100  # of the outbox, each with the events of an act
+HEAD = "head"  # of a forecast; its other fields are curves
+TAG, SEQ, MS = 16, 13, 12  # digits of a curve (lua/lib/forecasts.lua)
 
 
 class Estimates(Part):
@@ -54,7 +57,8 @@ class Estimates(Part):
         """Replaces the forecast (`store/lua/lib/forecasts.lua`), unless another caretaker is elected."""
         check_name("who", who)
         check_ms("ttl_ms", ttl_ms)
-        answer = await self._session.ask("save_forecast", who, ttl_ms, pack(dict(fields)))
+        texts = {name: value if name == HEAD else text_of_curve(value) for name, value in fields.items()}
+        answer = await self._session.ask("save_forecast", who, ttl_ms, pack(texts))
         return bool(answer["answer"] == "ok")
 
     async def learn(self, who: str, fields: Mapping[str, str]) -> bool:
@@ -62,3 +66,11 @@ class Estimates(Part):
         check_name("who", who)
         answer = await self._session.ask("learn", who, pack(dict(fields)))
         return bool(answer["answer"] == "ok")
+
+
+def text_of_curve(curve: Sequence[int]) -> str:
+    """Numbers of equal length, so that a point is found without reading the others."""
+    lengths = chain(repeat(MS, 3), cycle((TAG, SEQ, MS, MS)))
+    return "".join(
+        f"{min(value, 10**digits - 1):0{digits}d}" for value, digits in zip(curve, lengths, strict=False)
+    )

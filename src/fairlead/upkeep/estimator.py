@@ -14,7 +14,7 @@ SOONEST_SECONDS = 0.5  # after the one before, when the queue has changed
 CHANGED_SHARE = 0.05  # of what waits
 IDLE_SECONDS = 20.0  # when nothing waits or runs
 MOST_SHARE = 0.15  # of a processor
-KEPT_SECONDS = 10.0  # between two times that what was learnt is kept
+KEPT_SECONDS = 5.0  # between two times that what was learnt is kept
 TTL_MS = 60_000  # of a forecast: what is older says nothing
 READS_PER_ROUND = 50  # of the outbox, before a forecast has its turn
 

@@ -1,4 +1,5 @@
--- Replace the forecast, a map of values by name, for `ttl` ms. Only the caretaker may: one that was replaced has older facts.
+-- Replace the forecast for `ttl` ms: its head, and its curves as texts, by name. Only the caretaker may: one that was replaced has older
+-- facts.
 --
 -- ARGV     who ttl forecast
 -- RETURNS  ok | replaced | uninitialised
@@ -9,7 +10,7 @@ write({"UNLINK", keys.forecast})
 local fields = {"HSET", keys.forecast}
 for name, value in pairs(cmsgpack.unpack(forecast)) do
   fields[#fields + 1] = name
-  fields[#fields + 1] = cmsgpack.pack(value)
+  fields[#fields + 1] = name == "head" and cmsgpack.pack(value) or value
 end
 write_many(fields, 2)
 write({"PEXPIRE", keys.forecast, ttl})

@@ -1,9 +1,10 @@
 -- How long tasks will probably wait, read from the forecast that the estimator saves every few seconds (docs/estimates.md).
 --
 -- A forecast has a curve for each lane, and for each limit that tasks wait for in each place: when a task starts whose position in the
--- order is (tag, seq), in ms after the forecast, as p50 and p90. A task waits for the latest of the curves that it is on. A curve is
+-- order is (tag, seq), in ms after the forecast, as p50 and p90. A task waits for the latest of the curves that it is on. A curve is a
+-- text of numbers with leading zeros (store/estimates.py), so that a point is found without reading the others:
 --
---   {ahead, each, longer, tag, seq, p50, p90, tag, seq, p50, p90, ...}
+--   ahead, each, longer; tag, seq, p50, p90; tag, seq, p50, p90; ...
 --
 -- Its last point is that of a newcomer. `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority
 -- or a better one; `each`: ms that every further one takes, and `longer`, for p90. An empty curve: nobody knows when any of them starts.
@@ -14,42 +15,89 @@
 -- An estimate is {p50, p90, at}, and unless it is of another kind of wait, p50 and p90 before they were corrected, and the priority:
 -- the start of the task shows how they fitted.
 
-local HEADER = 3 -- values before the points
+local TAG, SEQ, MS = 16, 13, 12 -- digits
+local POSITION, POINT, HEADER = TAG + SEQ, TAG + SEQ + 2 * MS, 3 * MS
+local LAST = "~" -- a position behind all others
 local LEAST = 50 -- ms: nothing that waits is promised to start sooner
 
-local function unpacked(name)
-  local found = act.curves[name]
-  if found == nil then
-    local packed = get(hash(keys.forecast), name)
-    found = packed and cmsgpack.unpack(packed) or false
-    act.curves[name] = found
+-- A curve, or the table in the field `head`.
+local function found(name)
+  local known = act.curves[name]
+  if known == nil then
+    known = get(hash(keys.forecast), name) or false
+    act.curves[name] = known
   end
-  return found or nil
+  return known or nil
+end
+
+local function head_of_forecast()
+  local head = found("head")
+  if type(head) == "string" then
+    head = cmsgpack.unpack(head)
+    act.curves.head = head
+  end
+  return head
 end
 
 local function curve_name(place, limit)
   return place .. "@" .. limit
 end
 
--- The value at this position, linear between two points; nil behind the last.
-local function between_points(curve, tag, seq, value)
-  local at, count = HEADER + 1, #curve
-  while at <= count and (curve[at] < tag or curve[at] == tag and curve[at + 1] < seq) do at = at + 4 end
-  if at > count then return nil end
-  if at == HEADER + 1 then return curve[at + value] end
-  local key = curve[at] > curve[at - 4] and 0 or 1 -- by tag; by seq between equal tags
-  local part = ((key == 0 and tag or seq) - curve[at - 4 + key]) / (curve[at + key] - curve[at - 4 + key])
-  return curve[at - 4 + value] + part * (curve[at + value] - curve[at - 4 + value])
+-- Either may be infinite.
+local function position(tag, seq)
+  if tag == math.huge then return LAST end
+  return string.format("%016d%013d", tag, math.min(seq, 10 ^ SEQ - 1))
 end
 
--- What is left of the wait on a curve, `passed` ms after it was made; `value` is 2 for p50 and 3 for p90. Of those that the forecast did
--- not know, each has to wait for `later` more tasks than its newcomer. Since the first start was due, tasks have started and made
--- `later` smaller: that time is not counted a second time.
-local function left_on(curve, tag, seq, passed, later, value)
-  local known = between_points(curve, tag, seq, value)
-  if known then return math.max(0, known - passed) end
-  local soonest, newcomer = curve[HEADER + 1 + value], curve[#curve - 3 + value]
-  return math.max(0, newcomer - math.min(passed, soonest) + later * curve[value])
+local function cut(curve, start, length)
+  return tonumber(string.sub(curve, start + 1, start + length))
+end
+
+local function start_of(point) return HEADER + point * POINT end
+
+-- p50 and p90 of a point, from 0.
+local function values_of(curve, point)
+  local start = start_of(point) + POSITION
+  return cut(curve, start, MS), cut(curve, start + MS, MS)
+end
+
+-- The first point that is not ahead of a position; the number of points if all are.
+local function point_at(curve, where)
+  local low, high = 0, (#curve - HEADER) / POINT
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local start = start_of(middle)
+    if string.sub(curve, start + 1, start + POSITION) < where then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+-- How far a position is between two points of a curve: by tag, or between equal tags by seq.
+local function part_between(curve, point, where)
+  local function part(from, digits)
+    local before, after = cut(curve, start_of(point - 1) + from, digits), cut(curve, start_of(point) + from, digits)
+    return after > before and (cut(where, from, digits) - before) / (after - before) or nil
+  end
+  return part(0, TAG) or part(TAG, SEQ)
+end
+
+-- p50 and p90 of what is left of the wait on a curve, `passed` ms after it was made. Of those that the forecast did not know, each has to
+-- wait for `later` more tasks than its newcomer. Since the first start was due, tasks have started and made `later` smaller: that time is
+-- not counted a second time.
+local function left_on(curve, where, passed, later)
+  local point, count = point_at(curve, where), (#curve - HEADER) / POINT
+  if point == count then
+    local soonest_p50, soonest_p90 = values_of(curve, 0)
+    local p50, p90 = values_of(curve, count - 1)
+    return p50 - math.min(passed, soonest_p50) + later * cut(curve, MS, MS), p90 - math.min(passed, soonest_p90) + later * cut(curve, 2 * MS, MS)
+  end
+  local p50, p90 = values_of(curve, point)
+  if point > 0 then
+    local before_p50, before_p90 = values_of(curve, point - 1)
+    local part = part_between(curve, point, where)
+    p50, p90 = before_p50 + part * (p50 - before_p50), before_p90 + part * (p90 - before_p90)
+  end
+  return p50 - passed, p90 - passed
 end
 
 -- How p50 and p90 are corrected.
@@ -62,32 +110,32 @@ local function corrected(head, class, p50, p90)
 end
 
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
-local function latest(sub, tag, seq, ahead, own, passed)
+local function latest(sub, where, ahead, own, passed)
   local place = names.place_of(sub)
-  local curve = unpacked(subs.lane(sub))
-  if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = unpacked(names.lane(place, "*")) end
+  local curve = found(subs.lane(sub))
+  if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = found(names.lane(place, "*")) end
   local p50, p90 = 0, 0
   local function wait_on(one, count)
-    p50 = math.max(p50, left_on(one, tag, seq, passed, count - one[1], 2))
-    p90 = math.max(p90, left_on(one, tag, seq, passed, count - one[1], 3))
+    local half, most = left_on(one, where, passed, count - cut(one, 0, MS))
+    p50, p90 = math.max(p50, half), math.max(p90, most)
   end
-  if not curve or not curve[1] then return nil end
+  if not curve or curve == "" then return nil end
   wait_on(curve, ahead)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
-    local of_limit = limit and unpacked(curve_name(place, need.name))
-    if of_limit and not of_limit[1] then return nil end
+    local of_limit = limit and found(curve_name(place, need.name))
+    if of_limit == "" then return nil end
     if of_limit then wait_on(of_limit, math.min(ahead, (number(limit, "waiting") or 0) - own)) end
   end
   return math.floor(p50), math.floor(math.max(p50, p90, LEAST))
 end
 
--- Of a task at this position of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it;
+-- Of a task at this place in the order of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it;
 -- `own`: 1 if it is queued itself, else 0.
 local function estimate_at(sub, tag, seq, ahead, own)
-  local head, class = unpacked("head"), subs.class(sub)
+  local head, class = head_of_forecast(), subs.class(sub)
   if not head then return nil end
-  local raw_p50, raw_p90 = latest(sub, tag, seq, ahead, own, act.instant - head.at)
+  local raw_p50, raw_p90 = latest(sub, position(tag, seq), ahead, own, act.instant - head.at)
   if not raw_p50 then return nil end
   local p50, p90 = corrected(head, class, raw_p50, raw_p90)
   return {p50, p90, act.instant, raw_p50, raw_p90, class}
@@ -143,8 +191,8 @@ end
 
 -- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
 function forecasts.first_start(place, limit)
-  local head, curve = unpacked("head"), unpacked(curve_name(place, limit))
-  return head and curve and curve[1] and math.max(act.instant, head.at + curve[HEADER + 3]) or nil
+  local head, curve = head_of_forecast(), found(curve_name(place, limit))
+  return head and curve and curve ~= "" and math.max(act.instant, head.at + (values_of(curve, 0))) or nil
 end
 
 -- As a reply has it.
