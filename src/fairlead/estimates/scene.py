@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairlead.estimates.arrivals import Arrival, Arrivals
+from fairlead.estimates.arrivals import Arrival, Arrivals, expected
 from fairlead.estimates.curve import Point
 from fairlead.estimates.durations import Durations
 from fairlead.estimates.histogram import Distribution
@@ -44,11 +44,20 @@ class Known:
         return Point(self.tag, self.seq, self.stands_for, starts)
 
 
+class Arriving(NamedTuple):
+    """What tasks that are expected have in common."""
+
+    kind: Kind
+    priority: int
+    account: str
+    durations: Distribution
+
+
 class Scene:
     """`known` are the tasks of the simulation by number; those that arrive later have greater ones."""
 
     def __init__(self, picture: Picture, durations: Durations, arrivals: Arrivals) -> None:
-        self._picture, self._durations, self._arrivals = picture, durations, arrivals
+        self._picture, self._durations = picture, durations
         self._kinds: dict[object, Kind] = {}
         self.policy = _policy(picture.policy)
         self.limits = {name: _limit(known) for name, known in picture.limits.items()}
@@ -56,6 +65,9 @@ class Scene:
         self._waiting: list[Waiting] = []
         self._add_waiting()
         self._add_probes()
+        recent, self._every = arrivals.recent(picture.at)
+        self._arriving = list(self._likely(recent))
+        self._every *= len(recent) / max(1, len(self._arriving))
         self.runs = [run for run in picture.running if self._needs(run.needs) is not None]
 
     @cached_property
@@ -105,19 +117,18 @@ class Scene:
 
     def arrivals(self, seed: int, share: Callable[[int], float]) -> Iterator[Task]:
         """Those that are expected after the snapshot; `share` draws how long each runs."""
-        number = len(self.known)
-        for count, arrival in enumerate(self._arrivals.expected(self._picture.at, seed)):
-            kind = self._arriving(arrival)
-            if kind is not None:
-                duration = self._durations.of(arrival.task_type).draw(share(count))
-                yield Task(number, kind, arrival.priority, arrival.account, arrival.at, round(duration))
-                number += 1
+        first, kinds = len(self.known), self._arriving
+        for count, (at, one) in enumerate(expected(kinds, self._every, self._picture.at, seed)):
+            duration = round(one.durations.draw(share(count)))
+            yield Task(first + count, one.kind, one.priority, one.account, at, duration)
 
-    def _arriving(self, arrival: Arrival) -> Kind | None:
-        needs = self._needs(arrival.needs)
-        if needs is None:
-            return None
-        return self._kind(arrival.task_type, arrival.capabilities, needs, arrival.elastic)
+    def _likely(self, recent: Sequence[Arrival]) -> Iterator[Arriving]:
+        for arrival in recent:
+            needs = self._needs(arrival.needs)
+            if needs is not None:
+                kind = self._kind(arrival.task_type, arrival.capabilities, needs, arrival.elastic)
+                durations = self._durations.of(arrival.task_type)
+                yield Arriving(kind, arrival.priority, arrival.account, durations)
 
     # Parts
 
