@@ -221,6 +221,7 @@ WRONG: dict[str, Any] = {
     "run_at": LATEST + 1,
     "idempotency_key": "",
     "trace_id": "\ud800",
+    "size_hint": "\ud800",
     "job_id": b"x",
     "task_id": "1",
 }

@@ -40,6 +40,7 @@ class RepeatableOptions(TypedDict, total=False):
     max_wait_seconds: float | None
     deadline_seconds: float | None
     delay_seconds: float | None
+    size_hint: str | None
     trace_id: str | None
 
 

@@ -29,7 +29,7 @@ from fairlead.settings.tiers import INTERACTIVE, TIER
 MOST_PER_CALL = 1000
 MOST_LIMITS = 8
 #: Optional texts of a task that are stored and returned as the client gave them.
-TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration")
+TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "size_hint")
 STATES = {state.value: state for state in State}
 HALTED = "HALTED"  # the code of an interactive task that had to make room
 Content = Callable[[str], Any]  # how parameters and results are read
@@ -58,6 +58,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     delay_seconds: float | None = None
     run_at: int | None = None  # ms since 1970
     idempotency_key: str | None = None
+    size_hint: str | None = None  # of tasks of its type, those with the same one run about as long
     trace_id: str | None = None
     job_id: str | None = None
     task_id: str = msgspec.field(default_factory=lambda: str(uuid_utils.uuid7()))
@@ -126,6 +127,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     bounded: bool = False  # the deadline is that of the tier, and final
     truncated: bool = False  # its handler returned after the deadline: the result may be a part
     interactive: bool = False
+    size_hint: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
     step: int | None = None  # which step of its job it is

@@ -44,6 +44,7 @@ class SubmitBody(Body, frozen=True):
     deadline_seconds: SomeSeconds | None = None  # within which it must start; refused if that is unlikely
     delay_seconds: Seconds | None = None
     run_at: Time | None = None
+    size_hint: Short | None = None  # tasks of its type with the same one run about as long
     idempotency_key: Short | None = None
     trace_id: Short | None = None
     task_id: Uuid | None = None  # sent again with the same one, it is one task
@@ -158,6 +159,7 @@ class TaskAnswer(Shape[Task]):
     max_wait_seconds: float | None
     delay_seconds: float | None
     run_at: Moment | None
+    size_hint: str | None
     idempotency_key: str | None
     trace_id: str | None
     job_id: str | None
