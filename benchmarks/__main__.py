@@ -11,7 +11,20 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter, validators
 from rich.console import Console
 
-from benchmarks import breadth, depth, http, live, memory, pickup, record, replay, storm, throughput
+from benchmarks import (
+    breadth,
+    depth,
+    estimates,
+    http,
+    live,
+    memory,
+    pickup,
+    record,
+    replay,
+    simulator,
+    storm,
+    throughput,
+)
 from benchmarks.bench import Bench
 from benchmarks.breadth_scenes import BATCH
 from benchmarks.peers import run as beside
@@ -29,8 +42,24 @@ SCENARIOS = {
     "pickup": pickup.run,
     "http": http.run,
     "live": live.run,
-    "replay": replay.run,
+    "estimates": estimates.run,
+    "simulator": simulator.run,
 }
+#: Only when they are named.
+MORE = {"replay": replay.run}
+Name = Literal[
+    "depth",
+    "breadth",
+    "storm",
+    "throughput",
+    "memory",
+    "pickup",
+    "http",
+    "live",
+    "estimates",
+    "simulator",
+    "replay",
+]
 RESULTS = Path(__file__).parent / "results"
 
 app = App(name="benchmarks", help="Fairlead measured. Without names: every scenario.")
@@ -38,9 +67,7 @@ app = App(name="benchmarks", help="Fairlead measured. Without names: every scena
 
 @app.default
 def main(
-    *scenarios: Literal[
-        "depth", "breadth", "storm", "throughput", "memory", "pickup", "http", "live", "replay"
-    ],
+    *scenarios: Name,
     quick: bool = False,
     server: str = "valkey",
     customers: Annotated[int | None, Parameter(validator=validators.Number(gte=BATCH))] = None,
@@ -58,7 +85,8 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        Folder with the trace of an image gateway that `replay` plays too, if it is given.
+        The folder of the traces that `replay` plays; none are shipped, and it runs only when it is named.
+        `simulator` plays one of them too, if it is given.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note
@@ -67,7 +95,7 @@ def main(
     results = {}
     for name in scenarios or SCENARIOS:
         load_before = os.getloadavg()[0]
-        outcome = asyncio.run(SCENARIOS[name](Bench(server, quick, customers, traces)))
+        outcome = asyncio.run((SCENARIOS | MORE)[name](Bench(server, quick, customers, traces)))
         record.show(Console(), name, outcome)
         results[name] = record.as_json(name, outcome, quick=quick, note=note, load_before=load_before)
         if out is None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.bench import NO_AOF, Bench, describe
@@ -66,9 +66,11 @@ async def run(bench: Bench) -> Outcome:
 
 
 @contextlib.contextmanager
-def served(command: list[str], folder: str) -> Iterator[tuple[int, str]]:
+def served(
+    command: list[str], folder: str, settings: Mapping[str, str] = UNBOUNDED
+) -> Iterator[tuple[int, str]]:
     """Its process and its address, which it prints first."""
-    env = {**os.environ, "HOME": folder, **UNBOUNDED}
+    env = {**os.environ, "HOME": folder, **UNBOUNDED, **settings}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout

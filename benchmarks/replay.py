@@ -1,120 +1,171 @@
-"""The simulator: a trace of a million tasks, the first starts of a full queue, and a trace of a real gateway.
+"""Traces of real gateways, replayed faster through a real gateway: were the estimates true?
 
-Processor time, because the machine may be shared. Nothing here speaks to a server.
+Requests are submitted over HTTP at their times, and a real worker runs each as long as it ran then. Times of
+the trace, and those after which tasks are promoted, are divided by the same factor. Results are in seconds of
+the replay, in which the estimator is as much too slow as everything else is too fast.
 """
 
-import itertools
-import random
+import asyncio
+import os
+import statistics
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from benchmarks import gateway_trace
-from benchmarks.bench import Bench
-from benchmarks.figures import Figure, Outcome
-from fairlead.rules.limits import Slots
-from fairlead.rules.values import Policy, Worker
-from fairlead.simulate.engine import Simulation
-from fairlead.simulate.values import PLACES, Kind, Snapshot, Task, Waiting
+import httpx
 
-LIMITS, TYPES, USERS, SLOTS = 20, 87, 1_000, 10
-LOAD = 0.95
-FORKS, STARTS = 16, 500
+from benchmarks.bench import NO_AOF, Bench, describe
+from benchmarks.figures import Check, Figure, Outcome
+from benchmarks.http import served
+from benchmarks.replay_order import Start, compare_with_simulation, inversions, starts_of
+from benchmarks.replay_traces import Part, Wanted, parts
+from fairlead.store.store import Store
+from tests.commands import FAIRLEAD
 
-#: Replays a trace in its own process, and says what that took.
-COMMAND = """
-import resource, sys
-from fairlead.cli import run
-code = run(["simulate", *sys.argv[1:], "--output", "json"])
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)
-sys.exit(code)
-"""
+SETTLE_SECONDS = 4.0  # until there is a worker, and a first forecast
+DRAIN_SECONDS = 120.0
+TARGET = "0.85 to 0.95"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a client was told, and what came of it; seconds."""
+
+    priority: str
+    p50: float
+    p90: float
+    naive: float
+    waited: float
+
+    @property
+    def within(self) -> bool:
+        return self.waited <= self.p90
 
 
 async def run(bench: Bench) -> Outcome:
     outcome = Outcome()
-    outcome.figures += _replay_of(10_000 if bench.quick else 1_000_000)
-    queued = 2_000 if bench.quick else 100_000
-    for case, kinds, limits in _queues():
-        outcome.figures += _first_starts(f"{queued:,} queued, {case}", queued, kinds, limits)
     if bench.traces is None:
-        outcome.notes.append("the trace of a gateway is left out: --traces FOLDER names where it is")
-    else:
-        outcome.figures += gateway_trace.figures(bench.traces)
+        raise SystemExit("replay: no traces are shipped with Fairlead: name a folder of them with --traces")
+    found = parts(bench.traces, 0.02 if bench.quick else 1.0)
+    if not found:
+        raise SystemExit(
+            f"replay: {bench.traces} has none of the traces that benchmarks/replay_traces.py reads"
+        )
+    with bench.serve(*NO_AOF) as url:
+        outcome.servers["store"] = await describe(url)
+        for part in found:
+            await _replay(part, url, outcome)
     return outcome
 
 
-def _replay_of(tasks: int) -> list[Figure]:
-    with tempfile.TemporaryDirectory() as folder:
-        trace, config = Path(folder, "trace.csv"), Path(folder, "fairlead.toml")
-        with trace.open("w") as file:
-            file.writelines(_lines(tasks))
-        limits = "".join(f"limit{number} = 2\n" for number in range(LIMITS))
-        config.write_text(f"[worker]\ncapacity = {SLOTS}\n[limits]\n{limits}")
-        command = [sys.executable, "-c", COMMAND, str(trace), "--config", str(config)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, megabytes = map(float, ran.stderr.split()[-2:])
-    case = f"fairlead simulate, {tasks:,} tasks"
-    return [
-        Figure(case, "processor time", "s", [seconds]),
-        Figure(case, "peak memory", "MB", [megabytes]),
-    ]
-
-
-def _lines(tasks: int) -> Iterator[str]:
-    dice, now = random.Random(1), 0.0
-    yield "arrival_seconds,duration_seconds,task_type,priority,user_id,limits\n"
-    for _ in range(tasks):
-        now += dice.expovariate(LOAD)
-        priority = dice.choice(("high", "medium", "medium", "low", "low", "low"))
-        what = f"type{dice.randrange(TYPES)},{priority},user{dice.randrange(USERS)}"
-        yield f"{now:.3f},{dice.expovariate(1 / SLOTS):.3f},{what},limit{dice.randrange(LIMITS)}=1\n"
-
-
-def _queues() -> Iterator[tuple[str, list[Kind], dict[str, Slots]]]:
-    yield "1 type", [Kind("type")], {}
-    types = [Kind(f"type{number}", needs=((f"limit{number}", 1),)) for number in range(TYPES)]
-    yield (
-        "87 types, each with a limit of 2",
-        types,
-        {name: Slots(2) for kind in types for name, _ in kind.needs},
+async def _replay(part: Part, url: str, outcome: Outcome) -> None:
+    namespace = f"replay-{os.getpid()}-{part.requests[0].task_type}"
+    outcome.notes.append(
+        f"{part.name}: {part.about}, {part.faster} times as fast, {len(part.requests)} tasks"
     )
-    customers = [Kind("type", needs=((f"customer{number}", 1), ("gpu", 1))) for number in range(10_000)]
-    ones = {f"customer{number}": Slots(1) for number in range(10_000)}
-    yield "10,000 customers on a limit of 10", customers, {**ones, "gpu": Slots(10)}
+    command = [FAIRLEAD, "server", "--engine", url, "--namespace", namespace, "--port", "0"]
+    with tempfile.TemporaryDirectory() as folder, served(command, folder, _promotions(part.faster)) as server:
+        _, address = server
+        worker = [FAIRLEAD, "worker", "benchmarks.replay_app:fl", "--url", address]
+        process = subprocess.Popen([*worker, "--capacity", str(part.slots)], stdout=subprocess.DEVNULL)
+        try:
+            given = await _played(part, address)
+        finally:
+            process.terminate()
+            process.wait()
+        store = Store.connect(url, namespace)
+        try:
+            started = await starts_of(store)
+        finally:
+            await store.close()
+    _judge(part, given, started, outcome)
 
 
-def _first_starts(case: str, queued: int, kinds: list[Kind], limits: dict[str, Slots]) -> list[Figure]:
-    """Nobody ages within the horizon: promotions cost what they cost, starts are measured here."""
-    snapshot = Snapshot(
-        policy=Policy(low_to_medium=0, low_to_high=0, medium_to_high=0),
-        workers=[Worker("worker", capacity=20)],
-        limits=limits,
-        waiting=list(_waiting(queued, kinds)),
+def _promotions(faster: int) -> Mapping[str, str]:
+    """The usual ones, as much sooner."""
+    return {
+        "FAIRLEAD_PROMOTION__LOW_TO_MEDIUM_SECONDS": str(600 / faster),
+        "FAIRLEAD_PROMOTION__MEDIUM_TO_HIGH_SECONDS": str(1_200 / faster),
+        "FAIRLEAD_SCHEDULING__HOLD_AFTER_SECONDS": str(30 / faster),
+    }
+
+
+async def _played(part: Part, address: str) -> list[Given]:
+    async with httpx.AsyncClient(base_url=address, timeout=30) as http:
+        for name, limit in part.limits.items():
+            (await http.put(f"/api/v1/limits/{name}", json={"limit": limit})).raise_for_status()
+        await asyncio.sleep(SETTLE_SECONDS)
+        loop, answers = asyncio.get_running_loop(), []
+        begin = loop.time()
+        for request in part.requests:
+            await asyncio.sleep(max(0, begin + request.arrival / part.faster - loop.time()))
+            answers.append(asyncio.ensure_future(_submit(http, request, part.faster)))
+        submitted = await asyncio.gather(*answers)
+        await _drained(http)
+        return [one for one in [await _given(http, part, *one) for one in submitted] if one]
+
+
+async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> tuple[dict[str, Any], float]:
+    body = {
+        "task_type": request.task_type,
+        "parameters": {"seconds": request.duration / faster},
+        "priority": request.priority,
+        "user_id": request.user,
+        "limits": request.limits,
+    }
+    answer = await http.post("/api/v1/tasks", json=body)
+    answer.raise_for_status()
+    return answer.json(), request.duration / faster
+
+
+async def _drained(http: httpx.AsyncClient) -> None:
+    end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+    while asyncio.get_running_loop().time() < end:
+        stats = (await http.get("/api/v1/queue/stats")).json()
+        if not stats["workers"]["used_capacity"] and not any(q["depth"] for q in stats["queues"].values()):
+            return
+        await asyncio.sleep(0.2)
+    raise SystemExit("replay: tasks still wait, long after the last of them came")
+
+
+async def _given(http: httpx.AsyncClient, part: Part, answer: Mapping[str, Any], _: float) -> Given | None:
+    """None: no estimate was given, or the task was started by its submit."""
+    task = (await http.get(f"/api/v1/tasks/{answer['task_id']}")).json()
+    estimate, waited = answer["estimate"], task["waited_seconds"]
+    if estimate is None or not waited:
+        return None
+    mean = statistics.mean(request.duration for request in part.requests) / part.faster
+    naive = (answer["queue_position"] - 1) * mean / part.slots
+    return Given(answer["priority"], estimate["p50_seconds"], estimate["p90_seconds"], naive, waited)
+
+
+def _judge(part: Part, given: Sequence[Given], started: Sequence[Start], outcome: Outcome) -> None:
+    def note(case: str, measure: str, unit: str, value: float, better: Any = "less") -> None:
+        outcome.figures.append(Figure(f"{part.name}: {case}", measure, unit, [value], better))
+
+    for priority in ("high", "medium", "low"):
+        some = [one for one in given if one.priority == priority]
+        if some:
+            note(priority, "within p90", f"of {len(some)} that waited", _coverage(some), "more")
+            note(priority, "wait, median", "s", statistics.median(one.waited for one in some))
+    note("all", "within p90", f"of {len(given)} that waited", _coverage(given), "more")
+    note("all", "wait, median", "s", statistics.median(one.waited for one in given))
+    note("estimate", "error, median", "s", statistics.median(abs(one.p50 - one.waited) for one in given))
+    note("naive guess", "error, median", "s", statistics.median(abs(one.naive - one.waited) for one in given))
+    name = f"{part.name}: error of estimates to that of the naive guess"
+    outcome.compare(
+        name,
+        (f"{part.name}: estimate", "error, median"),
+        (f"{part.name}: naive guess", "error, median"),
+        "<= 0.5",
     )
-    began = time.process_time()
-    simulation = Simulation(snapshot)
-    prepared = time.process_time()
-    forks = [simulation.fork() for _ in range(FORKS)]
-    forked = time.process_time()
-    started = sum(1 for fork in forks for _ in fork.starts(most=STARTS))
-    ended = time.process_time()
-    return [
-        Figure(case, "prepare", "ms", [(prepared - began) * 1e3]),
-        Figure(case, "fork", "ms", [(forked - prepared) * 1e3 / FORKS]),
-        Figure(case, f"start, of the first {STARTS} of a fork", "us", [(ended - forked) * 1e6 / started]),
-    ]
+    passed_by = inversions(started)
+    held = Check(part.name, "no task started before a better one that could", not passed_by, f"{passed_by}")
+    outcome.checks.append(held)
+    note("order", "starts as in the simulation", "share", compare_with_simulation(part, started), "more")
 
 
-def _waiting(queued: int, kinds: list[Kind]) -> Iterator[Waiting]:
-    dice, all_kinds = random.Random(1), itertools.cycle(kinds)
-    for number in range(queued):
-        place = dice.choice(PLACES)
-        task = Task(
-            number, next(all_kinds), duration=dice.randint(1_000, 30_000), account=f"user{number % 50}"
-        )
-        yield Waiting(task._replace(base=place.priority), place, number // 50 * 100, number + 1)
+def _coverage(given: Sequence[Given]) -> float:
+    return statistics.mean(one.within for one in given)

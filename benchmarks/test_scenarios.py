@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SCENARIOS = ("throughput", "memory", "pickup", "http", "live", "replay")
+SCENARIOS = ("throughput", "memory", "pickup", "http", "live", "simulator")
 ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
 
 pytestmark = pytest.mark.timeout(240)

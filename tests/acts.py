@@ -263,6 +263,26 @@ async def create_key(scene: Scene) -> None:
     assert await usable_key(scene.store, new.key_text)
 
 
+async def save_forecast(scene: Scene) -> None:
+    await scene.store.upkeep.elect("me", 5_000)
+    fields = {"head": {"at": scene.clock.now}}
+    assert await scene.store.estimates.save_forecast("me", fields, 60_000)
+
+
+async def learn(scene: Scene) -> None:
+    await scene.store.upkeep.elect("me", 5_000)
+    assert await scene.store.estimates.learn("me", {"durations": "some", "old": ""})
+
+
+async def estimates_of_job(scene: Scene) -> None:
+    job_id, _ = await begin_job(scene)
+    assert await scene.store.jobs.estimates.remaining(job_id) is None, "there is no forecast"
+
+
+async def estimates_of(scene: Scene) -> None:
+    assert await scene.store.estimates_of(scene.queued, scene.dead) == {}, "there is no forecast"
+
+
 STORY = NewJob(
     feature_name="story",
     stages=[[NewStep("a", "step"), NewStep("b", "step")], [NewStep("c", "step")]],
@@ -348,8 +368,12 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "complete a stage": complete_stage,
     "fail a stage": fail_job,
     "cancel_job": cancel_job,
+    "estimates_of": estimates_of,
+    "estimates_of_job": estimates_of_job,
     "resume_job": resume_job,
     "elect": lambda s: s.store.upkeep.elect("me", 5_000),
+    "save_forecast": save_forecast,
+    "learn": learn,
     "bury": bury,
     "forget": forget,
     "sweep": sweep,

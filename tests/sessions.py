@@ -24,7 +24,8 @@ PASSING = (
     (re.compile(r"(?<=with fence )\d+"), "<fence>"),
     (re.compile(r"(?<=passed in )[\d.]+(?=s$)", re.M), "<seconds>"),
     (re.compile(r"\S+/(?=completion\.bash)"), ""),
-    (re.compile(r"\b\d+ (s|min|h|d)\b"), "<age>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d UTC"), "<clock>"),
+    (re.compile(r"\b(\d+\.)?\d+ (s|min|h|d)\b"), "<age>"),
     (re.compile(r"^\[\d\]\+ .*\n", re.M), ""),  # a terminal reports that a job has ended
     (re.compile(r" +$", re.M), ""),
     (re.compile(r" +"), " "),

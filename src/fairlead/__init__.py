@@ -8,6 +8,7 @@ from fairlead.errors import (
     BlobStoreFull,
     BlobStoreUnavailable,
     BlobTooLarge,
+    DeadlineUnlikely,
     EngineFailed,
     FairleadError,
     Fenced,
@@ -45,6 +46,7 @@ from fairlead.errors import (
     UnknownTask,
     UnknownWorker,
     UnsuitableServer,
+    WaitTooLong,
 )
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ __all__ = [
     "BlobStoreUnavailable",
     "BlobTooLarge",
     "Context",
+    "DeadlineUnlikely",
     "EngineFailed",
     "Fairlead",
     "FairleadError",
@@ -108,6 +111,7 @@ __all__ = [
     "UnknownTask",
     "UnknownWorker",
     "UnsuitableServer",
+    "WaitTooLong",
     "__version__",
 ]
 

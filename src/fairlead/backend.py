@@ -13,11 +13,12 @@ from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.cron import CronStatus
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.limit import Lease, Limit
 from fairlead.model.policy import PolicyValue
 from fairlead.model.reports import Claimed, Completed, Failed, Frame, Grant, Handed, Output, Progress
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation, Stats
+from fairlead.model.stats import Stats
 from fairlead.model.task import NewTask, Submitted, Task, TaskFilter, TaskPage
 from fairlead.model.worker import Beat, LostWorker
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings

@@ -46,8 +46,14 @@ async def refused_socket(
         return answer.status_code, problem
 
 
-async def receive(opened: ClientConnection, count: int = 1) -> list[Message]:
-    return [json.loads(await opened.recv()) for _ in range(count)]
+async def receive(opened: ClientConnection, count: int = 1, *, estimates: bool = False) -> list[Message]:
+    """The next messages. Estimates come whenever a forecast is made: without them unless they are wanted."""
+    received: list[Message] = []
+    while len(received) < count:
+        message = json.loads(await opened.recv())
+        if estimates or message["type"] != "ESTIMATE":
+            received.append(message)
+    return received
 
 
 async def receive_one(opened: ClientConnection) -> Message:
@@ -60,7 +66,7 @@ async def receive_all(opened: ClientConnection) -> tuple[list[Message], int | No
     received: list[Message] = []
     with contextlib.suppress(ConnectionClosed):
         while True:
-            received.append(json.loads(await opened.recv()))
+            received += await receive(opened)
     return received, opened.close_code
 
 
@@ -70,7 +76,12 @@ async def say(opened: ClientConnection, **message: Any) -> None:
 
 @contextlib.asynccontextmanager
 async def stream(
-    gateway: Gateway, some_id: str, after: int | None = None, of: str = "tasks", **headers: str
+    gateway: Gateway,
+    some_id: str,
+    after: int | None = None,
+    of: str = "tasks",
+    estimates: bool = False,
+    **headers: str,
 ) -> AsyncIterator[AsyncIterator[Message]]:
     """The events of a task, or of one of the `jobs`; each is checked to say the same thing twice."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -80,10 +91,10 @@ async def stream(
         async with client.stream("GET", path, headers=named) as answer:
             assert answer.status_code == 200, await answer.aread()
             assert answer.headers["content-type"] == "text/event-stream"
-            yield _events(answer)
+            yield _events(answer, estimates)
 
 
-async def _events(answer: httpx.Response) -> AsyncIterator[Message]:
+async def _events(answer: httpx.Response, estimates: bool) -> AsyncIterator[Message]:
     fields: dict[str, str] = {}
     async for line in answer.aiter_lines():
         if line:
@@ -93,7 +104,8 @@ async def _events(answer: httpx.Response) -> AsyncIterator[Message]:
             message: Message = json.loads(fields["data"])
             assert (fields["id"], fields["event"]) == (str(message["seq"]), message["type"])
             fields = {}
-            yield message
+            if estimates or message["type"] != "ESTIMATE":
+                yield message
 
 
 def types(messages: list[Message]) -> list[str]:

@@ -1,10 +1,12 @@
 """The metrics that Prometheus scrapes agree with the store."""
 
 import httpx
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead import __version__
 from fairlead.api.routes.metrics import families
+from fairlead.model.estimate import ERROR_BOUNDS, EstimateQuality
 from fairlead.model.limit import Limit
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
@@ -37,7 +39,21 @@ async def test_a_namespace_at_rest_has_a_value_for_everything(api: httpx.AsyncCl
     assert {name for name, _ in found} == {
         *("queue_depth", "queue_oldest_age_seconds", "delayed_tasks", "workers", "capacity", "capacity_used"),
         *("tasks_ended_last_minute", "lost_events", "limits_left_out"),
+        *("estimates_total", *(f"estimate_error_seconds_{part}" for part in ("bucket", "count", "sum"))),
     }
+
+
+async def test_the_page_shows_how_true_estimates_were(api: httpx.AsyncClient, store: Store) -> None:
+    quality = EstimateQuality(0.75, 1.0, 4, 3, 1, tuple([2] * 3 + [4] * (len(ERROR_BOUNDS) - 3)), 2.5)
+    await store.upkeep.elect("me", 5_000)
+    assert await store.estimates.learn("me", {"quality": msgspec.json.encode(quality).decode()})
+    found = await scrape(api)
+    assert (found["estimates_total", "true"], found["estimates_total", "false"]) == (3, 1)
+    assert (
+        found["estimate_error_seconds_bucket", "0.5"],
+        found["estimate_error_seconds_bucket", "+Inf"],
+    ) == (2, 4)
+    assert (found["estimate_error_seconds_count", ""], found["estimate_error_seconds_sum", ""]) == (4, 2.5)
 
 
 async def test_the_page_counts_what_waits_runs_and_ended(api: httpx.AsyncClient, store: Store) -> None:

@@ -196,7 +196,7 @@ async def test_explain_says_what_a_task_waits_for(api: httpx.AsyncClient, store:
     waiting = await submit(api, limits={"gpu": 1})
     await claim_one(store)
     answer = good(await api.get(f"{TASKS}/{waiting['task_id']}/explain"))
-    assert answer["sentence"] == "It waits for limit gpu (needs 1, 1 of 1 used)."
+    assert answer["sentence"].startswith("It waits for a unit of gpu, which w holds until ")
     assert [(one["limit"], one["used"], one["of"]) for one in answer["blocked_by"]] == [("gpu", 1, 1)]
     assert answer["effective_priority"] == "medium" and TIME.fullmatch(answer["promotes_at"])
 

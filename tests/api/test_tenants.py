@@ -126,7 +126,7 @@ async def test_a_group_belongs_to_its_tenant_whoever_came_first(clients: Clients
     why = good(await acme.get(f"{TASKS}/{full['task_id']}/explain"))
     (blocker,) = why["blocked_by"]
     assert (blocker["limit"], blocker["tenant"], blocker["of"]) == ("gpu", "acme", 1)
-    assert "limit gpu (needs 1, 1 of 1 used)" in why["sentence"]
+    assert why["sentence"].startswith("It waits for a unit of gpu, which ")
 
 
 async def test_an_operators_limit_is_not_there_for_tenants_until_it_is_shared(clients: Clients) -> None:
@@ -257,3 +257,28 @@ async def test_the_numbers_of_a_tenant_are_its_own(clients: Clients) -> None:
     assert [one["workers"]["used_capacity"] for one in (mine, theirs, total)] == [1, 0, 3]
     assert (mine["workers"]["active"], mine["workers"]["total_capacity"]) == (None, None)
     assert (total["workers"]["active"], total["workers"]["total_capacity"]) == (1, 7)
+
+
+async def test_a_tenant_does_not_see_which_task_of_another_holds_a_limit(
+    clients: Clients, store: Store
+) -> None:
+    acme, other, operator = clients.values()
+    await store.limits.set("gpu", Slots(limit=2), shared=True)
+    body = {"limits": {"gpu": 1}}
+    theirs, mine = [await submit(one, "draw", **body) for one in (other, acme)]
+    worker = await HttpWorker.register(operator)
+    assert len(await worker.poll(2)) == 2
+    waiting = await submit(acme, "draw", **body)
+    path = f"{TASKS}/{waiting['task_id']}/explain"
+    seen = {held["task_id"]: held for held in good(await acme.get(path))["blocked_by"][0]["holders"]}
+    assert set(seen) == {mine["task_id"], None}
+    foreign = seen[None]
+    assert foreign["foreign"]
+    assert (foreign["worker"], foreign["lease_id"], foreign["tenant"]) == (None, None, None)
+    assert foreign["ends_at"]
+    answer = (await acme.get(path)).text
+    assert theirs["task_id"] not in answer
+    all_of_them = good(await operator.get(path))["blocked_by"][0]["holders"]
+    assert {held["task_id"] for held in all_of_them} == {mine["task_id"], theirs["task_id"]}
+    explained = good(await acme.get(f"{TASKS}/{mine['task_id']}/explain"))
+    assert explained["chosen_because"]["skipped_for"] == []

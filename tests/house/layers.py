@@ -17,6 +17,7 @@ LAYERS = (
     ("pipeline",),
     ("store", "history"),
     ("backend", "blobs"),
+    ("estimates",),
     ("simulate",),
     ("rules",),
     ("cron",),

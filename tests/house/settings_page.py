@@ -82,17 +82,19 @@ def _single(key: Key, about: str, example: str) -> Entry:
 
 
 def _tables_of(key: Key, section: Section) -> Iterator[Table]:
-    comments, entries = comments_of(type(section)), []
+    comments, entries, inner = comments_of(type(section)), [], {}
     for name in section.__struct_fields__:
         default = getattr(section, name)
         if isinstance(default, Section):
-            yield from _tables_of((*key, name), default)
+            inner[name] = default
             continue
         meaning, example = comments[name]
         written = "" if default in (None, "", [], {}) else toml(default)
         entries.append(Entry((*key, name), meaning, written, example or written))
     if entries:
         yield Table(key, " ".join((inspect.getdoc(section) or "").split()), entries)
+    for name, default in inner.items():
+        yield from _tables_of((*key, name), default)
 
 
 def comments_of(section: type[Section]) -> dict[str, tuple[str, str]]:

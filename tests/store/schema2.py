@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from fairlead.model.explanation import Blocker
 from fairlead.model.job import Job
 from fairlead.model.limit import Limit
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker
 from fairlead.model.task import Task
 from fairlead.settings import Fairness, Rate, ServiceSettings, Settings, Slots, TaskSettings
 from fairlead.store.store import Store

@@ -19,6 +19,7 @@ from fairlead.settings import Settings, Slots, TaskSettings
 from fairlead.settings.tiers import Tier
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.store.forecasting import flat, forecast
 from tests.store.namespace import claim_one
 
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()
@@ -82,6 +83,7 @@ async def test_the_messages_of_a_task(store: Store, clock: Clock) -> None:
     messages: list[Message] = []
     await store.limits.set("gpu", Slots(limit=0))
     task_id = (await store.submit_one(NewTask(task_type="x", priority="low", limits={"gpu": 1}))).task_id
+    await forecast(store, clock.now, {"2n": flat(9_000, 20_000)}, "x")
     async with followed(TaskFeed(store, task_id), messages):
         await later(store, clock, 600)
         await store.limits.set("gpu", Slots(limit=1))

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from fairlead import errors
+from fairlead.model.explanation import Blocker
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker, Depth
+from fairlead.model.stats import Depth
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import LeaseSettings, Rate, Settings, Slots, WorkerSettings
 from fairlead.store.store import Store
@@ -39,9 +40,8 @@ async def test_a_full_limit_is_named_with_its_use(store: Store) -> None:
     await store.submit(new(limits={"gpu": 3}))
     await claim_one(store)
     waiting = await store.submit_one(new(limits={"gpu": 2}))
-    explained = await store.explain(waiting.task_id)
-    assert explained.blocked_by == (Blocker("gpu", needs=2, used=3, of=4, paused=False),)
-    assert explained.sentence == "It waits for limit gpu (needs 2, 3 of 4 used)."
+    (blocker,) = (await store.explain(waiting.task_id)).blocked_by
+    assert (blocker.limit, blocker.needs, blocker.used, blocker.of) == ("gpu", 2, 3, 4)
 
 
 async def test_all_limits_without_room_are_named_and_no_others(store: Store) -> None:
@@ -72,7 +72,7 @@ async def test_a_paused_limit_is_named_as_paused(store: Store) -> None:
     waiting = await store.submit_one(new(limits={"gpu": 1}))
     explained = await store.explain(waiting.task_id)
     assert explained.blocked_by == (Blocker("gpu", needs=1, used=0, of=4, paused=True),)
-    assert explained.sentence == "It waits for limit gpu (paused)."
+    assert explained.sentence == "It waits for a unit of gpu, which is paused."
 
 
 async def test_units_kept_back_for_another_task_are_explained_with_its_id(store: Store, clock: Clock) -> None:
@@ -174,7 +174,9 @@ async def test_position_and_those_ahead_are_counted(store: Store) -> None:
     explained = await store.explain(last.task_id)
     assert explained.effective_priority is Priority.LOW
     assert (explained.position, explained.ahead) == (5, {"high": 2, "medium": 1})
-    assert explained.sentence == "It waits for a free worker; 7 go first."
+    assert explained.sentence == (
+        "It waits for a free worker; 7 tasks are ahead; it becomes medium at 13:56:40 UTC."
+    )
 
 
 async def test_the_position_follows_the_shares_of_users_not_the_time_of_arrival(store: Store) -> None:

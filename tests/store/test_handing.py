@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from fairlead.model.estimate import Estimate
 from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.states import State
 from fairlead.model.task import Submitted
 from fairlead.settings import Slots
+from fairlead.store.records import read_facts
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.handing import called, claimed, handed, status, waits
@@ -249,7 +252,7 @@ async def test_a_task_that_is_submitted_twice_is_handed_over_once(store: Store) 
 async def test_all_is_written_as_by_a_claim(
     store: Store, clock: Clock, open_store: Callable[..., Store]
 ) -> None:
-    """Except which worker waits, and what it has not acknowledged."""
+    """Except which worker waits, what it has not acknowledged, and the estimate."""
     other = open_store(clock=clock)
     await other.open()
     task = new(parameters={"text": "hello"}, limits={"gpu": 2}, user_id="ann", max_wait_seconds=60)
@@ -260,7 +263,8 @@ async def test_all_is_written_as_by_a_claim(
             await one.workers.register("w")  # it waits no more
         await one.submit_one(task)
     call, one_claimed = await handed(store), await claim_one(other)
-    assert (call.task, call.now) == (one_claimed, clock.now)
+    at_once = Estimate(0, 0.05, clock.now)
+    assert (call.task, call.now) == (msgspec.structs.replace(one_claimed, estimate_given=at_once), clock.now)
     assert (one_claimed.assigned_worker_id, one_claimed.fence) == ("w", clock.now * 1000)
     here, there = await everything(store), await everything(other)
     for content in (here, there):
@@ -269,6 +273,9 @@ async def test_all_is_written_as_by_a_claim(
             assert content.pop(name)
         assert content["meta"][0].pop(b"audience_version")  # an instant
         assert content["meta"][0].pop(b"epoch")
+        record = content[f"task:{task.task_id}"][0]
+        record[b"facts"] = read_facts(record[b"facts"])
+    assert here[f"task:{task.task_id}"][0][b"facts"].pop("estimate")
     assert here == there
 
 

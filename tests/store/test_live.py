@@ -74,7 +74,7 @@ async def test_a_watcher_first_receives_none_and_then_every_act_on_its_task(
                 State.DELAYED,
                 clock.now,
                 fence,
-                {"code": "busy", "retries": 1, "delay": 500},
+                {"code": "busy", "retries": 1, "delay": 500, "ran": 70, "type": "echo"},
                 3,
             ),
         ]

@@ -353,12 +353,12 @@ async def test_a_job_is_explained_by_the_steps_that_are_not_done(live_store: Sto
     await complete(live_store, await claimed(live_store))
     await live_store.pause_type("narrate")
     running = await claimed(live_store)
-    assert (await shell.run("job", "explain", job_id)).out == (
-        "draw: It is executing.\nnarrate: Its task type is paused.\n"
-    )
+    draw, narrate = (await shell.run("job", "explain", job_id)).out.splitlines()
+    assert draw.startswith("draw: It is executing; it started on w at ")
+    assert narrate == "narrate: Its task type is paused."
     answer = json.loads((await shell.run("job", "explain", job_id, "--output", "json")).out)
     assert (answer["job_id"], answer["status"]) == (job_id, "RUNNING")
-    assert answer["sentence"] == "draw: It is executing. narrate: Its task type is paused."
+    assert answer["sentence"] == f"{draw} {narrate}"
     assert [(step["step"], step["name"]) for step in answer["steps"]] == [(1, "draw"), (2, "narrate")]
     assert answer["steps"][0]["task_id"] == running.task_id
 

@@ -117,7 +117,7 @@ async def test_the_explanation_names_the_limit_that_is_full(live_store: Store, s
     await started(live_store, limits={"gpu": 1})
     task_id = await waiting(live_store, limits={"gpu": 1})
     lines = (await shell.run("task", "explain", task_id)).out.splitlines()
-    assert lines[0] == "It waits for limit gpu (needs 1, 1 of 1 used)."
+    assert lines[0].startswith("It waits for a unit of gpu, which w holds until ")
     as_json = json.loads((await shell.run("task", "explain", task_id, "--output", "json")).out)
     assert as_json["blocked_by"][0]["limit"] == "gpu"
     assert as_json["queue_position"] == 1

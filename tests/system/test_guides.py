@@ -13,6 +13,7 @@ PAGES = [
     Page("docs/tasks.md"),
     Page("docs/limits.md"),
     Page("docs/priorities.md"),
+    Page("docs/estimates.md"),
     Page("docs/tiers.md"),
     Page("docs/fairness.md"),
     Page("docs/pipelines.md"),

@@ -104,7 +104,9 @@ async def test_explain_says_why_a_task_waits(store: Store) -> None:
     await store.claim("w")
     waiting = await store.submit_one(NewTask(task_type="draw", limits={"gpu": 1}))
     explained = await store.explain(waiting.task_id)
-    assert explained.sentence == "It waits for limit gpu (needs 1, 1 of 1 used)."
+    assert explained.sentence == (
+        "It waits for a unit of gpu, which w holds until 13:56:40 UTC at the latest."
+    )
 
 
 async def test_a_failure_is_retried_after_a_while_until_retries_run_out(store: Store, clock: Clock) -> None:

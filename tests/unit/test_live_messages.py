@@ -6,10 +6,10 @@ import pytest
 
 from fairlead.live.messages import FROM_STATE, event_message, output_message, state_messages
 from fairlead.model.event import Event
+from fairlead.model.explanation import Blocker, Explanation
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Output
 from fairlead.model.states import TRANSITIONS, Act, State
-from fairlead.model.stats import Blocker, Explanation
 from fairlead.model.task import Task, TaskError, TaskProgress
 
 #: What an act says of itself, as the scripts write it.

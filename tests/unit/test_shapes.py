@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InvalidInput
+from fairlead.model.estimate import EstimateQuality
+from fairlead.model.explanation import Blocker, Explanation
 from fairlead.model.limit import Limit, Slot
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.stats import Depth, Stats
 from fairlead.model.task import Task, TaskError
 from fairlead.model.worker import WorkerStats
 from fairlead.settings import Rate
@@ -189,7 +191,8 @@ def test_stats_are_those_of_the_queue_route() -> None:
     workers = [WorkerStats("a", "active", 4, 3, NOON), WorkerStats("b", "dead", 4, 0, 0)]
     queues = {priority.word: Depth(0, 0.0) for priority in Priority} | {"low": Depth(2, 1.5)}
     ended = Counter({"completed": 5, "failed": 1, "dead_letter": 2, "cancelled": 1})
-    assert json_of(stats.StatsAnswer, Stats(queues, workers, 6, ended, 0)) == {
+    fitted = EstimateQuality(0.9, 1.5, 40)
+    assert json_of(stats.StatsAnswer, Stats(queues, workers, 6, ended, 0, estimates=fitted)) == {
         "queues": {
             "high": {"depth": 0, "oldest_age_seconds": 0.0},
             "medium": {"depth": 0, "oldest_age_seconds": 0.0},
@@ -198,6 +201,7 @@ def test_stats_are_those_of_the_queue_route() -> None:
         "delayed": 6,
         "workers": {"active": 1, "draining": 0, "dead": 1, "total_capacity": 4, "used_capacity": 3},
         "throughput": {"completed_last_minute": 5, "failed_last_minute": 3, "cancelled_last_minute": 1},
+        "estimates": {"coverage_p90": 0.9, "median_error_seconds": 1.5, "count": 40},
         "lost_events": 0,
     }
 
@@ -238,9 +242,9 @@ def test_an_explanation_has_facts_and_a_sentence() -> None:
     )
     assert view["blocked_by"] == [
         {"limit": "gpu", "needs": 1, "used": 2, "of": 2, "paused": False, "free_at": NOON_TEXT}
-        | {"tenant": None}
+        | {"next_free_seconds": None, "by_deadline": False, "tenant": None, "is_rate": False, "holders": []}
     ]
-    assert view["sentence"] == "It waits for limit gpu (needs 1, 2 of 2 used)."
+    assert view["sentence"] == "It waits for a unit of gpu (2 of 2 used); 4 tasks are ahead."
 
 
 def test_the_explanation_of_a_task_that_does_not_wait_has_no_position() -> None:

@@ -216,10 +216,12 @@ WRONG: dict[str, Any] = {
     "timeout_seconds": 0,
     "max_retries": 1001,
     "max_wait_seconds": math.nan,
+    "deadline_seconds": 0,
     "delay_seconds": -1,
     "run_at": LATEST + 1,
     "idempotency_key": "",
     "trace_id": "\ud800",
+    "size_hint": "\ud800",
     "job_id": b"x",
     "task_id": "1",
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.checks import MOST_COMPARED, nearest
-from fairlead.model.unserved import sentence_of, warnings_of
+from fairlead.model.unserved import unserved_sentence, warnings_of
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_steps_of_the_same_type_are_warned_about_once() -> None:
 def test_a_sentence_says_what_is_missing(
     serves_type: bool, missing: tuple[str, ...], similar: str | None, sentence: str
 ) -> None:
-    assert sentence_of("drwa", missing, similar, serves_type=serves_type) == sentence
+    assert unserved_sentence("drwa", missing, similar, serves_type=serves_type) == sentence
 
 
 def test_the_nearest_name_is_found_among_many() -> None:

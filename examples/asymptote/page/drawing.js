@@ -17,6 +17,7 @@ const HTML = `
 
 class Drawing extends HTMLElement {
   #task;
+  #waits; // the place in the queue, and the estimate of the wait
   #clock = new CountDown();
   #parts;
 
@@ -30,6 +31,7 @@ class Drawing extends HTMLElement {
     for (const name of ["notice", "figure", "said", "tier"]) this.#parts[name].hidden = true;
     this.#say("Sending");
     working(true);
+    this.#waits = {};
     this.#task = submit({ task_type: "picture", parameters, duration }, (message) => {
       this.#hear(message, parameters.kind ?? "svg");
       if (!isLast(message)) return;
@@ -45,7 +47,10 @@ class Drawing extends HTMLElement {
 
   #hear(message, kind) {
     const { type, code, problem } = message;
-    if (type === "SUBMITTED" || type === "QUEUED") this.#say(waiting(message));
+    if (["SUBMITTED", "QUEUED", "ESTIMATE"].includes(type)) {
+      this.#waits = { ...this.#waits, ...message };
+      this.#say(waiting(this.#waits));
+    }
     if (type === "STEP_START") this.#say("Drawing");
     if (message.deadline) this.#tick(message);
     if (type === "JOB_COMPLETE") this.#show(message, kind);

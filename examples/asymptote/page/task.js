@@ -13,8 +13,8 @@ export function submit(task, hear) {
 
   const place = async () => {
     const answer = await fetch(`/api/v1/tasks/${id}`).catch(() => null);
-    const { status, queue_position } = answer?.ok ? await answer.json() : {};
-    if (status === "queued" && polling && !ended) hear({ type: "QUEUED", queue_position });
+    const { status, queue_position, estimate } = answer?.ok ? await answer.json() : {};
+    if (status === "queued" && polling && !ended) hear({ type: "QUEUED", queue_position, estimate });
   };
 
   const watch = ({ type }) => {

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import uuid_utils
+from msgspec import to_builtins
 
 from fairlead import errors
 from fairlead.log.events import EventLog, Fact
 from fairlead.log.tracebacks import traceback_of
+from fairlead.model.estimate import Estimate
+from fairlead.shapes.estimate import EstimateAnswer
 
 UNKNOWN_SECONDS = 60  # when no task ended in the last minute: there may be no worker
 
@@ -226,7 +229,11 @@ def problem_of(error: Exception, *, to_operator: bool = False) -> Problem:
             for code, words in error.reasons.items()
         ]
     elif isinstance(error, errors.QueueFull):
-        body["waiting"] = error.waiting
+        body |= {"waiting": error.waiting, "retry_after_seconds": error.retry_after}
+    elif isinstance(error, errors.WaitTooLong):
+        estimate = Estimate(error.p50_seconds, error.p90_seconds, error.at)
+        body["estimate"] = to_builtins(EstimateAnswer.from_value(estimate))
+        body["retry_after_seconds"] = error.retry_after
     return Problem(status, body, _headers(error))
 
 

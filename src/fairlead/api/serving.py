@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fairlead.api.batching import SubmitBatcher
+from fairlead.api.estimating import Estimating
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.http.manager import Bounds
@@ -98,9 +99,11 @@ async def serve(
     await warn_if_not_durable(store.connection)
     async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
         app, bounds, tell = make_app(gateway), _bounds(settings.server), gateway.readiness.note_background
+        caretaker = Caretaker(store)
         works: dict[str, Work] = {
             "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
-            "upkeep": Caretaker(store).run,
+            "upkeep": caretaker.run,
+            "estimates": Estimating(store, caretaker).run,
             "server_watch": ServerWatch(store, gateway.readiness).run,
             "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
         }

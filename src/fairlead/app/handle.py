@@ -12,9 +12,9 @@ from fairlead.client.resumable import Resumable
 from fairlead.client.sessions import session_of
 from fairlead.errors import JobCancelled, JobFailed, TaskCancelled, TaskFailed
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
 from fairlead.model.states import TERMINAL, State
-from fairlead.model.stats import Explanation
 from fairlead.model.task import HALTED, Submitted, Task
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TaskHandle(Generic[R]):
         self.repeated = submitted.repeated  #: the same id or idempotency key was accepted before
         self.queue_position = submitted.queue_position
         self.warnings = submitted.warnings  #: for example, that no worker serves its type yet
-        self.estimate: None = None  #: there are no estimates yet
+        self.estimate = submitted.estimate  #: of its wait; None when nothing is known yet
         self._backend = backend
 
     def __repr__(self) -> str:

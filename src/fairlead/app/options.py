@@ -38,7 +38,9 @@ class RepeatableOptions(TypedDict, total=False):
     duration: str | None
     timeout_seconds: float | None
     max_wait_seconds: float | None
+    deadline_seconds: float | None
     delay_seconds: float | None
+    size_hint: str | None
     trace_id: str | None
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
+from msgspec import convert
 from msgspec.structs import asdict
 
 from fairlead.app.handle import context_of
@@ -24,6 +25,7 @@ from fairlead.client.job_backend import JobsBackend, jobs_of
 from fairlead.client.resumable import Resumable
 from fairlead.live.messages import Message
 from fairlead.model.job import Job, JobStatus, JobStep, NewJob, SubmittedJob
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.job import JobAnswer, JobExplainAnswer, JobsAnswer, JobStatusName
 from fairlead.times import time_text
 
@@ -147,6 +149,7 @@ async def show(job_id: JobId, /, *, options: Options = DEFAULTS) -> None:
         print_json(answer)
         return
     facts = {name: value for name, value in asdict(answer).items() if name not in ("steps", "context")}
+    facts["estimate"] = f"done in {job.estimate.words}" if job.estimate else None
     print_facts({name: value for name, value in facts.items() if value not in (None, {})})
     print()
     columns = ("step", "name", "status", "attempts", "waited", "queued", "started", "completed", "ms", "task")
@@ -259,6 +262,8 @@ def _words_of(message: Message) -> str:
     match message["type"]:
         case "WAITING":
             return f"waits for limit {', '.join(one['limit'] for one in message['limits'])}"
+        case "ESTIMATE":
+            return f"starts in {_estimate_words(message['estimate'])}"
         case "PROGRESS":
             fraction, words = message["fraction"], message["message"]
             return words if fraction is None else f"{fraction:.0%} {words}".rstrip()
@@ -274,3 +279,7 @@ def _words_of(message: Message) -> str:
             return f"failed ({message['code']})"
         case other:
             return PLAIN.get(other, str(other))
+
+
+def _estimate_words(estimate: dict[str, Any]) -> str:
+    return convert(estimate, EstimateAnswer).to_value().words

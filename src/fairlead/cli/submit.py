@@ -19,12 +19,15 @@ from fairlead.cli.output import print_answer, print_end, say, warn
 from fairlead.cli.session import talk
 from fairlead.cli.task import follow_task
 from fairlead.errors import InvalidInput
+from fairlead.model.states import WAITING
 from fairlead.model.task import NewTask, Submitted
 from fairlead.settings import PriorityName
 from fairlead.settings.tiers import INTERACTIVE
+from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.task import TaskAnswer
 from fairlead.times import read_time
 
+WORTH_SAYING = 1.0  # seconds of a wait
 Repeated = Parameter(negative=(), show_default=False)
 
 
@@ -74,6 +77,10 @@ class TaskOptions(SubmitOptions):
         Parameter(help="The tier that bounds its run; interactive: talk to its handler; else it is elastic."),
     ] = None
     timeout: Annotated[float | None, Parameter(help="Maximum run time in seconds.")] = None
+    deadline: Annotated[
+        float | None,
+        Parameter(help="Seconds within which it must start; refused at once if that is unlikely."),
+    ] = None
     max_retries: Annotated[int | None, Parameter(help="Maximum number of retries.")] = None
     delay: Annotated[float | None, Parameter(help="Seconds before it may start.")] = None
     run_at: Annotated[str | None, Parameter(help="RFC 3339 time before which it does not start.")] = None
@@ -98,6 +105,7 @@ class TaskOptions(SubmitOptions):
             timeout_seconds=self.timeout,
             max_retries=self.max_retries,
             max_wait_seconds=self.max_wait,
+            deadline_seconds=self.deadline,
             delay_seconds=self.delay,
             run_at=None if self.run_at is None else read_time("--run-at", self.run_at),
             idempotency_key=self.idempotency_key,
@@ -138,12 +146,15 @@ async def submit(
     else:
         fields = ("task_id", "status", "queue_position", "repeated", "warnings")
         answer = {name: getattr(submitted, name) for name in fields}
+        answer["estimate"] = shown_estimate(submitted.estimate)
         print_answer(options.output, answer, _sentence(submitted))
 
 
 def _sentence(submitted: Submitted) -> str:
     position = submitted.queue_position
     where = "" if position is None else f", position {position}"
+    if submitted.status in WAITING and submitted.estimate and submitted.estimate.p90_seconds >= WORTH_SAYING:
+        where += f", starts in {submitted.estimate.words}"
     return f"{submitted.task_id} {submitted.status}{where}" + " (accepted before)" * submitted.repeated
 
 

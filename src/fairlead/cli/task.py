@@ -15,13 +15,16 @@ from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_json, printable
 from fairlead.cli.screen import LOOK_AGAIN, Update, follow, output_words
-from fairlead.cli.table import print_facts, table_of
+from fairlead.cli.table import print_facts, print_table, table_of
+from fairlead.model.estimate import Estimate, has_moved
 from fairlead.model.event import Event
+from fairlead.model.explanation import Blocker, Holder
 from fairlead.model.reports import Output as Chunk
-from fairlead.model.states import TERMINAL, State
+from fairlead.model.states import TERMINAL, WAITING, State
 from fairlead.model.task import Task, TaskProgress
 from fairlead.settings import PriorityName
 from fairlead.shapes.base import StatusName
+from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.live import EventLine
 from fairlead.shapes.task import ExplainAnswer, OutputAnswer, TaskAnswer, TasksAnswer
 from fairlead.times import time_text
@@ -39,6 +42,9 @@ COLUMNS = {
 }
 TIER = {"tier": "tier"}  # where there are tiers
 LEAST_USED = ("worker", "user", "priority", "created", "tier", "type")
+
+HOLDERS = ("limit", "holder", "task or lease", "units", "since", "expected end", "latest end")
+LEAST_USED_OF_HOLDERS = ("latest end", "since", "units")
 
 TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 
@@ -86,8 +92,12 @@ async def show_task(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     """Show everything that is known about a task."""
     async with open_backend(options) as backend:
         task = await backend.get(task_id)
-        waits = await backend.explain(task_id) if task.status is State.QUEUED else None
-    answer = TaskAnswer.from_value(task, queue_position=waits.queue_position if waits else None)
+        waits = await backend.explain(task_id) if task.status in WAITING else None
+    answer = TaskAnswer.from_value(
+        task,
+        queue_position=waits.queue_position if waits else None,
+        estimate=shown_estimate(waits.estimate if waits else None),
+    )
     if options.output == "json":
         print_json(answer)
         return
@@ -95,6 +105,8 @@ async def show_task(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     facts["tiers"] = ", then ".join(
         f"{one['tier']} at {one['at']}: {one['reason']}" for one in facts["tiers"]
     )
+    facts["estimate"] = waits.estimate.words if waits and waits.estimate else None
+    facts["estimate_given"] = task.estimate_given.words if task.estimate_given else None
     traceback = facts["error"].pop("traceback") if facts["error"] else None
     print_facts(_facts(facts) | ({"why": waits.sentence} if waits else {}))
     for line in (traceback or "").splitlines():
@@ -112,7 +124,22 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
         return
     facts = to_builtins(answer)
     print(facts.pop("sentence"))
+    del facts["at"], facts["chosen_because"]  # which the sentence says
+    facts["estimate"] = explanation.estimate.words if explanation.estimate else None
+    facts["blocked_by"] = ", ".join(map(_blocker_words, explanation.blocked_by))
     print_facts(_facts(facts))
+    if holders := [_holder_row(one, held) for one in explanation.blocked_by for held in one.holders]:
+        print()
+        print_table(HOLDERS, holders, LEAST_USED_OF_HOLDERS)
+
+
+def _blocker_words(it: Blocker) -> str:
+    return f"{it.limit} (needs {it.needs}, {it.used} of {it.of} used)"
+
+
+def _holder_row(blocker: Blocker, it: Holder) -> tuple[object, ...]:
+    what, times = it.task_id or it.lease_id, (it.since, it.expected_end, it.ends_at)
+    return blocker.limit, it.worker, what, it.units, *map(time_text, times)
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:
@@ -155,6 +182,7 @@ class TaskWatch:
         self.task = task
         self._backend = backend
         self._shown: object = None
+        self._estimate: Estimate | None = None  # that was shown last
         self._last_output = 0
 
     async def updates(self) -> AsyncGenerator[Update]:
@@ -177,25 +205,32 @@ class TaskWatch:
     async def _read(self) -> list[Update]:
         """Its state, if it is another one, and its new output. The end of a task comes last."""
         self.task = task = await self._backend.get(self.task.task_id)
-        why, before = await self._why(), self._shown
+        (why, estimate), before = await self._why(), self._shown
         self._shown = (task.status, task.fence, why)
-        state = [_state_update(task, why)] if self._shown != before else []
+        moved = estimate is not None and has_moved(self._estimate, estimate)
+        state = [_state_update(task, why, estimate)] if self._shown != before or moved else []
+        if state:
+            self._estimate = estimate
         outputs = await self._backend.outputs(task.task_id, after=self._last_output)
         self._last_output = outputs[-1].seq if outputs else self._last_output
         new = [_output_update(output) for output in outputs]
         return new + state if task.status in TERMINAL else state + new
 
-    async def _why(self) -> str:
-        """Why it does not run yet."""
-        if self.task.status is State.QUEUED:
-            return (await self._backend.explain(self.task.task_id)).sentence
-        return f"Until {time_text(self.task.run_at)}." if self.task.status is State.DELAYED else ""
+    async def _why(self) -> tuple[str, Estimate | None]:
+        """Why it does not run yet, and for how long."""
+        if self.task.status not in WAITING:
+            return "", None
+        explanation = await self._backend.explain(self.task.task_id)
+        if self.task.status is State.DELAYED:
+            return f"Until {time_text(self.task.run_at)}.", explanation.estimate
+        return explanation.sentence, explanation.estimate
 
 
-def _state_update(task: Task, why: str) -> Update:
+def _state_update(task: Task, why: str, estimate: Estimate | None) -> Update:
     progress = task.progress if task.status is State.EXECUTING else None
-    answer = {"task": TaskAnswer.from_value(task), "why": why}
-    words = f"{why} {_tier_words(task)}".strip()
+    answer = {"task": TaskAnswer.from_value(task, estimate=shown_estimate(estimate)), "why": why}
+    starts = f"It starts in {estimate.words}." if estimate else ""
+    words = " ".join(filter(None, (why, starts, _tier_words(task))))
     return _bar_update(answer, task.status, progress, words, starts=task.status is State.EXECUTING)
 
 

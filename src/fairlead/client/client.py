@@ -37,6 +37,7 @@ from fairlead.client.workers import Workers
 from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAllowed
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types
+from fairlead.model.explanation import Explanation
 from fairlead.model.reports import (
     Claimed,
     Completed,
@@ -47,7 +48,7 @@ from fairlead.model.reports import (
     Progress,
 )
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation, Stats
+from fairlead.model.stats import Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFilter, TaskPage
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings

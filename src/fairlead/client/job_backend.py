@@ -37,11 +37,13 @@ class StoreJobs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.get = store.jobs.get
         self.explain = store.jobs.explain
         self.cancel = store.jobs.cancel
         self.resume = store.jobs.resume
         self.reopen = store.reopen
+
+    async def get(self, job_id: str) -> Job:
+        return await self._store.jobs.estimates.of(await self._store.jobs.get(job_id))
 
     async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
         return await self._store.jobs.page(**wanted)

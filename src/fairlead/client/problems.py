@@ -1,9 +1,13 @@
 """Problems that a gateway returned, as the errors that the store raises."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from fairlead import errors
+from fairlead.shapes.estimate import EstimateAnswer
 
 #: Refusals by their code. Those that say more than a message are made below.
 KINDS: dict[str, type[errors.FairleadError]] = {
@@ -12,8 +16,9 @@ KINDS: dict[str, type[errors.FairleadError]] = {
     if isinstance(kind, type)
     and issubclass(kind, errors.FairleadError)
     and kind.http_status != errors.FairleadError.http_status
-    and not issubclass(kind, errors.InvalidInput | errors.QueueFull)
+    and not issubclass(kind, errors.InvalidInput | errors.QueueFull | errors.WaitTooLong)
 }
+WAITS = {kind.code: kind for kind in (errors.WaitTooLong, errors.DeadlineUnlikely)}
 ASKS_FOR_KEY = (401, 403)
 AWAY = (502, 503, 504)  # also of a proxy in front of it
 
@@ -29,6 +34,10 @@ def error_of(problem: Mapping[str, Any], retry_after: float | None = None) -> er
         return errors.InvalidInput(str(fields[0]["field"]), str(fields[0]["message"]), code)
     if status in ASKS_FOR_KEY:
         return errors.NotAllowed(f"{words} A key is given with --key, FAIRLEAD_KEY or Fairlead(key=...).")
+    if retry_after is None:
+        retry_after = problem.get("retry_after_seconds")
+    if code in WAITS:
+        return WAITS[code](words, retry_after=retry_after, **_estimate(problem))
     if code in (errors.QueueFull.code, errors.TooManyTypes.code):
         full = errors.QueueFull if code == errors.QueueFull.code else errors.TooManyTypes
         return full(words, waiting=int(problem.get("waiting", 0)), retry_after=retry_after)
@@ -38,3 +47,12 @@ def error_of(problem: Mapping[str, Any], retry_after: float | None = None) -> er
     if retry_after is not None:
         error.retry_after = retry_after
     return error
+
+
+def _estimate(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """As the error has it; a proxy may have left it out."""
+    try:
+        estimate = msgspec.convert(problem.get("estimate"), EstimateAnswer).to_value()
+    except (msgspec.ValidationError, errors.InvalidInput):
+        return {}
+    return asdict(estimate)

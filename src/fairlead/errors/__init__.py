@@ -179,6 +179,33 @@ class TooManyTypes(QueueFull):
     code = "too_many_task_types"
 
 
+class WaitTooLong(FairleadError):
+    """The task would probably wait longer than its priority may: come back later."""
+
+    http_status, code = 429, "wait_too_long"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        p50_seconds: float = 0,
+        p90_seconds: float = 0,
+        at: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
+        """The estimate of the wait that the task would have had; `at` is in ms."""
+        super().__init__(message, retry_after=retry_after)
+        self.p50_seconds = p50_seconds
+        self.p90_seconds = p90_seconds
+        self.at = at
+
+
+class DeadlineUnlikely(WaitTooLong):
+    """The task would probably start after its deadline: give it more time, or a better priority."""
+
+    http_status, code = 409, "deadline_unlikely"
+
+
 class RateLimited(FairleadError):
     """This API key submits faster than it may: come back later, or ask for a key with a higher rate."""
 

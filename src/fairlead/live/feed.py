@@ -8,12 +8,22 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from fairlead.backend import retry_while_unavailable
-from fairlead.live.messages import Message, event_message, output_message, state_messages, waiting_messages
+from fairlead.live.messages import (
+    Message,
+    estimate_message,
+    event_message,
+    output_message,
+    state_messages,
+    waiting_messages,
+)
+from fairlead.model.estimate import Estimate
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import ENDED, Job, JobStatus, JobStep
 from fairlead.model.priority import Priority
-from fairlead.model.states import TERMINAL, State
+from fairlead.model.states import TERMINAL, WAITING, State
 from fairlead.model.task import Task
+from fairlead.store.live import Watcher
 from fairlead.store.store import Store
 from fairlead.times import time_text
 
@@ -35,12 +45,16 @@ class Feed(ABC):
         self._watched = watched  # the id of the task or job
         self._seen: int | None = None  # the number of the last message that the client has
         self._ended = False
+        self._watcher: Watcher
 
     async def messages(self, after: int | None) -> AsyncGenerator[Message]:
         """First the state; or what is kept since `after` and then the state, unless nothing has changed."""
         self._seen = after
-        async with self._store.live.watch(self._watched) as events:
-            async for event in events:
+        async with self._store.live.watch(self._watched) as self._watcher:
+            async for event in self._watcher:
+                if event and event.act == "estimate":
+                    yield self._moved(event)
+                    continue
                 seq, is_last = self._position(event) if event else (0, True)
                 following = (self._seen or 0) + 1
                 if is_last or seq > following:  # it has ended, or the client misses some
@@ -52,6 +66,11 @@ class Feed(ABC):
                     self._seen = seq
                     for message in await self._messages_of(event):
                         yield message
+
+    def _moved(self, event: Event) -> Message:
+        """The message of an estimate that has moved."""
+        estimate = Estimate(event.detail["p50_seconds"], event.detail["p90_seconds"], event.at)
+        return estimate_message(self._seen or 0, event.task_id, estimate)
 
     @abstractmethod
     def _position(self, event: Event) -> tuple[int, bool]:
@@ -65,13 +84,25 @@ class Feed(ABC):
         """The messages of an event that is not the last: of a task that is queued also why it waits."""
         if event.after is not State.QUEUED or (event.act == "promote" and event.before is State.QUEUED):
             return [event_message(event)]
-        explanation = await self._read(self._store.explain, event.task_id)
+        explanation = await self._explain(event.task_id)
         return [event_message(event, explanation), *waiting_messages(event.seq, event.at, explanation)]
 
     async def _state_of(self, task: Task) -> list[Message]:
-        if task.status is not State.QUEUED:
+        if task.status not in WAITING:
             return state_messages(task)
-        return state_messages(task, await self._read(self._store.explain, task.task_id))
+        return state_messages(task, await self._explain(task.task_id))
+
+    def _follow(self, task_id: str, status: str) -> None:
+        """The client knows the state, but perhaps not the estimate."""
+        if status in WAITING:
+            self._watcher.expect(task_id)
+
+    async def _explain(self, task_id: str) -> Explanation:
+        """Why the task waits. From then on the feed learns when its estimate moves."""
+        explanation = await self._read(self._store.explain, task_id, brief=True)
+        if explanation.state in WAITING:
+            self._watcher.expect(task_id, explanation.estimate)
+        return explanation
 
     async def _read(self, read: Callable[P, Awaitable[T]], *args: P.args, **options: P.kwargs) -> T:
         return await retry_while_unavailable(self._store, partial(read, *args, **options))
@@ -93,6 +124,7 @@ class TaskFeed(Feed):
         self._ended = task.status in TERMINAL
         after, self._seen = self._seen, task.seq
         if after == task.seq:
+            self._follow(task.task_id, task.status)
             return
         if after is not None:
             async for message in self._kept(after, task.seq):
@@ -129,6 +161,8 @@ class JobFeed(Feed):
         self._ended = job.status in ENDED
         after, self._seen, self._job = self._seen, job.seq, job
         if after == job.seq:
+            for step in job.current_steps:
+                self._follow(step.task_id, step.status)
             return
         for step in job.steps:
             if step.result and step.seq > (after or 0):
@@ -167,6 +201,10 @@ class JobFeed(Feed):
         if event.act == "promote" and "from" in event.detail:
             return self._promotion(event.job.priority, seq, event.at)
         return [self._for_job(message, seq, step) for message in await super()._messages_of(event)]
+
+    def _moved(self, event: Event) -> Message:
+        step = next(step for step in self._job.steps if step.task_id == event.task_id)
+        return self._for_job(super()._moved(event), self._seen or 0, step)
 
     def _promotion(self, new: Priority, seq: int, at: int) -> list[Message]:
         """Nothing if the priority is known: a later step that is as old as its job is no news."""

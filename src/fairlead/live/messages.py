@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
+from fairlead.model.estimate import Estimate
 from fairlead.model.event import Event
+from fairlead.model.explanation import Explanation
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Output
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation
 from fairlead.model.task import HALTED, Task
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.task import BlockerAnswer
 from fairlead.times import time_text
 
@@ -89,11 +91,22 @@ def _start_facts(worker: str | None, fence: int, tier: str | None, deadline: int
 
 
 def waiting_messages(seq: int, at: int, explanation: Explanation | None) -> list[Message]:
-    """The limits that the task waits for, if any."""
-    if not explanation or not explanation.blocked_by:
+    """The limits that the task waits for, and the estimate of its wait, as far as there are any."""
+    if not explanation:
         return []
-    limits = [asdict(BlockerAnswer.from_value(one)) for one in explanation.blocked_by]
-    return [_message("WAITING", seq, explanation.task_id, at) | {"limits": limits}]
+    messages = []
+    if explanation.blocked_by:
+        limits = [to_builtins(BlockerAnswer.from_value(one)) for one in explanation.blocked_by]
+        messages.append(_message("WAITING", seq, explanation.task_id, at) | {"limits": limits})
+    if explanation.estimate:
+        messages.append(estimate_message(seq, explanation.task_id, explanation.estimate))
+    return messages
+
+
+def estimate_message(seq: int, task_id: str, estimate: Estimate) -> Message:
+    """`seq` is that of the message before it: an estimate is no event of the task."""
+    facts = {"estimate": to_builtins(EstimateAnswer.from_value(estimate))}
+    return _message("ESTIMATE", seq, task_id, estimate.at) | facts
 
 
 def output_message(task_id: str, output: Output) -> Message:

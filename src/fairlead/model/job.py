@@ -1,7 +1,7 @@
 """A job: one run of a pipeline, as a client asks for it and as the store knows it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypedDict
 
@@ -10,9 +10,10 @@ import uuid_utils
 
 from fairlead.checks import MOST_STEPS, UUID
 from fairlead.errors import InvalidInput, UnknownJob
+from fairlead.model.estimate import Estimate
+from fairlead.model.explanation import Explanation
 from fairlead.model.priority import PRIORITIES, Priority
 from fairlead.model.states import TERMINAL, State
-from fairlead.model.stats import Explanation
 
 
 class JobStatus(StrEnum):
@@ -113,6 +114,7 @@ class Job:
     promoted_at: int | None = None
     completed_at: int | None = None
     error: JobError | None = None
+    estimate: Estimate | None = None  # until it is done; None: not asked for, or nothing is known
     seq: int = 0  # of its last live message
 
     @property
@@ -201,6 +203,11 @@ class JobExplanation:
     status: JobStatus
     error: JobError | None = None
     steps: tuple[StepExplanation, ...] = ()
+
+    def seen_by(self, tenant: str) -> "JobExplanation":
+        """Without what is another tenant's."""
+        steps = (replace(one, explanation=one.explanation.seen_by(tenant)) for one in self.steps)
+        return replace(self, steps=tuple(steps))
 
     @property
     def sentences(self) -> list[str]:

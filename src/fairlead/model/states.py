@@ -33,6 +33,7 @@ class Act(StrEnum):
     REPLAY = "replay"
 
 
+WAITING = frozenset({State.DELAYED, State.QUEUED})
 TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.DEAD_LETTER})
 REPLAYABLE = frozenset({State.FAILED, State.DEAD_LETTER})
 

@@ -20,6 +20,7 @@ from fairlead.checks import (
     check_whole,
 )
 from fairlead.errors import InvalidInput
+from fairlead.model.estimate import Estimate
 from fairlead.model.priority import PRIORITIES, Priority, priority_named
 from fairlead.model.states import State
 from fairlead.model.tenants import plain_needs
@@ -28,7 +29,7 @@ from fairlead.settings.tiers import INTERACTIVE, TIER
 MOST_PER_CALL = 1000
 MOST_LIMITS = 8
 #: Optional texts of a task that are stored and returned as the client gave them.
-TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration")
+TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "size_hint")
 STATES = {state.value: state for state in State}
 HALTED = "HALTED"  # the code of an interactive task that had to make room
 Content = Callable[[str], Any]  # how parameters and results are read
@@ -53,9 +54,11 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     max_retries: int | None = None
     max_wait_seconds: float | None = None
+    deadline_seconds: float | None = None  # as max_wait_seconds, and refused if that is unlikely to be enough
     delay_seconds: float | None = None
     run_at: int | None = None  # ms since 1970
     idempotency_key: str | None = None
+    size_hint: str | None = None  # of tasks of its type, those with the same one run about as long
     trace_id: str | None = None
     job_id: str | None = None
     task_id: str = msgspec.field(default_factory=lambda: str(uuid_utils.uuid7()))
@@ -124,15 +127,22 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     bounded: bool = False  # the deadline is that of the tier, and final
     truncated: bool = False  # its handler returned after the deadline: the result may be a part
     interactive: bool = False
+    size_hint: str | None = None
     trace_id: str | None = None
     job_id: str | None = None
     step: int | None = None  # which step of its job it is
     idempotency_key: str | None = None
+    estimate_given: Estimate | None = None  # when it was queued
+    waited_ms: int | None = None  # until its first start
     seq: int = 1  # of its last event
 
     @property
     def timeout_seconds(self) -> float:
         return self.timeout_ms / 1000
+
+    @property
+    def waited_seconds(self) -> float | None:
+        return None if self.waited_ms is None else self.waited_ms / 1000
 
     @property
     def attempt(self) -> int:
@@ -208,6 +218,8 @@ def check(new: NewTask) -> None:
 def _check_together(new: NewTask) -> None:
     if new.run_at is not None and new.delay_seconds is not None:
         raise InvalidInput("run_at", "give run_at or delay_seconds, not both")
+    if new.deadline_seconds is not None and new.max_wait_seconds is not None:
+        raise InvalidInput("deadline_seconds", "give deadline_seconds or max_wait_seconds, not both")
     if new.duration != INTERACTIVE:
         return
     for name in NOT_INTERACTIVE:
@@ -251,12 +263,12 @@ def _check_all_limits(new: NewTask) -> None:
 
 
 #: What an interactive task cannot have: it is never queued, and never retried.
-NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "max_retries")
+NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "deadline_seconds", "max_retries")
 
 #: The fields that most tasks leave out.
 WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys((*TEXTS, "idempotency_key"), check_short),
-    **dict.fromkeys(("timeout_seconds", "max_wait_seconds"), check_seconds),
+    **dict.fromkeys(("timeout_seconds", "max_wait_seconds", "deadline_seconds"), check_seconds),
     "delay_seconds": lambda name, value: check_seconds(name, value, zero=True),
     "max_retries": lambda name, value: check_whole(name, value, 1000),
     "run_at": check_time,
@@ -297,6 +309,8 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "tiers": ("tiers", msgspec.json.Decoder(tuple[TierChange, ...]).decode),
     **{name: (name, lambda value: bool(int(value))) for name in ("bounded", "truncated", "interactive")},
     "key": ("idempotency_key", read_key),
+    "waited": ("waited_ms", int),
+    "estimate": ("estimate_given", Estimate.of_row),
     "told": ("seq", int),
 }
 
@@ -314,6 +328,7 @@ class Submitted:
     priority: Priority | None = None
     effective_priority: Priority | None = None
     warnings: tuple[str, ...] = ()  #: for example, that no worker serves its type yet
+    estimate: Estimate | None = None  # of its wait; None: nothing is known yet
 
 
 @dataclass(frozen=True, slots=True)

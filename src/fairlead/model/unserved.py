@@ -13,7 +13,9 @@ def _warning(task_type: str, capabilities: str) -> str:
     return f"no worker serves {task_type!r}{needed} yet; it waits until one does"
 
 
-def sentence_of(task_type: str, missing: Sequence[str], similar: str | None, *, serves_type: bool) -> str:
+def unserved_sentence(
+    task_type: str, missing: Sequence[str], similar: str | None, *, serves_type: bool
+) -> str:
     """Why a task waits. `missing`: capabilities that none of the workers of its type has."""
     if not serves_type:
         hint = f": did you mean {similar!r}?" if similar else "."

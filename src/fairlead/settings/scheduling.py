@@ -108,8 +108,22 @@ class Scheduling(Section, frozen=True):
     started_jobs_first: bool = True
 
 
+class MostWait(Section, frozen=True):
+    """How long tasks of each priority may wait, by p50 of their estimate; 0: as long as it takes.
+
+    A task that would wait longer is refused when it is submitted.
+    """
+
+    #: Of high priority.
+    high: Seconds = 0
+    #: Of medium priority.
+    medium: Seconds = 0
+    #: Of low priority.
+    low: Seconds = 0
+
+
 class Admission(Section, frozen=True):
-    """How many tasks may wait, queued or delayed; one more is refused."""
+    """How many tasks may wait, queued or delayed, and how long; what exceeds that is refused."""
 
     #: Of all users.
     max_queued: Positive = 100_000
@@ -117,6 +131,7 @@ class Admission(Section, frozen=True):
     max_queued_per_user: Positive = 1_000
     #: Kinds of tasks (type and capabilities) of one tenant that may wait at a time.
     max_task_types: Positive = 1_000
+    max_wait_seconds: MostWait = MostWait()
 
 
 class RetrySettings(Section, frozen=True):

@@ -30,6 +30,7 @@ from fairlead.shapes.base import (
     StatusName,
     Uuid,
 )
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.task import ExplainAnswer
 
 JobStatusName = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
@@ -105,6 +106,7 @@ class JobAnswer(Shape[Job]):
     last_progress_at: Moment
     completed_at: Moment | None
     error: JobErrorAnswer | None
+    estimate: EstimateAnswer | None  # until it is done; in lists it is null
 
     def to_value(self, **given: Any) -> Job:
         """The results of its steps are in its context. The tenant is that of the key."""

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import field
 
 from fairlead.shapes.base import Answer
+from fairlead.shapes.estimate import EstimateAnswer
 
 
 class FieldProblem(Answer):
@@ -28,6 +29,8 @@ class ProblemAnswer(Answer):
     errors: list[FieldProblem] = field(default_factory=list)
     request_id: str = ""  # of a 500: the log of the server has a line with it
     waiting: int = 0
+    retry_after_seconds: float | None = None  # also of an item of a batch, which has no headers
+    estimate: EstimateAnswer | None = None  # of the wait that was too long
     reasons: list[NotReadyReason] = field(default_factory=list)
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any, ClassVar, Self
 
+from fairlead.model.estimate import EstimateQuality
 from fairlead.model.stats import Depth, Stats
 from fairlead.shapes.base import Answer, Shape
 
@@ -30,6 +31,14 @@ class Throughput(Answer):
     cancelled_last_minute: int
 
 
+class QualityAnswer(Shape[EstimateQuality]):
+    """How estimates fitted the tasks that waited and started in the last hour."""
+
+    coverage_p90: float | None  # the share that started within p90
+    median_error_seconds: float | None
+    count: int
+
+
 class StatsAnswer(Shape[Stats]):
     extra: ClassVar = ("throughput",)
 
@@ -37,6 +46,7 @@ class StatsAnswer(Shape[Stats]):
     delayed: int
     workers: WorkerCounts
     throughput: Throughput
+    estimates: QualityAnswer
     lost_events: int
 
     @classmethod

@@ -4,8 +4,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
+from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.reports import Output
-from fairlead.model.stats import Blocker, Explanation
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
 from fairlead.shapes.base import (
     Answer,
@@ -22,6 +22,7 @@ from fairlead.shapes.base import (
     Units,
     Uuid,
 )
+from fairlead.shapes.estimate import EstimateAnswer
 from fairlead.shapes.problem import ProblemAnswer
 
 
@@ -40,8 +41,10 @@ class SubmitBody(Body, frozen=True):
     timeout_seconds: SomeSeconds | None = None
     max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
     max_wait_seconds: SomeSeconds | None = None
+    deadline_seconds: SomeSeconds | None = None  # within which it must start; refused if that is unlikely
     delay_seconds: Seconds | None = None
     run_at: Time | None = None
+    size_hint: Short | None = None  # tasks of its type with the same one run about as long
     idempotency_key: Short | None = None
     trace_id: Short | None = None
     task_id: Uuid | None = None  # sent again with the same one, it is one task
@@ -83,20 +86,13 @@ class SimpleQuery(Body, frozen=True):
     priority: Literal["low", "high"] = "low"
 
 
-class Estimate(Answer):
-    p50_seconds: float
-    p90_seconds: float
-
-
 class SubmitAnswer(Shape[Submitted]):
-    extra: ClassVar = ("estimate",)
-
     task_id: str
     status: StatusName
     priority: PriorityName
     effective_priority: PriorityName
     queue_position: int | None
-    estimate: Estimate | None
+    estimate: EstimateAnswer | None
     blocked_by: list[str]
     warnings: list[str]  # for example, that no worker serves its type yet
 
@@ -113,6 +109,7 @@ class BatchItem(Shape[Submitted]):
     status: StatusName | None = None
     queue_position: int | None = None
     blocked_by: list[str] = field(default_factory=list)
+    estimate: EstimateAnswer | None = None
     warnings: list[str] = field(default_factory=list)
     repeated: bool = False
     error: ProblemAnswer | None = None
@@ -162,6 +159,7 @@ class TaskAnswer(Shape[Task]):
     max_wait_seconds: float | None
     delay_seconds: float | None
     run_at: Moment | None
+    size_hint: str | None
     idempotency_key: str | None
     trace_id: str | None
     job_id: str | None
@@ -180,13 +178,16 @@ class TaskAnswer(Shape[Task]):
     assigned_worker_id: str | None
     fence: int
     queue_position: int | None
-    estimate: Estimate | None
+    estimate: EstimateAnswer | None  # of the wait that is left
+    estimate_given: EstimateAnswer | None  # when it was queued
+    waited_seconds: float | None  # until its first start
     progress: Progress | None
     result: Any
     error: ErrorAnswer | None
 
     def to_value(self, **given: Any) -> Task:
-        return super().to_value(timeout_ms=round(self.timeout_seconds * 1000), **given)
+        waited = None if self.waited_seconds is None else round(self.waited_seconds * 1000)
+        return super().to_value(timeout_ms=round(self.timeout_seconds * 1000), waited_ms=waited, **given)
 
 
 class TasksAnswer(Answer):
@@ -217,8 +218,43 @@ class BlockerAnswer(Shape[Blocker]):
     used: int
     of: int
     paused: bool
-    free_at: Moment | None
+    free_at: Moment | None  # when it is expected to have room
+    next_free_seconds: float | None  # until then
+    by_deadline: bool  # that is when its holders must have ended: more is not known
     tenant: str | None  # that owns the limit; null: the operator's
+    is_rate: bool
+
+
+class HolderAnswer(Shape[Holder]):
+    """A run that holds units, or a lease without one; of another tenant without ids and names."""
+
+    units: int
+    task_id: str | None
+    lease_id: str | None
+    worker: str | None  # that runs the task, or the holder that the acquire named
+    since: Moment | None
+    expires_at: Moment | None  # when its lease ends, unless it is renewed
+    expected_end: Moment | None  # of a run, by how long such runs take
+    ends_at: Moment | None  # at the latest, unless it is extended
+    tenant: str | None
+    foreign: bool
+
+
+class HeldBlockerAnswer(BlockerAnswer):
+    holders: list[HolderAnswer]  # up to 8, those that end first
+
+
+class ChosenAnswer(Shape[Chosen]):
+    """How a task was chosen for its last run: it was the first that could start."""
+
+    worker_id: str
+    at: Moment
+    waited_seconds: float | None  # until its first start
+    effective_priority: PriorityName
+    promoted: bool
+    tag: int  # of tasks with equal priorities the least goes first
+    better_waiting: dict[str, int]  # how many had a better priority and could not start, by that
+    skipped_for: list[str]  # limits without room, for which tasks that went before it were skipped
 
 
 class ExplainAnswer(Shape[Explanation]):
@@ -233,7 +269,7 @@ class ExplainAnswer(Shape[Explanation]):
     promotes_at: Moment | None
     position_in_priority: int | None
     ahead_by_priority: dict[str, int]
-    blocked_by: list[BlockerAnswer]
+    blocked_by: list[HeldBlockerAnswer]
     held_for: str | None
     type_paused: bool
     no_capable_worker: bool
@@ -243,6 +279,9 @@ class ExplainAnswer(Shape[Explanation]):
     similar_type: str | None  # a known type that may have been meant
     reserve: bool
     run_at: Moment | None
+    estimate: EstimateAnswer | None  # of the wait that is left
+    at: Moment  # when this was so
+    chosen_because: ChosenAnswer | None  # of a task that has started
 
 
 class ReplayAnswer(Answer):

@@ -78,7 +78,8 @@ class Board:
             by_place[place].append(entry)
             by_queue.setdefault(self._heads.queue_of(task.kind, place).number, []).append(entry)
             self._where[task.number] = place
-            self._holds.see(task.kind)
+            if not task.is_probe:
+                self._holds.see(task.kind)
         for place, entries in enumerate(by_place):
             self._shares.by_place[place].waiting += len(entries)
             if place in self._ageing:
@@ -108,7 +109,8 @@ class Board:
         self._enter(task, NATIVE[task.base], stride_of(task.weight, factor))
 
     def _enter(self, task: Task, place: int, stride: int) -> None:
-        self._holds.see(task.kind)
+        if not task.is_probe:
+            self._holds.see(task.kind)
         ledger = self._shares.by_place[place]
         reserved = task.reserved.get(PLACES[place]) if task.reserved else None
         if reserved:
@@ -181,6 +183,9 @@ class Board:
     def _start(self, queue: SubQueue) -> int:
         assert queue.head is not None
         tag, _, task, _ = queue.head
+        if task.is_probe:
+            self._leave(task, queue, STARTED)
+            return task.number
         place, budget = queue.place, self._policy.budget
         self._streaks[place >> 1] = 0 if place & 1 else min(self._streaks[place >> 1] + 1, budget)
         ledger = self._shares.by_place[place]

@@ -67,6 +67,7 @@ class Task(NamedTuple):
     weight: float = 1.0  #: of its account
     factor: int | None = None  #: fixed when its job was submitted; None: that of its account at its arrival
     reserved: Mapping[Place, tuple[int, int]] | None = None  #: tag and seq, by its job
+    is_probe: bool = False  #: it shows when a task like it could start, takes nothing, and changes nothing
 
 
 class Waiting(NamedTuple):

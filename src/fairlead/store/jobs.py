@@ -12,6 +12,7 @@ import msgspec
 from fairlead import errors
 from fairlead.blobs.shelf import Owner
 from fairlead.checks import check_name, check_short, check_task_id, nearest, to_json
+from fairlead.model.explanation import Explanation
 from fairlead.model.job import (
     Job,
     JobExplanation,
@@ -25,12 +26,12 @@ from fairlead.model.job import (
     check_stages,
 )
 from fairlead.model.priority import Priority, priority_named
-from fairlead.model.stats import Explanation
 from fairlead.model.task import NewTask, write_key
 from fairlead.model.unserved import warnings_of
 from fairlead.settings import Settings
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.store.connection import pack, text
+from fairlead.store.job_estimates import JobEstimates
 from fairlead.store.pages import Newest
 from fairlead.store.replies import expect_ok, read_explanation
 from fairlead.store.session import Part, Session
@@ -48,6 +49,7 @@ class Jobs(Part):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.pipelines = Pipelines(session)
+        self.estimates = JobEstimates(session)
 
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
@@ -115,6 +117,8 @@ class Jobs(Part):
         if "types" in answer:
             known = {*answer["types"], *await self.pipelines.task_types()}
             similar = None if answer["type"] in known else nearest(answer["type"], known)
+        if "blocked_by" in answer:
+            await self.estimates.add_ends(answer)
         return read_explanation(task_id, answer, similar)
 
     async def cancel(self, job_id: str) -> None:

@@ -142,5 +142,5 @@ class _Embedded:
             # Else the connection finds the new server by itself, and has calls under way.
             if engine.url != self._url:
                 before, connection.shared = connection.shared, SharedConnection(make_client(engine.url))
-                self._url = engine.url
+                self._url = self.store.url = engine.url
                 await before.close()

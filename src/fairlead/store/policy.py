@@ -38,6 +38,9 @@ SECONDS = {
     "least_ttl": "retention.least_seconds",
     "dead_ttl": "retention.dead_seconds",
     "idempotency_ttl": "retention.idempotency_seconds",
+    "max_wait_high": "admission.max_wait_seconds.high",
+    "max_wait_medium": "admission.max_wait_seconds.medium",
+    "max_wait_low": "admission.max_wait_seconds.low",
     "worker_ttl": "worker.heartbeat_seconds x worker.missed_heartbeats",
 }
 COUNTS = {

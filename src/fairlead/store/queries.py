@@ -7,15 +7,17 @@ import msgspec
 
 from fairlead.checks import MOST_UNITS, check_name, check_short, check_task_id, check_whole
 from fairlead.errors import InvalidInput, UnknownTask
+from fairlead.model.estimate import Estimate
 from fairlead.model.priority import priority_named
 from fairlead.model.reports import MOST_CHUNKS, Output
 from fairlead.model.states import State
 from fairlead.model.task import Content, Task, TaskPage
-from fairlead.store.connection import text
+from fairlead.store.connection import pack, text
 from fairlead.store.pages import Make, Newest, Slice, read_slice
 from fairlead.store.records import TRACEBACK, read_record
 from fairlead.store.session import Session
 
+ESTIMATED_AT_ONCE = 100  # tasks of one act: a few ms of the server
 CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 
 
@@ -27,6 +29,15 @@ class Queries(Session):
         if b"state" not in record:
             raise UnknownTask()
         return Task.from_record(task_id, read_record(record))
+
+    async def estimates_of(self, *task_ids: str) -> dict[str, Estimate]:
+        """What is left of the waits of those that wait, if it is known."""
+        found: dict[str, Estimate] = {}
+        for start in range(0, len(task_ids), ESTIMATED_AT_ONCE):
+            some = [check_task_id(one) for one in task_ids[start : start + ESTIMATED_AT_ONCE]]
+            rows = (await self.run("estimates_of", pack(some)))["estimates"]
+            found |= {task_id: Estimate.of_ms(*row) for task_id, row in (rows or {}).items()}
+        return found
 
     async def list_tasks(
         self,

@@ -1,5 +1,6 @@
 """The words that acts answer in, as values and errors."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 import msgspec
 
 from fairlead import errors
+from fairlead.model.estimate import Estimate, EstimateQuality
+from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.job import JobStatus
 from fairlead.model.priority import Priority
 from fairlead.model.reports import Claimed, Handed
 from fairlead.model.states import State
-from fairlead.model.stats import Blocker, Depth, Explanation, Stats
+from fairlead.model.stats import Depth, Stats
 from fairlead.model.task import Content, Submitted, Task
 from fairlead.model.tenants import cut_name, plain_name
 from fairlead.model.unserved import warnings_of
@@ -96,8 +99,32 @@ def _too_many_types(answer: Answer) -> errors.TooManyTypes:
 
 
 def _load(answer: Answer) -> dict[str, Any]:
-    retry_after = answer["pace"] / 1000 if "pace" in answer else None
+    retry_after = answer["room_in"] / 1000 if "room_in" in answer else None
     return {"waiting": answer["waiting"], "retry_after": retry_after}
+
+
+def _wait_too_long(answer: Answer) -> errors.WaitTooLong:
+    estimate, most, word = _estimate(answer), answer["most"] / 1000, Priority(answer["priority"]).word
+    wait = estimate["p50_seconds"] - most
+    message = (
+        f"The task would wait about {estimate['p50_seconds']:.0f} s, and tasks of {word} priority may wait "
+        f"{most:g} s (admission.max_wait_seconds.{word}): come back in {math.ceil(wait)} s."
+    )
+    return errors.WaitTooLong(message, retry_after=wait, **estimate)
+
+
+def _deadline_unlikely(answer: Answer) -> errors.DeadlineUnlikely:
+    estimate = _estimate(answer)
+    message = (
+        f"The task would start in about {estimate['p50_seconds']:.0f} s, after its deadline of "
+        f"{answer['most'] / 1000:g} s: give it more time, or a better priority."
+    )
+    return errors.DeadlineUnlikely(message, **estimate)
+
+
+def _estimate(answer: Answer) -> dict[str, Any]:
+    p50, p90, at = answer["estimate"]
+    return {"p50_seconds": p50 / 1000, "p90_seconds": p90 / 1000, "at": at}
 
 
 def _evicting(answer: Answer) -> errors.StoreUnsafe:
@@ -153,6 +180,8 @@ DETAILED: dict[str, Callable[[Answer], errors.FairleadError]] = {
     "busy": _busy,
     "queue_full": _queue_full,
     "too_many_types": _too_many_types,
+    "wait_too_long": _wait_too_long,
+    "deadline_unlikely": _deadline_unlikely,
     "evicting": _evicting,
     "rate_limited": _rate_limited,
     "already_finished": _already_finished,
@@ -184,6 +213,7 @@ def submitted(row: Answer) -> Submitted:
         priority,
         effective,
         warnings_of([row["unserved"]] if "unserved" in row else ()),
+        Estimate.of_row(row.get("estimate")),
     )
 
 
@@ -216,12 +246,16 @@ def read_stats(answer: Answer, workers: Iterable[WorkerStats]) -> Stats:
         lost_events=answer["lost_events"],
         missing_records=answer["missing_records"],
         held=answer.get("held"),
+        estimates=EstimateQuality(**answer.get("estimates", {})),
     )
 
 
 def read_explanation(task_id: str, answer: Answer, similar_type: str | None = None) -> Explanation:
+    now, estimate = answer["now"], Estimate.of_row(answer.get("estimate"))
     if answer["state"] != State.QUEUED:
-        return Explanation(task_id, State(answer["state"]), run_at=answer.get("run_at"))
+        chosen = _chosen(answer["chosen"]) if "chosen" in answer else None
+        run_at, state = answer.get("run_at"), State(answer["state"])
+        return Explanation(task_id, state, run_at=run_at, estimate=estimate, at=now, chosen_because=chosen)
     ahead = answer["ahead"] or {}  # an empty Lua table is packed as a list
     return Explanation(
         task_id,
@@ -231,7 +265,7 @@ def read_explanation(task_id: str, answer: Answer, similar_type: str | None = No
         position=answer["position"],
         ahead={Priority(int(place)).word: count for place, count in ahead.items()},
         promotes_at=answer.get("promotes_at"),
-        blocked_by=tuple(map(_blocker, answer["blocked_by"])),
+        blocked_by=tuple(_blocker(row, now) for row in answer["blocked_by"]),
         held_for=answer.get("held_for"),
         type_paused=answer["type_paused"],
         no_capable_worker=answer["capable_workers"] == 0,
@@ -240,9 +274,43 @@ def read_explanation(task_id: str, answer: Answer, similar_type: str | None = No
         missing_capabilities=tuple(answer.get("missing", ())),
         similar_type=similar_type,
         reserve=answer["only_reserve_free"],
+        estimate=estimate,
+        at=now,
     )
 
 
-def _blocker(row: Answer) -> Blocker:
+def _blocker(row: Answer, now: int) -> Blocker:
     tenant, name = cut_name(row["limit"])
-    return Blocker(**{**row, "limit": name, "tenant": tenant})
+    free_at, holders = row.get("free_at"), tuple(map(_holder, row["holders"]))
+    seconds = None if free_at is None else max(0, free_at - now) / 1000
+    known = {**row, "limit": name, "tenant": tenant, "holders": holders, "next_free_seconds": seconds}
+    return Blocker(**known)
+
+
+def _holder(row: Answer) -> Holder:
+    tenant, holder_id = (row.get("tenant"), row["id"]) if row["is_task"] else cut_name(row["id"])
+    return Holder(
+        units=row["units"],
+        task_id=holder_id if row["is_task"] else None,
+        lease_id=None if row["is_task"] else holder_id,
+        worker=row.get("name") or None,
+        since=row.get("since"),
+        expires_at=row.get("expires"),
+        expected_end=row.get("expected"),
+        ends_at=row.get("ends"),
+        tenant=tenant,
+    )
+
+
+def _chosen(row: Answer) -> Chosen:
+    why = msgspec.json.decode(row["why"]) if "why" in row else {}
+    return Chosen(
+        worker_id=row["worker"],
+        at=row["at"],
+        waited_seconds=row["waited"] / 1000 if "waited" in row else None,
+        effective_priority=Priority(int(row["place"][0])),
+        promoted=row["place"][1] == "p",
+        tag=row["tag"],
+        better_waiting={Priority(int(place)).word: count for place, count in why.get("better", {}).items()},
+        skipped_for=tuple(map(plain_name, why.get("lacked", ()))),
+    )

@@ -59,7 +59,8 @@ def _facts(new: NewTask) -> dict[str, str]:
         name: value for name in (*TEXTS, "concurrency_group") if (value := getattr(new, name)) is not None
     }
     for name, kind in NUMBERS.items():
-        if (value := getattr(new, name)) is not None:
+        value = _wait_of(new) if name == "max_wait_seconds" else getattr(new, name)
+        if value is not None:
             facts[name] = repr(kind(value))  # 1 and 1.0 are the same
     return facts
 
@@ -76,8 +77,14 @@ def _add_times(spec: dict[str, Any], new: NewTask) -> None:
         spec["run_at"] = new.run_at
     if new.delay_seconds:
         spec["delay"] = _ms(new.delay_seconds)
-    if new.max_wait_seconds is not None:
-        spec["max_wait"] = _ms(new.max_wait_seconds)
+    if (wait := _wait_of(new)) is not None:
+        spec["max_wait"] = _ms(wait)
+    if new.deadline_seconds is not None:
+        spec["start_within"] = _ms(new.deadline_seconds)
+
+
+def _wait_of(new: NewTask) -> float | None:
+    return new.max_wait_seconds if new.deadline_seconds is None else new.deadline_seconds
 
 
 def _digest(spec: dict[str, Any], priority_asked: bool) -> str:

@@ -14,13 +14,14 @@ from fairlead import errors
 from fairlead.checks import check_name, check_short, check_task_id, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
+from fairlead.model.explanation import Explanation
 from fairlead.model.reports import (
     Claimed,
     Completed,
     Failed,
 )
 from fairlead.model.states import State
-from fairlead.model.stats import Explanation, Stats
+from fairlead.model.stats import Stats
 from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
@@ -34,6 +35,7 @@ from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
+from fairlead.store.estimates import Estimates
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
@@ -57,6 +59,7 @@ class Store(Running):
         self, connection: Connection, settings: Settings, clock: Callable[[], str] = lambda: ""
     ) -> None:
         super().__init__(connection, settings, clock)
+        self.url = ""  # of the server now
         self.epochs = Epochs(self)
         self.reopen: Callable[[], Awaitable[None]] = _nothing_to_do  # after StoreUnavailable: a way back
         # what is wrong with an embedded server, which only the process that can open it again can see
@@ -67,6 +70,7 @@ class Store(Running):
         self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
+        self.estimates = Estimates(self)
         self.live = Live(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
@@ -77,7 +81,9 @@ class Store(Running):
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
         """Nothing is sent before the first call."""
-        return cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
+        store = cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
+        store.url = url
+        return store
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -8,7 +8,14 @@ from functools import partial
 from fairlead.backend import Backend
 from fairlead.background import keep_running
 from fairlead.cron import Cron, due, next_tick
-from fairlead.errors import FairleadError, IdempotencyConflict, InvalidInput, QueueFull, StoreUnavailable
+from fairlead.errors import (
+    FairleadError,
+    IdempotencyConflict,
+    InvalidInput,
+    QueueFull,
+    StoreUnavailable,
+    WaitTooLong,
+)
 from fairlead.log.events import EventLog
 from fairlead.times import time_text
 
@@ -53,7 +60,7 @@ class Ticker:
         for tick in ticks:
             try:
                 submitted = await self._backend.crons.tick(cron.name, last, tick, cron.new_task(tick))
-            except (InvalidInput, IdempotencyConflict, QueueFull) as refusal:
+            except (InvalidInput, IdempotencyConflict, QueueFull, WaitTooLong) as refusal:
                 # Not moved on: what is put right in time is made up for, and `missed` decides about the rest.
                 log.error("tick_refused", cron=cron.name, tick=time_text(tick), problem=str(refusal))
                 return (next_tick(cron, now) - now) / 1000

@@ -73,18 +73,18 @@ async def find(request: Request, query: JobQuery) -> JobsAnswer:
 @routes.get("/jobs/{job_id}", refusals=(errors.UnknownJob,))
 async def get(request: Request) -> JobAnswer:
     """Get a job, with the results of its steps so far."""
-    return JobAnswer.from_value(await request.own_job(request.path["job_id"]))
+    job = await request.own_job(request.path["job_id"])
+    return JobAnswer.from_value(await request.store.jobs.estimates.of(job))
 
 
 @routes.get("/jobs/{job_id}/explain", refusals=(errors.UnknownJob,))
 async def explain(request: Request) -> JobExplainAnswer:
     """Explain what the current steps of a job wait for, or how it ended."""
     job = await request.own_job(request.path["job_id"])
-    answer = JobExplainAnswer.of(await request.store.jobs.explain(job.job_id))
+    explanation = await request.store.jobs.explain(job.job_id)
     if request.caller.tenant is not None:
-        for step in answer.steps:
-            step.held_for = None  # it may be another tenant's
-    return answer
+        explanation = explanation.seen_by(request.caller.tenant)
+    return JobExplainAnswer.of(explanation)
 
 
 @routes.post(

@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from fairlead import __version__
 from fairlead.api.request import Request
 from fairlead.api.table import Routes
+from fairlead.model.estimate import ERROR_BOUNDS, EstimateQuality
 from fairlead.model.limit import Limit
 from fairlead.model.stats import Stats
 
@@ -47,9 +53,26 @@ def general_metrics(stats: Stats, limits_left_out: int) -> Iterator[Metric]:
     yield gauge("capacity_used", "Tasks that workers run.", stats.used_capacity)
     ended = {state: stats.ended_last_minute[state] for state in ENDS}
     yield gauge("tasks_ended_last_minute", "Tasks that ended within a minute.", ended, "status")
+    yield from estimate_metrics(stats.estimates)
     yield gauge("lost_events", "Events dropped from the outbox unread.", stats.lost_events)
     left_out = "Limits without series here, because there are too many."
     yield gauge("limits_left_out", left_out, limits_left_out)
+
+
+def estimate_metrics(quality: EstimateQuality) -> Iterator[Metric]:
+    fitted = CounterMetricFamily(
+        "fairlead_estimates", "Tasks that waited and started, by whether within p90.", labels=["within_p90"]
+    )
+    fitted.add_metric(["true"], quality.within_total)
+    fitted.add_metric(["false"], quality.beyond_total)
+    yield fitted
+    counts = quality.errors or [0] * len(ERROR_BOUNDS)
+    buckets = [(str(bound), count) for bound, count in zip(ERROR_BOUNDS, counts, strict=True)]
+    buckets.append(("+Inf", quality.within_total + quality.beyond_total))
+    about = "By how much the p50 of an estimate differed from the wait."
+    errors = HistogramMetricFamily("fairlead_estimate_error_seconds", about)
+    errors.add_metric([], buckets, quality.error_seconds)
+    yield errors
 
 
 class Family:

@@ -19,7 +19,7 @@ routes = Routes()
     "/task",
     scope="submit",
     has_effect=True,
-    refusals=(errors.QueueFull, errors.RateLimited),
+    refusals=(errors.QueueFull, errors.WaitTooLong, errors.RateLimited),
     answer=SimpleAnswer,
 )
 async def submit(request: Request, query: SimpleQuery) -> Json:

@@ -15,9 +15,11 @@ from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
 from fairlead.api.request import BATCH_BODY, Request, decode_item, in_groups, taking_turns
 from fairlead.api.table import Routes
+from fairlead.model.states import WAITING
 from fairlead.model.task import NewTask, Submitted
 from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
+from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.live import EventsQuery
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
@@ -45,7 +47,9 @@ REFUSED = (
     errors.InvalidInput,
     errors.IdempotencyConflict,
     errors.NoCapacity,
+    errors.DeadlineUnlikely,
     errors.QueueFull,
+    errors.WaitTooLong,
     errors.RateLimited,
 )
 UNKNOWN = (errors.UnknownTask,)
@@ -80,6 +84,7 @@ async def _as_it_is(request: Request, submitted: Submitted, wanted: NewTask) -> 
         priority=task.priority.word,
         effective_priority=task.effective_priority.word,
         queue_position=explanation.queue_position,
+        estimate=shown_estimate(explanation.estimate),
         blocked_by=[blocker.limit for blocker in explanation.blocked_by],
     )
 
@@ -152,6 +157,7 @@ def accepted(answer: Submitted | errors.FairleadError) -> Json:
         "task_id": answer.task_id,
         "status": answer.status,
         "queue_position": answer.queue_position,
+        "estimate": shown_estimate(answer.estimate),
         "blocked_by": answer.blocked_by,
         "warnings": answer.warnings,
         "repeated": answer.repeated,
@@ -212,17 +218,23 @@ def trace_of(request: Request) -> str | None:
 async def find(request: Request, query: TaskQuery) -> TasksAnswer:
     """List the tasks that match, newest first, page by page; a page ends early at 1 MiB."""
     page = await request.store.list_tasks(**asdict(query), tenant=request.caller.tenant, content=msgspec.Raw)
-    return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
+    waiting = (task.task_id for task in page.tasks if task.status in WAITING)
+    found = await request.store.estimates_of(*waiting)
+    tasks = [
+        TaskAnswer.from_value(task, estimate=shown_estimate(found.get(task.task_id))) for task in page.tasks
+    ]
+    return TasksAnswer(tasks=tasks, next_cursor=page.next_cursor or None)
 
 
 @routes.get("/tasks/{task_id}", refusals=UNKNOWN)
 async def get(request: Request) -> TaskAnswer:
     """Get a task, with its result when it has ended."""
     task = await request.own_task(request.path["task_id"])
-    position = None
-    if task.status == "queued":
-        position = (await request.store.explain(task.task_id, brief=True)).queue_position
-    return TaskAnswer.from_value(task, queue_position=position)
+    if task.status not in WAITING:
+        return TaskAnswer.from_value(task)
+    explanation = await request.store.explain(task.task_id, brief=True)
+    position, estimate = explanation.queue_position, shown_estimate(explanation.estimate)
+    return TaskAnswer.from_value(task, queue_position=position, estimate=estimate)
 
 
 @routes.delete("/tasks/{task_id}", scope="cancel", refusals=(errors.UnknownTask, errors.AlreadyFinished))
@@ -255,10 +267,10 @@ async def send_frame(request: Request, body: FrameBody) -> FrameAnswer:
 async def explain(request: Request) -> ExplainAnswer:
     """Explain why a task waits and what must happen before it starts."""
     task = await request.own_task(request.path["task_id"])
-    answer = ExplainAnswer.from_value(await request.store.explain(task.task_id))
+    explanation = await request.store.explain(task.task_id)
     if request.caller.tenant is not None:
-        answer.held_for = None  # it may be another tenant's
-    return answer
+        explanation = explanation.seen_by(request.caller.tenant)
+    return ExplainAnswer.from_value(explanation)
 
 
 @routes.get("/tasks/{task_id}/outputs", refusals=UNKNOWN)

@@ -20,13 +20,13 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),
-        *("started", "lease_until", "stopping", "reported", "made"),
+        *("started", "lease_until", "stopping", "reported", "made", "waited"),
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
         *("hold_units", "redefined", "kept0", "kept1", "kept2"),
     ),
-    "lease": ("units", "until", "fence", "seq", "tag", "wait_until"),
+    "lease": ("units", "until", "since", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
     "job": ("open", "step", "total", "created", "finished", "made"),
     "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),
@@ -44,6 +44,8 @@ NOT_TEXT: dict[str, tuple[str, ...]] = {
     "profiles": ("j:*",),
     "job": ("*",),
     "pipelines": ("*",),
+    "learnt": ("*",),
+    "forecast": ("*",),
 }
 REMEDY = "correct it, or restore the data from a backup"
 ACCEPT = "restore the data from a backup, or accept it as it is: `fairlead open --restored`"

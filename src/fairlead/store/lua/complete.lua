@@ -8,7 +8,8 @@ local function complete(t, report)
   local job = jobs.job_of(t)
   local problem = job and stages.check_context(job, report.result)
   if problem then return problem end
-  local known, ran = t.known, endings.learn_run(t, now)
+  local known = t.known
+  endings.learn_run(t, now)
   leases.drop(t)
   put_all(t, {"reported", known.fence, "result", report.result})
   if report.truncated then put(t, "truncated", 1) end
@@ -17,7 +18,7 @@ local function complete(t, report)
     put(t, "traceback", nil)
   end
   local following = job and stages.step_completed(job, t, report.result, now)
-  endings.finish(t, "complete", "completed", now, {ran = ran, worker = known.worker})
+  endings.finish(t, "complete", "completed", now, endings.with_run(t, {worker = known.worker}))
   if following then stages.queue_steps(job, following, now) end
   return {answer = "ok", state = "completed"}
 end

@@ -1,48 +1,51 @@
 -- Why a task waits, and what has to happen before it starts.
 --
 -- ARGV     id brief clock
--- RETURNS  ok state run_at? | ok state place position ahead {priority = count} promotes_at?
---          blocked_by {limit needs used of paused free_at?}... held_for? type_paused capable_workers only_reserve_free type
---          serves_type? missing? (capabilities; both without a capable worker) types? (that are served, unless `brief` is "1")
---          | unknown_task | uninitialised
+-- RETURNS  ok state now run_at? estimate? {p50 p90 at} (ms) chosen? {worker at waited place tag why?} (of one that has started)
+--          | ok state now estimate? place position ahead {priority = count} promotes_at?
+--          blocked_by {limit needs used of paused is_rate free_at? by_deadline holders {id units is_task type? name? tenant? since? expires? ends?}...}...
+--          held_for? type_paused capable_workers only_reserve_free type serves_type? missing? (capabilities; both without a capable
+--          worker) types? (that are served; like holders not if `brief` is "1") | unknown_task | uninitialised
 -- FLAGS    allow-oom
 
 local MOST_WORKERS, MOST_TYPES = 200, 1000
 local t = records.find(id)
 if not t then return {answer = "unknown_task"} end
-if get(t, "state") ~= "queued" then
-  return {answer = "ok", state = get(t, "state"), run_at = number(t, "run_at")}
+local state = get(t, "state")
+if state ~= "queued" then
+  local estimate = state == "delayed" and forecasts.of_delayed(t) or nil
+  return {
+    answer = "ok", state = state, now = now, run_at = number(t, "run_at"), estimate = forecasts.shown(estimate),
+    chosen = state ~= "delayed" and choice.of_run(t) or nil,
+  }
 end
 
-local place, tag = get(t, "place"), number(t, "tag")
-local sub = subs.of(place, t)
-local class, own_member = subs.class(place), names.member(number(t, "seq"), id)
+local place = get(t, "place")
+local sub, class = subs.of(place, t), subs.class(place)
+local before, ahead, all_ahead = ranks.ahead_of(t, place)
 
--- Those before it in its own place; all of the other place when it is their turn; all of better priorities.
-local position = call("ZRANK", keys.order(place), own_member)
-local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
-if setting("budget") == 0 then
-  position = position + call("ZCOUNT", keys.order(other), "-inf", "(" .. int(tag))
-  local level = call("ZRANGEBYSCORE", keys.order(other), tag, tag, "LIMIT", 0, 1000)
-  for _, member in ipairs(level) do position = position + (member < own_member and 1 or 0) end
-elseif choice.turn_of(class, string.sub(place, 2) == "p") == 1 then
-  position = position + backlog.queued_at(other)
-end
-local ahead = {}
-for better = 0, class - 1 do
-  local count = backlog.queued_in(better)
-  if count > 0 then ahead[int(better)] = count end
+-- The instant at which a limit is expected to have room, as far as that is known; whether that is the end of deadlines only; and its
+-- holders, unless the answer is to be brief.
+local function room_of(limit, need, room)
+  if get(limit, "paused") then return nil, false end
+  if get(limit, "kind") == "rate" then return rates.refilled_at(limit, need.units), false end
+  local starts = forecasts.first_start(place, need.name)
+  if brief == "1" then return starts, false end
+  local list, ends = holding.of(limit, need.units - room)
+  return starts or ends, not starts and ends ~= nil, list
 end
 
 local blocked, held_for = {}, nil
 for _, need in ipairs(subs.needs(sub)) do
   local limit = limits.of(need.name)
   local hold = get(limit, "hold")
-  if limits.room(limit, class, hold == sub) < need.units then
-    local is_rate = get(limit, "kind") == "rate"
+  local room = limits.room(limit, class, hold == sub)
+  if room < need.units then
+    local free_at, by_deadline, list = room_of(limit, need, room)
     blocked[#blocked + 1] = {
       limit = need.name, needs = need.units, used = number(limit, "used") or 0, of = limits.size_of(limit),
-      paused = get(limit, "paused") ~= nil, free_at = is_rate and rates.refilled_at(limit, need.units) or nil,
+      paused = get(limit, "paused") ~= nil, is_rate = get(limit, "kind") == "rate", free_at = free_at,
+      by_deadline = by_deadline, holders = list or {},
     }
     if hold and hold ~= sub and limits.room(limit, class, true) >= need.units then held_for = holds.owner(hold) end
   end
@@ -74,9 +77,10 @@ end
 
 local after = queues.threshold(place)
 return {
-  answer = "ok", state = "queued", place = place, position = position + 1, ahead = ahead,
+  answer = "ok", state = state, now = now, place = place, position = before + 1, ahead = ahead,
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
+  estimate = forecasts.shown(forecasts.of_waiting(t, sub, all_ahead)),
   type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }

@@ -2,11 +2,15 @@
 --
 -- ARGV     tenant clock
 -- RETURNS  ok now places {place depth oldest? (arrival)}... held? (tasks of the tenant that workers have)
---          ended {state = count} delayed lost_events missing_records | uninitialised
+--          ended {state = count} delayed lost_events missing_records
+--          estimates? (as the estimator keeps it) | uninitialised
 -- FLAGS    allow-oom
 
 local places, ended = {}, {}
 local first_bucket, last_bucket = math.floor(now / 10000) - 5, math.floor(now / 10000)
+
+local quality = get(hash(keys.learnt), "quality")
+local estimates = quality and cjson.decode(quality) or nil
 
 local function numbers_of_tenant()
   for i, place in ipairs(choice.PLACES) do
@@ -23,6 +27,7 @@ local function numbers_of_tenant()
   return {
     answer = "ok", now = now, places = places, ended = ended, delayed = (presence.look(tenant, presence.DELAYED)),
     held = (presence.look(tenant, presence.HELD)), lost_events = 0, missing_records = 0,
+    estimates = estimates,
   }
 end
 
@@ -38,4 +43,5 @@ end
 return {
   answer = "ok", now = now, places = places, ended = ended, delayed = backlog.delayed(),
   lost_events = number(act.meta, "lost") or 0, missing_records = number(act.meta, "missing_records") or 0,
+  estimates = estimates,
 }

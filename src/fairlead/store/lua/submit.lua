@@ -2,9 +2,11 @@
 --
 -- ARGV     tasks clock
 -- RETURNS  ok rows {ok id state position? blocked_by? unserved? (a map of type and capabilities: no worker runs it yet)
+--          estimate? {p50 p90 at} (ms)
 --          | exists id state unserved? priority? effective? (these two when its record is gone) | conflict
---          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
---          | no_capacity (for an interactive task) | too_many_types setting waiting pace? | evicting policy}... | uninitialised
+--          | invalid field code message | wait_too_long estimate most priority | deadline_unlikely estimate most
+--          | queue_full setting waiting room_in? (ms)
+--          | no_capacity (for an interactive task) | too_many_types setting waiting room_in? | evicting policy}... | uninitialised
 
 local specs, rows = cmsgpack.unpack(tasks), {}
 -- of several tasks the best would go first, which is not known yet

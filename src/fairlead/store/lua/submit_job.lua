@@ -3,7 +3,8 @@
 -- ARGV     request clock
 -- RETURNS  ok id status unserved {type capabilities}... (steps that no worker runs yet) | exists id status unserved
 --          | exists id status priority? (when its record is gone) | conflict | invalid field code message
---          | queue_full setting waiting pace? (ms in which a task ends) | too_many_types setting waiting pace? | evicting policy | uninitialised
+--          | wait_too_long estimate most priority | deadline_unlikely estimate most
+--          | queue_full setting waiting room_in? (ms) | too_many_types setting waiting room_in? | evicting policy | uninitialised
 
 local asked = cmsgpack.unpack(request)
 
@@ -39,6 +40,7 @@ if digest then return {answer = "exists", id = id, status = known.state or "COMP
 local plan = cmsgpack.pack(asked.stages) -- as requested: what is declared of their types is added when they are queued
 local steps = steps_of(asked.stages)
 local problem = submits.refusal_of_all(steps) or admission.check(asked.stages[1][1])
+for _, spec in ipairs(asked.stages[1]) do problem = problem or admission.check_wait(spec) end
 if problem then return problem end
 
 local fields = asked.fields

@@ -2,9 +2,11 @@
 --
 -- ARGV     name previous tick task clock
 -- RETURNS  ok row {ok id state position? blocked_by? unserved? (a map of type and capabilities: no worker runs it yet)
+--          estimate? {p50 p90 at} (ms)
 --          | exists id state unserved? priority? effective? (these two when its record is gone) | passed | conflict
---          | invalid field code message | queue_full setting waiting pace? (ms in which a task ends)
---          | too_many_types setting waiting pace? | evicting policy} | uninitialised
+--          | invalid field code message | wait_too_long estimate most priority | deadline_unlikely estimate most
+--          | queue_full setting waiting room_in? (ms)
+--          | too_many_types setting waiting room_in? | evicting policy} | uninitialised
 
 local crons, spec = hash(keys.crons), cmsgpack.unpack(task)
 

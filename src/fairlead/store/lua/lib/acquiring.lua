@@ -15,6 +15,7 @@ function acquiring.begin_lease(id, record, lease)
   limits.take("lease:" .. id, limits.needs(name .. "=" .. int(number(record, "units"))))
   put(record, "fence", fence)
   put(record, "until", instant)
+  put(record, "since", act.instant)
   leases.lease_until("lease:" .. id, instant)
 end
 

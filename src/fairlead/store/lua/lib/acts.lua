@@ -17,6 +17,7 @@ local TABLES = {
   "entered_subs", -- sub-queue -> tasks that entered it in this act
   "idlers", "idlers_read", -- idle line -> workers found in it
   "ledgers", "known_types", "submitted_keys", "new_kinds",
+  "curves", -- of the forecast, by name; false: there is none
   "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of ended tasks and jobs
   "newly_dead_of", -- tenants of such tasks
   "unlinked", -- keys to delete, at the very end of the act

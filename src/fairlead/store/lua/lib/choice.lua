@@ -1,6 +1,7 @@
 -- Which task starts next (docs/scheduler.md, Order): the best of the heads that this worker can serve.
 
 choice.PLACES = {"0n", "0p", "1n", "1p", "2n"}
+local MOST_LACKED = 4 -- limits that are noted
 local STREAKS = {[0] = "streak_0", "streak_1", "streak_2"}
 
 -- The lanes that workers of this profile look at, in places where a task waits.
@@ -57,6 +58,16 @@ function choice.sub_behind(what)
   return names.about(first(ordered(keys.parked(string.sub(what, 2)))))
 end
 
+-- A better task was not chosen, because this limit has no room.
+local function note_lacking(steps, name)
+  local lacked = steps.lacked or {}
+  steps.lacked = lacked
+  for _, known in ipairs(lacked) do
+    if known == name then return end
+  end
+  if #lacked < MOST_LACKED then lacked[#lacked + 1] = name end
+end
+
 -- Looks at heads, best first, and parks what cannot start, until one can: its sub-queue and its head, or nil.
 function choice.best(lanes, open, steps)
   while steps.left > 0 do
@@ -66,6 +77,7 @@ function choice.best(lanes, open, steps)
     local sub = choice.sub_behind(head.what)
     local lacking = limits.blocking(sub)
     if not lacking then return sub, head end
+    note_lacking(steps, lacking.name)
     lots.place(sub, head.seq, head.tag, lacking)
     queues.reindex()
   end
@@ -76,4 +88,21 @@ function choice.count_turn(place)
   if budget == 0 or class == 2 then return end
   local streak = number(act.meta, STREAKS[class]) or 0
   put(act.meta, STREAKS[class], string.sub(place, 2) == "p" and 0 or math.min(budget, streak + 1))
+end
+
+-- Why a task was chosen that was not the first in the order; nil when it was the first.
+function choice.why(steps, place)
+  local better = ranks.better_than(subs.class(place))
+  if not steps.lacked and next(better) == nil then return nil end
+  return {lacked = steps.lacked, better = next(better) and better or nil}
+end
+
+-- How a task was chosen for its last run; nil if it has not started.
+function choice.of_run(t)
+  local started = number(t, "started")
+  if not started then return nil end
+  return {
+    worker = get(t, "worker"), at = started, waited = number(t, "waited"), place = get(t, "place"), tag = number(t, "tag"),
+    why = get(t, "chosen"),
+  }
 end

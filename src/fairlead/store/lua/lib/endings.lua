@@ -87,6 +87,14 @@ function endings.revive(t, now)
   endings.requeue(t, "replay", now, now)
 end
 
+-- Adds to the details of an event what estimates learn from a run that has ended.
+function endings.with_run(t, detail)
+  local facts = t.known.facts
+  detail.ran, detail.type, detail.size = t.ran, facts.type, facts.size_hint
+  detail.tier = facts.elastic and t.known.tier or facts.duration
+  return detail
+end
+
 -- Doubles up to a maximum; the upper half is random.
 local function back_off(retries, jitter)
   local delay = math.min(setting("retry_max"), setting("retry_base") * 2 ^ math.min(retries - 1, 40))
@@ -107,7 +115,7 @@ local function retry(t, verb, code, jitter, retry_after, now)
   put(t, "retries", retries)
   if code == "timeout" then lengthen_timeout(t) end
   local delay = math.max(retry_after, back_off(retries, jitter))
-  local detail = {code = code, retries = retries, delay = delay}
+  local detail = endings.with_run(t, {code = code, retries = retries, delay = delay})
   if delay == 0 then return endings.requeue(t, verb, now, now, detail) end
   backlog.delay_until(t, now + delay)
   events.add(t, verb, "executing", "delayed", now, detail)
@@ -120,15 +128,14 @@ function endings.fail_run(t, verb, problem, now)
   if problem.retriable and (number(t, "retries") or 0) < tonumber(t.known.facts.max_retries) then
     retry(t, verb, problem.code, problem.jitter, problem.retry_after, now)
   else
-    endings.finish(t, verb, problem.retriable and "dead_letter" or "failed", now, {code = problem.code})
+    endings.finish(t, verb, problem.retriable and "dead_letter" or "failed", now, endings.with_run(t, {code = problem.code}))
   end
 end
 
--- How long the run took, in ms; the pace of its account is updated.
+-- Notes how long the run took, in ms; the pace of its account is updated.
 function endings.learn_run(t, now)
-  local ran = now - t.known.started
-  fair_share.learn(t.known.facts.fair or "", ran)
-  return ran
+  t.ran = now - t.known.started
+  fair_share.learn(t.known.facts.fair or "", t.ran)
 end
 
 endings.LOST = {code = "worker_lost", message = "the worker that ran it was lost"}

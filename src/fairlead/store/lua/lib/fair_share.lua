@@ -54,11 +54,17 @@ function fair_share.reserve(place, account, stride, count)
     -- where no task waits it is usually empty: then accounts need not be looked up, nor removed
     ledger.is_empty = backlog.queued_at(place) == 0 and call("EXISTS", ledger.key) == 0
   end
-  local tag = math.max(ledger.v, fin_of(ledger, account) or 0)
+  local tag = fair_share.next_tag(place, account)
   ledger.fins[account] = tag + count * stride
   ledger.changed = ledger.changed or {}
   ledger.changed[account] = true
   return tag
+end
+
+-- The tag that the next task of this account gets.
+function fair_share.next_tag(place, account)
+  local ledger = ledger_of(place)
+  return math.max(ledger.v, fin_of(ledger, account) or 0)
 end
 
 -- The tag of a start that was charged earlier: never before the virtual time.

@@ -26,7 +26,7 @@ end
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
-  local leased_until = now + leases.length(t, offer.lease)
+  local leased_until, waited = now + leases.length(t, offer.lease), now - known.arrival
   if not known.facts.interactive then -- it passes the queue by, and takes nobody's turn
     fair_share.started(place, tag)
     choice.count_turn(place)
@@ -43,9 +43,13 @@ function grants.begin_run(offer, t, sub)
   if known.progress then put(t, "progress", nil) end -- of an earlier run
   if known.emitted then put(t, "emitted_before", known.emitted) end
   jobs.step_started(t, now)
+  local why = choice.why(offer.steps, place)
+  if why or known.chosen then put(t, "chosen", why and cjson.encode(why)) end
+  local is_first = not known.waited
+  if is_first then put(t, "waited", waited) end
   events.add(t, "claim", "queued", "executing", now, {
-    worker = worker, place = place, tag = tag, waited = now - known.arrival, looked_at = offer.looks - offer.steps.left,
-    tier = get(t, "tier"), deadline = number(t, "deadline"),
+    worker = worker, place = place, tag = tag, waited = waited, looked_at = offer.looks - offer.steps.left,
+    chosen = why, tier = get(t, "tier"), deadline = number(t, "deadline"), estimate = is_first and known.facts.estimate or nil,
   })
   offer.free = offer.free - 1
   if not native_high then offer.open = offer.open - 1 end

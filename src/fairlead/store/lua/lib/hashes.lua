@@ -14,7 +14,7 @@ end
 function hash(key)
   local view = act.hash_views[key]
   if not view then
-    view = {key = key, known = NONE, changed = nil, whole = nil, is_gathered = nil, id = nil, ttl = nil, beside = nil}
+    view = {key = key, known = NONE, changed = nil, whole = nil, is_gathered = nil, id = nil, ttl = nil, beside = nil, ran = nil}
     act.hash_views[key] = view
   end
   return view

@@ -38,6 +38,13 @@ function jobs.position(job, t, place, stride)
   return fair_share.reserved_tag(place, tag + step * apart), seq + step
 end
 
+-- The tag and the seq that a step would have if it joined `place` now. Nothing is changed.
+function jobs.next_position(job, step, place, account)
+  local tag, seq, apart = string.match(get(job, "reserved_" .. place) or "", "(%S+) (%S+) (%S+)")
+  if not tag then return fair_share.next_tag(place, account), math.huge end
+  return fair_share.reserved_tag(place, tag + step * apart), seq + step
+end
+
 -- In bytes, without the overhead of the server.
 function jobs.size_of(job)
   local size = 0

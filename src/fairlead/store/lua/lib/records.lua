@@ -5,7 +5,7 @@
 -- content, which may be large, by records.whole.
 local FIELDS = {
   "facts", "state", "worker", "fence", "started", "deadline", "place", "told", "reported", "stopping", "wait_until", "emitted", "retries",
-  "crashes", "losses",
+  "crashes", "losses", "waited", "chosen",
 }
 local FACTS = { -- what was requested, in a record of an older version
   "type", "priority", "timeout", "max_retries", "weight", "factor", "created", "capabilities", "limits", "fair", "tenant", "user_id", "job_id",

@@ -129,22 +129,30 @@ function submits.submit(spec, now, follows)
   local run_at = spec.run_at or spec.delay and now + spec.delay or now
   local eligible = math.max(now, run_at)
   local place, state = int(spec.priority) .. "n", eligible > now and "delayed" or "queued"
-  local position, blocked_by, taker
+  local position, blocked_by, taker, estimate
   if state == "delayed" then
     if spec.max_wait then put(t, "wait_until", eligible + spec.max_wait) end -- its wait begins when it is queued
     backlog.delay_until(t, eligible)
+    estimate = forecasts.of_delayed(t)
   else
     if spec.max_wait then leases.wait_at_most_until(t, eligible + spec.max_wait) end
     put_all(t, {"state", state, "arrival", spec.arrival or now})
     position, blocked_by = backlog.next_position(spec.priority), without_room(spec)
     taker = act.find_taker and act.find_taker(t, place)
     if not taker then queues.enter(t, place) end
+    estimate = forecasts.of_new(t, place, taker, position, blocked_by)
   end
-  events.add(t, "submit", nil, state, now, {type = spec.type, priority = spec.priority, fair = spec.fair})
+  local facts = t.known.facts
+  facts.estimate = estimate
+  events.add(t, "submit", nil, state, now, {
+    type = spec.type, priority = spec.priority, fair = spec.fair, needs = facts.limits, capabilities = facts.capabilities,
+    elastic = facts.elastic,
+  })
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
   return {
     answer = "ok", id = spec.id, state = state, position = position, blocked_by = blocked_by,
     unserved = not taker and coverage.unserved(spec.type, spec.capabilities) or nil,
+    estimate = forecasts.shown(estimate),
   }
 end

@@ -22,6 +22,16 @@ function waking.idler_for(lane)
   end
 end
 
+-- How many workers wait that serve this lane.
+function waking.count_idlers(lane)
+  local count = 0
+  if not workers.anybody_idle() then return count end
+  for line, waiting in pairs(hash(keys.idle).known) do
+    if waiting and line_serves(line, lane) then count = count + tonumber(waiting) end
+  end
+  return count
+end
+
 -- Returns whether there was one, and the sub-queue whose task it was handed, in acts that hand over.
 local function wake_one(lane)
   local worker = waking.idler_for(lane)

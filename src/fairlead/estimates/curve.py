@@ -1,0 +1,86 @@
+"""When tasks start, by their position in the order, as few points (lua/lib/forecasts.lua)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+EXACT_POINTS, POINTS_APART = 16, 1.15  # the first are all there, then fewer and fewer
+LEAST_AHEAD = 20  # tasks ahead of a newcomer, from which on it is known what each of them takes
+MOST_LONGER = 3.0
+
+
+class Point(NamedTuple):
+    tag: int
+    seq: int
+    stands_for: int
+    starts: Sequence[float]  #: ms, by replica; infinite where nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    tag: int
+    seq: int
+    p50: float
+    p90: float
+
+
+def curve(points: Sequence[Point], ahead: int, each: float, most: int) -> list[int]:
+    """As it is saved; empty when nobody knows when any of these tasks starts.
+
+    `ahead`: how many wait ahead of a newcomer; `each`: what each of them takes if too few wait to see it.
+    """
+    ordered = sorted(points, key=lambda point: point[:2])
+    estimated = [one for one in _estimated(ordered) if math.isfinite(one.p90)]
+    if not estimated:
+        return []
+    newcomer = estimated[-1]
+    if len(estimated) < len(ordered):  # the end of the line is beyond what was simulated
+        newcomer = _extrapolated(newcomer, ordered, len(estimated))
+        estimated.append(newcomer)
+    if ahead >= LEAST_AHEAD:
+        each = newcomer.p50 / ahead
+    longer = each * min(MOST_LONGER, newcomer.p90 / newcomer.p50) if newcomer.p50 else each
+    chosen = [estimated[index] for index in _chosen(len(estimated), most)]
+    values = [value for one in chosen for value in (one.tag, one.seq, round(one.p50), round(one.p90))]
+    return [ahead, round(each), round(longer), *values]
+
+
+def _estimated(ordered: Sequence[Point]) -> list[Estimated]:
+    """A task that starts before one ahead of it shows that nothing here holds the latter up any more."""
+    from_behind = accumulate((point.starts for point in reversed(ordered)), _earlier)
+    starts = list(from_behind)[::-1]
+    return [
+        Estimated(point.tag, point.seq, *_quantiles(sorted(some)))
+        for point, some in zip(ordered, starts, strict=True)
+    ]
+
+
+def _earlier(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [min(pair) for pair in zip(one, other, strict=True)]
+
+
+def _quantiles(ordered: Sequence[float]) -> tuple[float, float]:
+    return ordered[(len(ordered) - 1) // 2], ordered[math.ceil(0.9 * len(ordered)) - 1]
+
+
+def _extrapolated(last: Estimated, ordered: Sequence[Point], count: int) -> Estimated:
+    reached = max(1, sum(point.stands_for for point in ordered[:count]))
+    longer = 1 + sum(point.stands_for for point in ordered[count:]) / reached
+    return Estimated(ordered[-1].tag, ordered[-1].seq, last.p50 * longer, last.p90 * longer)
+
+
+def _chosen(count: int, most: int) -> list[int]:
+    """The first, then fewer and fewer, and the last."""
+    apart = POINTS_APART
+    while True:
+        indexes, at = [0], 0.0
+        while at < count - 1:
+            at = at + 1 if at < min(EXACT_POINTS, most // 2) else at * apart
+            indexes.append(min(round(at), count - 1))
+        if len(indexes) <= most:
+            return [after for before, after in pairwise([-1, *indexes]) if after != before]
+        apart *= POINTS_APART

@@ -1,0 +1,285 @@
+"""What a forecast is simulated from: the picture of a namespace, with probes that stand for newcomers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from fairlead.estimates.arrivals import Arrival, Arrivals, expected
+from fairlead.estimates.curve import Point
+from fairlead.estimates.durations import Durations
+from fairlead.estimates.histogram import Distribution
+from fairlead.estimates.picture import Picture, Run
+from fairlead.model.priority import Priority
+from fairlead.rules.fairness import USUAL, Ledger, stride_of
+from fairlead.rules.limits import Limit, Rate, Slots
+from fairlead.rules.values import Place, Policy, Tier, Worker
+from fairlead.simulate.values import Kind, Needs, Running, Snapshot, Task, Waiting
+
+TIER_LIMIT = "tier:"  # begins the limit of a tier
+TIER = re.compile(r"([^=,]+)=(\d+)/(\d+)(%?)")
+MOST_AUDIENCES, MOST_LIMITS = 100, 300  # with probes
+ANY = {"*": ";"}  # the route of a type that was never submitted, for workers that serve all
+STOPPING_MS = 2_000  # a cancelled run holds its units for a moment
+NEVER = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A task of the simulation that a curve passes through: one that waits, or a probe."""
+
+    place: str
+    tag: int
+    seq: int
+    curves: Sequence[str]  #: names of the curves that it is on
+    stands_for: int  #: 0: a probe
+    kind: tuple[str, str, str]  #: type, tier and size: how long it runs
+    task_id: str
+
+    def point(self, starts: Sequence[float]) -> Point:
+        return Point(self.tag, self.seq, self.stands_for, starts)
+
+
+class Arriving(NamedTuple):
+    """What tasks that are expected have in common."""
+
+    kind: Kind
+    priority: int
+    account: str
+    durations: Distribution
+
+
+class Scene:
+    """`known` are the tasks of the simulation by number; those that arrive later have greater ones."""
+
+    def __init__(self, picture: Picture, durations: Durations, arrivals: Arrivals) -> None:
+        self._picture, self._durations = picture, durations
+        self._kinds: dict[object, Kind] = {}
+        self.policy = _policy(picture.policy)
+        self.limits = {name: _limit(known) for name, known in picture.limits.items()}
+        self.known: list[Known] = []
+        self._waiting: list[Waiting] = []
+        self._add_waiting()
+        self._add_probes()
+        recent, self._every = arrivals.recent(picture.at)
+        self._arriving = list(self._likely(recent))
+        self._every *= len(recent) / max(1, len(self._arriving))
+        self.runs = [run for run in picture.running if self._needs(run.needs) is not None]
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        picture, meta = self._picture, self._picture.meta
+        workers = {worker.worker_id for worker in picture.workers}
+        running = [self._running(number, run, workers) for number, run in enumerate(self.runs)]
+        return Snapshot(
+            now=picture.at,
+            policy=self.policy,
+            workers=[
+                _worker(one.worker_id, one.profile, one.capacity, one.reserve) for one in picture.workers
+            ],
+            limits=self.limits,
+            paused_types=picture.paused,
+            waiting=self._waiting,
+            running=running,
+            ledgers={place: self._ledger(place) for place in Place},
+            streaks={priority: int(meta.get(f"streak_{priority:d}", 0)) for priority in Priority},
+            jobs_open="jobs_open" in meta,
+            last_seq=int(meta.get("seq", 0)) + len(self.known),
+        )
+
+    # How long things take
+
+    def spread(self, number: int) -> Distribution:
+        return self._durations.of(*self.known[number].kind)
+
+    def left_of(self, run: Run, share: float) -> int:
+        """What is left of a run, by the share of such runs that end sooner."""
+        elapsed, most = max(0, self._picture.at - run.started), max(0, run.until - self._picture.at)
+        if not run.facts:
+            return most
+        if run.facts.get("stopping"):
+            return min(most, STOPPING_MS)
+        left = self._durations.of(run.facts["type"], run.tier, _size(run.facts)).left(share, elapsed)
+        return min(most or NEVER, round(left))
+
+    def pace(self, name: str, numbers: Sequence[int]) -> float:
+        """The ms between two starts on a curve, when all slots or units are in use."""
+        means = [self.spread(number).mean for number in numbers]
+        limit = self.limits.get(name.partition("@")[2])
+        if isinstance(limit, Rate):
+            return limit.interval / 1000
+        width = limit.limit if limit else sum(worker.capacity for worker in self._picture.workers)
+        return float(sum(means) / len(means) / max(1, width))
+
+    def arrivals(self, seed: int, share: Callable[[int], float]) -> Iterator[Task]:
+        """Those that are expected after the snapshot; `share` draws how long each runs."""
+        first, kinds = len(self.known), self._arriving
+        for count, (at, one) in enumerate(expected(kinds, self._every, self._picture.at, seed)):
+            duration = round(one.durations.draw(share(count)))
+            yield Task(first + count, one.kind, one.priority, one.account, at, duration)
+
+    def _likely(self, recent: Sequence[Arrival]) -> Iterator[Arriving]:
+        for arrival in recent:
+            needs = self._needs(arrival.needs)
+            if needs is not None:
+                kind = self._kind(arrival.task_type, arrival.capabilities, needs, arrival.elastic)
+                durations = self._durations.of(arrival.task_type)
+                yield Arriving(kind, arrival.priority, arrival.account, durations)
+
+    # Parts
+
+    def _add_waiting(self) -> None:
+        for task in self._picture.waiting:
+            place, rest = task.sub[:2], task.sub[3:]
+            route, _, needed = rest.partition("|")
+            task_type, _, capabilities = route.partition(";")
+            needs, facts = self._needs(needed), task.facts
+            audience = self._picture.audiences.get(route)
+            if needs is None or audience is None:
+                continue
+            curves = [f"{place}:{audience}", *(f"{place}@{name}" for name, _ in needs)]
+            kind = self._kind(task_type, capabilities, needs, bool(facts.get("elastic")), task.stands_for)
+            stride = stride_of(float(facts.get("weight") or 1.0), int(facts.get("factor") or USUAL))
+            self._add(
+                Known(
+                    place,
+                    task.tag,
+                    task.seq,
+                    curves,
+                    task.stands_for,
+                    (task_type, str(facts.get("duration") or ""), _size(facts)),
+                    task.task_id,
+                ),
+                kind,
+                int(facts.get("priority", place[0])),
+                facts.get("fair") or "",
+                task.arrival,
+                stride,
+            )
+
+    def _add_probes(self) -> None:
+        """Behind all that wait in each place: one of each lane, and one of each limit that is waited for."""
+        audiences = {audience: route for route, audience in self._picture.audiences.items()} | ANY
+        for audience, route in list(audiences.items())[:MOST_AUDIENCES]:
+            task_type, _, capabilities = route.partition(";")
+            for priority in Priority:
+                lane = f"{Place.native(priority)}:{audience}"
+                self._add_probe(priority, self._kind(task_type, capabilities, ()), [lane])
+        for name, kind in self._limits_to_probe():
+            for priority in Priority:
+                self._add_probe(priority, kind, [f"{Place.native(priority)}@{name}"])
+
+    def _limits_to_probe(self) -> Iterator[tuple[str, Kind]]:
+        """Those that are waited for or full, each with a kind of tasks that needs nothing else."""
+        found: dict[str, Kind] = {}
+        for task in self._waiting:
+            for need in task.task.kind.needs:
+                found.setdefault(need[0], self._alone(task.task.kind, need))
+        for run in self._picture.running:
+            for need in self._needs(run.needs) or ():
+                if need[0] not in found and run.facts and self._is_full(need[0]):
+                    kind = self._kind(run.facts["type"], run.facts.get("capabilities") or "", ())
+                    found[need[0]] = self._alone(kind, need)
+        yield from islice(found.items(), MOST_LIMITS)
+
+    def _alone(self, kind: Kind, need: tuple[str, int]) -> Kind:
+        return self._kind(kind.type, ",".join(sorted(kind.capabilities)), (need,))
+
+    def _is_full(self, name: str) -> bool:
+        limit = self._picture.limits.get(name, {})
+        return int(limit.get("used", 0)) >= int(limit.get("limit", 1))
+
+    def _add_probe(self, priority: Priority, kind: Kind, curves: Sequence[str]) -> None:
+        place = Place.native(priority)
+        last = max(self._last.get(place, 0), self._virtual(place))
+        seq = int(self._picture.meta.get("seq", 0)) + 1 + len(self.known)
+        known = Known(place, last, seq, curves, 0, ("", "", ""), "")
+        self._add(known, kind, priority, "", self._picture.at, 1)
+
+    @cached_property
+    def _last(self) -> Mapping[str, int]:
+        last: dict[str, int] = {}
+        for known in self.known:
+            last[known.place] = max(known.tag, last.get(known.place, 0))
+        return last
+
+    def _add(self, known: Known, kind: Kind, base: int, account: str, arrival: int, stride: int) -> None:
+        task = Task(len(self.known), kind, base, account, arrival, is_probe=not known.stands_for)
+        self.known.append(known)
+        self._waiting.append(Waiting(task, Place(known.place), known.tag, known.seq, stride))
+
+    def _running(self, number: int, run: Run, workers: set[str]) -> Running:
+        tiers = [tier.name for tier in self.policy.tiers]
+        return Running(
+            left=0,
+            needs=self._needs(run.needs) or (),
+            worker=run.worker if run.worker in workers else None,
+            base=int(run.facts.get("priority", Priority.MEDIUM)),
+            account=run.facts.get("fair") or "",
+            started=run.started,
+            tier=tiers.index(run.tier) if run.facts.get("elastic") and run.tier in tiers else None,
+            number=number,
+        )
+
+    def _needs(self, text: str) -> Needs | None:
+        """None: one of the limits is not there any more."""
+        needs: dict[str, int] = {}
+        for need in filter(None, text.split(",")):
+            name, _, units = need.rpartition("=")
+            needs[name] = needs.get(name, 0) + int(units)
+        return tuple(sorted(needs.items())) if needs.keys() <= self.limits.keys() else None
+
+    def _kind(
+        self, task_type: str, capabilities: str, needs: Needs, elastic: bool = False, stands_for: int = 1
+    ) -> Kind:
+        """A task that stands for others may take longer than its tier allows."""
+        of_tiers = [name for name, _ in needs if name.startswith(TIER_LIMIT)]
+        tier = len(of_tiers) - 1 if of_tiers and stands_for == 1 else None
+        key = task_type, capabilities, needs, elastic, tier
+        if key not in self._kinds:
+            served = frozenset(filter(None, capabilities.split(",")))
+            self._kinds[key] = Kind(task_type, served, needs, tier, elastic and tier is not None)
+        return self._kinds[key]
+
+    def _ledger(self, place: Place) -> Ledger:
+        return Ledger(self._virtual(place), dict(self._picture.fins.get(place, {})))
+
+    def _virtual(self, place: Place) -> int:
+        return int(float(self._picture.meta.get(f"virtual_{place}", 0)))
+
+
+def _size(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("size_hint") or "")
+
+
+def _worker(worker_id: str, profile: str, capacity: int, reserve: int) -> Worker:
+    types, _, capabilities = profile.partition(";")
+    return Worker(
+        worker_id,
+        frozenset(filter(None, capabilities.split(","))),
+        None if types == "*" else frozenset(filter(None, types.split(","))),
+        capacity,
+        reserve,
+    )
+
+
+def _limit(known: Mapping[str, str]) -> Limit:
+    paused = "paused" in known
+    if known["kind"] == "rate":  # the interval is in microseconds
+        return Rate(
+            1000, int(known["interval"]), int(known["burst"]), int(float(known.get("tat", 0))), paused
+        )
+    return Slots(int(known["limit"]), paused)
+
+
+def _policy(stored: Mapping[str, Any]) -> Policy:
+    numbers = {field.name for field in fields(Policy)} - {"tiers"}
+    tiers = tuple(
+        Tier(name, int(ms), None if sign else int(share), int(share) if sign else 100)
+        for name, ms, share, sign in TIER.findall(stored.get("tiers") or "")
+    )
+    return Policy(**{name: int(value) for name, value in stored.items() if name in numbers}, tiers=tiers)

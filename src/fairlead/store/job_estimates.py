@@ -1,0 +1,58 @@
+"""Estimates of jobs: the waits of their steps by the forecast, and how long such runs take."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from fairlead.estimates.durations import ALL, Durations
+from fairlead.estimates.jobs import HALF, StepLeft, done_within
+from fairlead.estimates.knowledge import KIND
+from fairlead.model.estimate import Estimate
+from fairlead.model.job import ENDED, Job
+from fairlead.store.connection import Answer
+from fairlead.store.session import Part
+
+
+class JobEstimates(Part):
+    async def of(self, job: Job) -> Job:
+        """The job with the estimate of when it will be done, if it has not ended and enough is known."""
+        if job.status in ENDED:
+            return job
+        return replace(job, estimate=await self.remaining(job.job_id))
+
+    async def remaining(self, job_id: str) -> Estimate | None:
+        answer = await self._session.run("estimates_of_job", job_id)
+        rows = answer["steps"]
+        durations = await self.durations({row["type"] for row in rows})
+        if durations is None or not rows:
+            return None
+        steps = [
+            StepLeft(
+                row["stage"],
+                durations.of(row["type"], row.get("tier", "")),
+                Estimate.of_row(row.get("estimate")),
+                row.get("started"),
+            )
+            for row in rows
+        ]
+        return done_within(steps, answer["now"])
+
+    async def add_ends(self, answer: Answer) -> None:
+        """To the holders in an explanation, when their runs are expected to end."""
+        holders = [one for blocker in answer["blocked_by"] for one in blocker["holders"] if one["is_task"]]
+        durations = await self.durations({one["type"] for one in holders}) if holders else None
+        if durations is None:
+            return
+        for one in holders:
+            left = durations.of(one["type"]).left(HALF, max(0, answer["now"] - one["since"]))
+            one["expected"] = answer["now"] + round(left)
+
+    async def durations(self, types: Iterable[str]) -> Durations | None:
+        """As far as they are known of these types; None before any run has ended."""
+        kinds = [ALL, *sorted(types)]
+        fields = [KIND + kind for kind in kinds]
+        (found,) = await self._connection.read(("HMGET", self._connection.keys.key("learnt"), *fields))
+        known = {kind: text for kind, text in zip(kinds, found, strict=True) if text is not None}
+        packed = {kind: msgspec.json.decode(text) for kind, text in known.items()}
+        return Durations.unpacked(packed) if ALL in packed else None

@@ -1,0 +1,92 @@
+"""Makes the forecast that all estimates are read from, every few seconds, and learns how they fitted."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from fairlead.clock import monotonic
+from fairlead.estimates.forecast import forecast
+from fairlead.estimates.knowledge import Knowledge
+from fairlead.store.store import Store
+
+EVERY_SECONDS = 2.0
+SOONEST_SECONDS = 0.5  # after the one before, when the queue has changed
+CHANGED_SHARE = 0.05  # of what waits
+IDLE_SECONDS = 20.0  # when nothing waits or runs
+MOST_SHARE = 0.25  # of a processor
+KEPT_SECONDS = 5.0  # between two times that what was learnt is kept
+TTL_MS = 60_000  # of a forecast: what is older says nothing
+READS_PER_ROUND = 50  # of the outbox, before a forecast has its turn
+
+
+class Estimator:
+    """`who` is the caretaker it works for: when another one is elected, nothing of it is kept any more."""
+
+    def __init__(self, store: Store, who: str) -> None:
+        self._estimates, self._who = store.estimates, who
+        self.knowledge = Knowledge()
+        self._forecast_at = self._kept_at = -60.0
+        self._pause = 0.0
+        self._is_idle = False
+        self._seen: tuple[Mapping[str, int], str] = ({}, "")  #: what waited, and the position in the outbox
+
+    async def begin(self) -> None:
+        """Continues where another process has stopped."""
+        self.knowledge = Knowledge.unpacked(await self._estimates.learnt())
+
+    async def run(self) -> None:
+        """Until another caretaker is elected."""
+        await self.begin()
+        while await self.run_once():
+            await asyncio.sleep(SOONEST_SECONDS / 2)
+
+    async def run_once(self) -> bool:
+        """Learns what is new, and forecasts if it is time to; False: another caretaker is elected."""
+        is_behind = await self.learn()
+        now = monotonic()
+        if now - self._kept_at >= KEPT_SECONDS and not await self.keep():
+            return False
+        if now - self._forecast_at < self._pause or is_behind:
+            return True
+        seen = await self._estimates.queued(), self.knowledge.position
+        if now - self._forecast_at < self._patience(*seen):
+            return True
+        self._seen = seen
+        return await self.forecast()
+
+    def _patience(self, queued: Mapping[str, int], position: str) -> float:
+        """How many seconds after the forecast before the next one is made."""
+        before, position_before = self._seen
+        if _differs(queued, before):
+            return SOONEST_SECONDS
+        return IDLE_SECONDS if self._is_idle and position == position_before else EVERY_SECONDS
+
+    async def learn(self) -> bool:
+        """Whether there is more to learn from: then estimates wait, because they would be old ones."""
+        for _ in range(READS_PER_ROUND):
+            before = self.knowledge.position
+            self.knowledge.learn(*await self._estimates.events_after(before))
+            if self.knowledge.position == before:
+                return False
+        return True
+
+    async def keep(self) -> bool:
+        """For the process that continues."""
+        self._kept_at = monotonic()
+        picture_at = await self._estimates.now()
+        return await self._estimates.learn(self._who, self.knowledge.packed_changes(picture_at))
+
+    async def forecast(self) -> bool:
+        self._forecast_at, used = monotonic(), time.process_time()
+        picture = await self._estimates.picture()
+        kept = await self._estimates.save_forecast(self._who, forecast(picture, self.knowledge), TTL_MS)
+        self._pause = (time.process_time() - used) / MOST_SHARE
+        self._is_idle = not picture.waiting and not picture.running
+        return kept
+
+
+def _differs(now: Mapping[str, int], before: Mapping[str, int]) -> bool:
+    return any(
+        abs(count - before.get(place, 0)) > CHANGED_SHARE * before.get(place, 0)
+        for place, count in now.items()
+    )

@@ -1,0 +1,28 @@
+"""Forecasts that a test saves by hand, in the form of store/lua/lib/forecasts.lua."""
+
+from typing import Any
+
+from fairlead.store.store import Store
+from tests.store.namespace import raw
+
+UNCORRECTED = [1000, 1000]
+FOR_EVER = 10**12  # a tag behind all others
+
+
+async def forecast(store: Store, at: int, curves: dict[str, list[Any]], task_type: str = "echo") -> None:
+    """Saves curves by place, by place and limit, or for lanes that are not known: `1n`, `1n@gpu`, `1n:*`.
+
+    A gateway beside it does no upkeep for a minute, so this forecast stays.
+    """
+    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
+    audience = await raw(store).hget(store.connection.keys.key("routes"), f"{task_type};")
+    fields = {
+        f"{name}:{audience.decode()}" if len(name) == 2 else name: curve for name, curve in curves.items()
+    }
+    head = {"at": at, "lengths": [], "corrections": [[UNCORRECTED]] * 3}
+    assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
+
+
+def flat(p50: int, p90: int, *, last: int = FOR_EVER) -> list[int]:
+    """All tasks up to this tag start then; of later ones each second starts half a second later."""
+    return [0, 500, 1_000, 0, 0, p50, p90, last, 0, p50, p90]
