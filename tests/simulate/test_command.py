@@ -81,6 +81,9 @@ def test_the_starts_are_written_one_row_a_task(say: Say) -> None:
 
 
 def test_what_if_shows_both_side_by_side(say: Say) -> None:
+    rate = 'limits.gpu={ rate = "6/min", burst = 1 }'
+    rated = measured(say, TRACE, "--slots", "3", "--what-if", rate)
+    assert rated["what_if"]["waits"]["low"]["max"] == 20 - 2.5  # one start every 10 s
     found = measured(say, TRACE, "--what-if", "limits.gpu=2", "--what-if", "slots=3")
     assert (found["waits"]["high"]["max"], found["what_if"]["waits"]["high"]["max"]) == (9, 0)
     assert found["what_if"]["utilisation"] == pytest.approx(73 / (37 * 3))

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from fairlead.rules.fairness import Ledger
 from fairlead.rules.limits import Slots
 from fairlead.rules.values import Place, Worker
@@ -42,6 +44,13 @@ def test_forks_draw_their_own_durations_and_do_not_disturb_each_other() -> None:
     interleaved = [next(fork.starts(most=1)) for _ in range(3) for fork in (slow, fast)]
     assert interleaved == [(0, 0), (0, 0), (1, 100), (1, 10), (2, 300), (2, 20)]
     assert list(simulation.starts()) == [(0, 0), (1, 10), (2, 20)]
+
+
+def test_a_simulation_that_was_run_is_not_forked() -> None:
+    simulation = Simulation(queue_of(2))
+    assert next(simulation.starts()) == (0, 0)
+    with pytest.raises(ValueError, match="fork it first"):
+        simulation.fork()
 
 
 def test_a_run_of_the_snapshot_holds_its_units_as_long_as_is_said() -> None:

@@ -41,6 +41,10 @@ class Simulation(Board):
 
         The simulation that is forked must not have been run, nor be run before its forks have ended.
         """
+        if not self._is_due:
+            raise ValueError(
+                "a simulation that has been run cannot be forked: fork it first, and run the fork"
+            )
         copy = Simulation.__new__(Simulation)
         self._copy_to(copy)
         copy._begin(arrivals, duration, left, ended)
