@@ -43,7 +43,7 @@ def priority_of(user: str) -> str:
 
 def images(file: Path, seconds: float) -> Part:
     """GenTD26: an image gateway. The models are limits, as popular as they are."""
-    slots, begin = 2, datetime(2024, 12, 2, 20, 57, 50).timestamp()
+    slots, begin = 3, datetime(2024, 12, 2, 20, 57, 50).timestamp()
     rows = [row for row in _rows(file) if row["predict_status"] not in ("PENDING", "PROCESSING")]
     shares = Counter(row["checkpoint_model_version_id"] for row in rows)
     limits = {
@@ -63,8 +63,8 @@ def images(file: Path, seconds: float) -> Part:
         if 0 <= at < seconds
     ]
     used = {name: limits[name] for request in requests for name in request.limits}
-    about = f"{seconds / 3600:.1f} h from its busiest hour on (2 December 2024, 20:57), {slots} slots"
-    return Part("GenTD26", about, requests, slots, used, 100)
+    about = f"{seconds / 60:.0f} minutes from its busiest hours (2 December 2024, 20:57), {slots} slots"
+    return Part("GenTD26", about, requests, slots, used, 20)
 
 
 def conversations(file: Path, seconds: float) -> Part:
@@ -79,13 +79,13 @@ def conversations(file: Path, seconds: float) -> Part:
         if at < seconds:
             requests.append(Wanted(at, took, "chat", user, priority_of(user), {}))
     about = f"its first {seconds / 60:.0f} minutes, {slots} slots, durations by tokens"
-    return Part("Azure 2023", about, requests, slots, {}, 10)
+    return Part("Azure 2023", about, requests, slots, {}, 5)
 
 
 #: The file of each trace, and how many of its seconds are replayed: at most five minutes.
 TRACES: dict[str, tuple[str, Callable[[Path, float], Part], float]] = {
-    "GenTD26": ("gentd26_lora_request_trace.csv.gz", images, 6 * 3600),
-    "Azure 2023": ("AzureLLMInferenceTrace_conv.csv.gz", conversations, 1800),
+    "GenTD26": ("gentd26_lora_request_trace.csv.gz", images, 5_400),
+    "Azure 2023": ("AzureLLMInferenceTrace_conv.csv.gz", conversations, 900),
 }
 
 

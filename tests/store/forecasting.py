@@ -19,10 +19,10 @@ async def forecast(store: Store, at: int, curves: dict[str, list[Any]], task_typ
     fields = {
         f"{name}:{audience.decode()}" if len(name) == 2 else name: curve for name, curve in curves.items()
     }
-    head = {"at": at, "lengths": [], "corrections": [[UNCORRECTED]] * 3}
+    head = {"at": at, "run": 0, "lengths": [], "corrections": [[UNCORRECTED]] * 3}
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 
 def flat(p50: int, p90: int, *, last: int = FOR_EVER) -> list[int]:
     """All tasks up to this tag start then; of later ones each second starts half a second later."""
-    return [0, 500, 1_000, 0, 0, p50, p90, last, 0, p50, p90]
+    return [0, 500, 1_000, 0, 0, 0, p50, p90, last, 0, p50, p90]

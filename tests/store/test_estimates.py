@@ -18,13 +18,13 @@ async def forecast(store: Store, clock: Clock, curves: dict[str, list[Any]], **h
     await store.upkeep.elect("me", 5_000)
     audience = await raw(store).hget(store.connection.keys.key("routes"), "echo;")
     fields = {name if "@" in name else f"{name}:{audience.decode()}": curve for name, curve in curves.items()}
-    head = {"at": clock.now, "lengths": [1_500], "corrections": [UNCORRECTED] * 3} | head
+    head = {"at": clock.now, "run": 0, "lengths": [1_500], "corrections": [UNCORRECTED] * 3} | head
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 
-def curve(ahead: int, each: int, *points: tuple[int, int, int, int]) -> list[int]:
+def curve(ahead: int, each: int, *points: tuple[int, int, int, int], soon: int = 0) -> list[int]:
     """`points` are (tag, seq, p50, p90)."""
-    return [ahead, each, 2 * each, *(value for point in points for value in point)]
+    return [ahead, each, 2 * each, soon, *(value for point in points for value in point)]
 
 
 async def tag_of(store: Store, submitted: Submitted) -> int:
@@ -79,6 +79,25 @@ async def test_what_a_newcomer_waits_shrinks_only_until_starts_were_due(store: S
     await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 1_000, 2_000), (0, 1, 4_000, 8_000))})
     clock.pass_ms(1_600)
     assert (await store.submit_one(new())).estimate == Estimate(4 - 1, 8 - 1.6, clock.now)
+
+
+async def test_slots_that_were_taken_since_the_forecast_are_waited_for(store: Store, clock: Clock) -> None:
+    await one_runs(store)
+    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 0, 0), soon=10_000)})
+    busy = (await store.submit_one(new())).estimate
+    assert busy == Estimate(6.93, 23.03, clock.now), "by then half and nine of ten of such runs have ended"
+
+
+async def test_a_limit_that_has_filled_since_the_forecast_is_waited_for(store: Store, clock: Clock) -> None:
+    await store.limits.set("gpu", Slots(limit=2))
+    await store.workers.register("w", capacity=9)
+    held = await store.limits.acquire("gpu", units=2, lease_id="l")
+    await store.submit_one(new())
+    await forecast(store, clock, {"1n": curve(1, 500, (0, 0, 0, 0))}, run=10_000)
+    first, second = [(await store.submit_one(new(limits={"gpu": 1}))).estimate for _ in range(2)]
+    assert first == Estimate(3.465, 11.515, clock.now), "one of two units gets free after half of a run"
+    assert second == Estimate(8.465, 16.515, clock.now)
+    await store.limits.release(held)
 
 
 async def test_what_is_left_of_the_wait_is_read_by_the_position(store: Store, clock: Clock) -> None:

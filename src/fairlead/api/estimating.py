@@ -8,12 +8,16 @@ import contextlib
 
 import msgspec
 
+from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 from fairlead.worker.child_process import start_child
 
 LOOK_SECONDS = 0.5
-SETTLED_SECONDS = 1.0  # a server that lives shorter needs no forecast
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds; a server that lives for a moment needs no forecast
+
+log = EventLog("fairlead.api")
 
 
 class Order(msgspec.Struct):
@@ -30,12 +34,26 @@ class Estimating:
 
     async def run(self) -> None:
         """Until cancelled. A process that ends is replaced as long as its caretaker is elected."""
+        pause = FIRST_PAUSE
         while True:
-            await asyncio.sleep(SETTLED_SECONDS)
+            await asyncio.sleep(pause)
             if self._caretaker.is_elected:
-                await self._one_life()
+                pause = await self._one_life(pause)
 
-    async def _one_life(self) -> None:
+    async def _one_life(self, pause: float) -> float:
+        """How long to wait before the next; longer each time if processes die soon."""
+        began = monotonic()
+        try:
+            code = await self._serve_one()
+        except (OSError, RuntimeError) as problem:  # no room for a process, file or thread: perhaps later
+            log.error("estimator_not_started", problem=str(problem))
+        else:
+            if not self._caretaker.is_elected:
+                return FIRST_PAUSE
+            log.error("estimator_ended", exit_code=code)
+        return FIRST_PAUSE if monotonic() - began > LONGEST_PAUSE else min(LONGEST_PAUSE, 2 * pause)
+
+    async def _serve_one(self) -> int:
         process, pipe = await start_child("fairlead.api.estimator_process")
         try:
             namespace = self._store.connection.keys.namespace
@@ -47,4 +65,5 @@ class Estimating:
             with contextlib.suppress(ProcessLookupError):  # it has ended
                 process.kill()
             await pipe.close()
-            await process.wait()
+            code = await process.wait()
+        return code

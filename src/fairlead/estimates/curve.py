@@ -28,10 +28,10 @@ class Estimated:
     p90: float
 
 
-def curve(points: Sequence[Point], ahead: int, each: float, most: int) -> list[int]:
+def curve(points: Sequence[Point], ahead: int, soon: float, most: int) -> list[int]:
     """As it is saved; empty when nobody knows when any of these tasks starts.
 
-    `ahead`: how many wait ahead of a newcomer; `each`: what each of them takes if too few wait to see it.
+    `ahead`: how many wait ahead of a newcomer; `soon`: ms until one of them starts when nothing is free.
     """
     ordered = sorted(points, key=lambda point: point[:2])
     estimated = [one for one in _estimated(ordered) if math.isfinite(one.p90)]
@@ -41,12 +41,11 @@ def curve(points: Sequence[Point], ahead: int, each: float, most: int) -> list[i
     if len(estimated) < len(ordered):  # the end of the line is beyond what was simulated
         newcomer = _extrapolated(newcomer, ordered, len(estimated))
         estimated.append(newcomer)
-    if ahead >= LEAST_AHEAD:
-        each = newcomer.p50 / ahead
+    each = newcomer.p50 / ahead if ahead >= LEAST_AHEAD else soon
     longer = each * min(MOST_LONGER, newcomer.p90 / newcomer.p50) if newcomer.p50 else each
     chosen = [estimated[index] for index in _chosen(len(estimated), most)]
     values = [value for one in chosen for value in (one.tag, one.seq, round(one.p50), round(one.p90))]
-    return [ahead, round(each), round(longer), *values]
+    return [ahead, round(each), round(longer), round(soon), *values]
 
 
 def _estimated(ordered: Sequence[Point]) -> list[Estimated]:

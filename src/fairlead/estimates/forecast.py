@@ -10,6 +10,7 @@ from typing import Any
 
 from fairlead.estimates.calibration import BOUNDS_MS
 from fairlead.estimates.curve import curve
+from fairlead.estimates.durations import ALL
 from fairlead.estimates.knowledge import Knowledge
 from fairlead.estimates.picture import Picture
 from fairlead.estimates.scene import Known, Scene
@@ -41,6 +42,7 @@ def forecast(picture: Picture, knowledge: Knowledge) -> dict[str, Any]:
     scene = Scene(picture, knowledge.durations, knowledge.arrivals)
     head = {
         "at": picture.at,
+        "run": round(knowledge.durations.of(ALL).mean),
         "lengths": list(BOUNDS_MS),
         "corrections": knowledge.calibration.corrections(),
     }

@@ -70,7 +70,7 @@ class Estimates(Part):
 
 def text_of_curve(curve: Sequence[int]) -> str:
     """Numbers of equal length, so that a point is found without reading the others."""
-    lengths = chain(repeat(MS, 3), cycle((TAG, SEQ, MS, MS)))
+    lengths = chain(repeat(MS, 4), cycle((TAG, SEQ, MS, MS)))
     return "".join(
         f"{min(value, 10**digits - 1):0{digits}d}" for value, digits in zip(curve, lengths, strict=False)
     )

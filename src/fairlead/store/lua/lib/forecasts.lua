@@ -4,20 +4,22 @@
 -- order is (tag, seq), in ms after the forecast, as p50 and p90. A task waits for the latest of the curves that it is on. A curve is a
 -- text of numbers with leading zeros (store/estimates.py), so that a point is found without reading the others:
 --
---   ahead, each, longer; tag, seq, p50, p90; tag, seq, p50, p90; ...
+--   ahead, each, longer, soon; tag, seq, p50, p90; tag, seq, p50, p90; ...
 --
 -- Its last point is that of a newcomer. `ahead`: how many tasks waited for this lane or limit at the time of the forecast, in its priority
--- or a better one; `each`: ms that every further one takes, and `longer`, for p90. An empty curve: nobody knows when any of them starts.
--- Lanes that the forecast did not know have the curve "place:*". The field `head` has the time of the forecast, and how it is corrected: by
--- priority and then by length (p50 up to the bounds in `lengths`), p50 and p90 are multiplied by these thousandths
+-- or a better one; `each`: ms that every further one takes, and `longer`, for p90; `soon`: the mean ms until a slot or unit gets free when
+-- none is, which may have changed since the forecast. An empty curve: nobody knows when any of them starts.
+-- Lanes that the forecast did not know have the curve "place:*". The field `head` has the time of the forecast, the mean ms of a `run`, and how
+-- it is corrected: by priority and then by length (p50 up to the bounds in `lengths`), p50 and p90 are multiplied by these thousandths
 -- (fairlead/estimates/calibration.py).
 --
 -- An estimate is {p50, p90, at}, and unless it is of another kind of wait, p50 and p90 before they were corrected, and the priority:
 -- the start of the task shows how they fitted.
 
 local TAG, SEQ, MS = 16, 13, 12 -- digits
-local POSITION, POINT, HEADER = TAG + SEQ, TAG + SEQ + 2 * MS, 3 * MS
+local POSITION, POINT, HEADER = TAG + SEQ, TAG + SEQ + 2 * MS, 4 * MS
 local LAST = "~" -- a position behind all others
+local HALF, MOST = 0.693, 2.303 -- of what ends at random, half have ended by this part of the mean, and 90 % by that
 local LEAST = 50 -- ms: nothing that waits is promised to start sooner
 
 -- A curve, or the table in the field `head`.
@@ -83,13 +85,15 @@ end
 
 -- p50 and p90 of what is left of the wait on a curve, `passed` ms after it was made. Of those that the forecast did not know, each has to
 -- wait for `later` more tasks than its newcomer. Since the first start was due, tasks have started and made `later` smaller: that time is
--- not counted a second time.
-local function left_on(curve, where, passed, later)
+-- not counted a second time. `is_full`: no slot or unit is free.
+local function left_on(curve, where, passed, later, is_full)
   local point, count = point_at(curve, where), (#curve - HEADER) / POINT
   if point == count then
     local soonest_p50, soonest_p90 = values_of(curve, 0)
     local p50, p90 = values_of(curve, count - 1)
-    return p50 - math.min(passed, soonest_p50) + later * cut(curve, MS, MS), p90 - math.min(passed, soonest_p90) + later * cut(curve, 2 * MS, MS)
+    local soon = is_full and cut(curve, 3 * MS, MS) or 0
+    p50 = math.max(p50 - math.min(passed, soonest_p50), HALF * soon) + later * cut(curve, MS, MS)
+    return p50, math.max(p90 - math.min(passed, soonest_p90), MOST * soon) + later * cut(curve, 2 * MS, MS)
   end
   local p50, p90 = values_of(curve, point)
   if point > 0 then
@@ -109,25 +113,34 @@ local function corrected(head, class, p50, p90)
   return half, math.max(half, LEAST, math.floor((p90 + LEAST) * by[2] / 1000) - LEAST)
 end
 
+-- The wait for a limit that was not full at the time of the forecast, but is now.
+local function left_of_new(limit, units, run, later)
+  if get(limit, "kind") ~= "slots" then return 0, 0 end
+  local soon = run * units / math.max(1, number(limit, "limit"))
+  return HALF * soon + later * soon, MOST * soon + later * soon
+end
+
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
-local function latest(sub, where, ahead, own, passed)
+local function latest(head, sub, where, ahead, own)
   local place = names.place_of(sub)
-  local curve = found(subs.lane(sub))
+  local curve, p50, p90, passed = found(subs.lane(sub)), 0, 0, act.instant - head.at
   if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = found(names.lane(place, "*")) end
-  local p50, p90 = 0, 0
-  local function wait_on(one, count)
-    local half, most = left_on(one, where, passed, count - cut(one, 0, MS))
-    p50, p90 = math.max(p50, half), math.max(p90, most)
-  end
+  local function wait_for(half, most) p50, p90 = math.max(p50, half), math.max(p90, most) end
   if not curve or curve == "" then return nil end
-  wait_on(curve, ahead)
+  wait_for(left_on(curve, where, passed, ahead - cut(curve, 0, MS), waking.count_idlers(subs.lane(sub)) == 0))
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
     local of_limit = limit and found(curve_name(place, need.name))
     if of_limit == "" then return nil end
-    if of_limit then wait_on(of_limit, math.min(ahead, (number(limit, "waiting") or 0) - own)) end
+    local is_full = limit and limits.room(limit, subs.class(sub), get(limit, "hold") == sub) < need.units
+    local before = limit and math.min(ahead, (number(limit, "waiting") or 0) - own)
+    if of_limit then
+      wait_for(left_on(of_limit, where, passed, before - cut(of_limit, 0, MS), is_full))
+    elseif is_full then
+      wait_for(left_of_new(limit, need.units, head.run, before))
+    end
   end
-  return math.floor(p50), math.floor(math.max(p50, p90, LEAST))
+  return math.floor(p50 + 0.5), math.floor(math.max(p50, p90, LEAST) + 0.5)
 end
 
 -- Of a task at this place in the order of a sub-queue; nil when nothing is known. `ahead`: how many of its priority or a better one wait ahead of it;
@@ -135,7 +148,7 @@ end
 local function estimate_at(sub, tag, seq, ahead, own)
   local head, class = head_of_forecast(), subs.class(sub)
   if not head then return nil end
-  local raw_p50, raw_p90 = latest(sub, position(tag, seq), ahead, own, act.instant - head.at)
+  local raw_p50, raw_p90 = latest(head, sub, position(tag, seq), ahead, own)
   if not raw_p50 then return nil end
   local p50, p90 = corrected(head, class, raw_p50, raw_p90)
   return {p50, p90, act.instant, raw_p50, raw_p90, class}
