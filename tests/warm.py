@@ -29,6 +29,7 @@ MODULES = [
     "fairlead.client.client",
     "tests.warm",
     *warm_children.MODULES,
+    "tests.warm_heap",
 ]
 
 
