@@ -146,7 +146,7 @@ async def test_a_command_continues_when_the_owner_of_its_server_has_just_left(
     data = tmp_path / "data"
     async with Fairlead(data=data):
         pass  # there is data to read
-    owner = await opened(await launch(data))
+    owner = await opened(launch(data))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", AS_ORPHAN, *command, "--data", str(data)),
         stdout=asyncio.subprocess.PIPE,
