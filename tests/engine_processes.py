@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -20,12 +20,14 @@ ROOT = Path(__file__).parent.parent
 
 
 @dataclass
-class Launched:
-    """A process that opens the engine of a folder, and what it reads and prints."""
+class EngineProcess:
+    """A process that opens the engine of a folder and holds it open; what it reads and prints."""
 
     process: WarmProcess
     typed: IO[str]
     printed: IO[str]
+    owned: bool = False  # when it has opened it
+    url: str = ""
 
     async def close(self) -> None:
         """Let it close its engine and end."""
@@ -43,35 +45,20 @@ class Launched:
         self.printed.close()
 
 
-@dataclass
-class EngineProcess:
-    """A process that has opened the engine of a folder and holds it open."""
-
-    launched: Launched
-    owned: bool
-    url: str
-
-    async def close(self) -> None:
-        await self.launched.close()
-
-    async def kill(self) -> None:
-        await self.launched.kill()
-
-
-def launch(data: Path, *flags: str) -> Launched:
+def launch(data: Path, *flags: str) -> EngineProcess:
     (stdin, typed), (printed, out) = os.pipe(), os.pipe()
     assert sys.__stderr__
     with os.fdopen(stdin) as reads, os.fdopen(out, "w") as prints:
         process = WarmProcess(
             (str(data), *flags), os.environ, ROOT, prints, sys.__stderr__, stdin=reads, program=run
         )
-    return Launched(process, os.fdopen(typed, "w"), os.fdopen(printed))
+    return EngineProcess(process, os.fdopen(typed, "w"), os.fdopen(printed))
 
 
-async def opened(launched: Launched) -> EngineProcess:
+async def opened(launched: EngineProcess) -> EngineProcess:
     line = await asyncio.to_thread(launched.printed.readline)
     assert line, "the process ended before it had an engine"
-    return EngineProcess(launched, **json.loads(line))
+    return replace(launched, **json.loads(line))
 
 
 def server_pid(url: str) -> int:
