@@ -9,7 +9,6 @@ from chaos.options import Options
 from chaos.results import keep
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.commands import FAIRLEAD
 from tests.faults.gateways import Server
 from tests.faults.hostile.lines import ATTACKS
 from tests.faults.hostile.play import besieged
@@ -41,7 +40,7 @@ def run(options: Options) -> None:
 async def _attack_all(seconds: float) -> dict[str, dict[str, Any]]:
     found = {}
     with running("valkey") as engine, tempfile.TemporaryDirectory() as folder:
-        server = Server((FAIRLEAD, "server", "--engine", engine.url), Path(folder), processes=1)
+        server = Server(("server", "--engine", engine.url), Path(folder), processes=1)
         await server.start()
         try:
             async with besieged(engine.url, server) as siege:

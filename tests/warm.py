@@ -29,6 +29,7 @@ MODULES = [
     "fairlead.client.client",
     "tests.warm",
     *warm_children.MODULES,
+    "tests.warm_heap",
 ]
 
 
@@ -39,8 +40,14 @@ def context() -> ForkServerContext:
     return made
 
 
+def fairlead() -> None:
+    from fairlead.cli import main
+
+    main()
+
+
 class WarmProcess:
-    """`fairlead` with these arguments and standard streams, in its own session."""
+    """`fairlead`, or another program, with these arguments and standard streams, in its own session."""
 
     def __init__(
         self,
@@ -52,13 +59,14 @@ class WarmProcess:
         *,
         stdin: IO[Any] | None = None,
         prepare: Callable[[], None] | None = None,
+        program: Callable[[], None] = fairlead,
     ) -> None:
         """`prepare` is called in the new process first."""
         with Path(os.devnull).open() as nothing:
             streams = [_Stream(file.fileno()) for file in (stdin or nothing, out, err)]
             has_session, sender = multiprocessing.Pipe(duplex=False)
             open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-            given = (sender, streams, open_files, list(arguments), dict(env), str(cwd), prepare)
+            given = (sender, streams, open_files, list(arguments), dict(env), str(cwd), prepare, program)
             self._process = context().Process(target=_main, args=given, daemon=True)
             self._process.start()
         sender.close()
@@ -131,6 +139,7 @@ def _main(
     env: dict[str, str],
     cwd: str,
     prepare: Callable[[], None] | None,
+    program: Callable[[], None],
 ) -> None:
     os.setsid()
     has_session.send_bytes(b".")
@@ -154,6 +163,4 @@ def _main(
     warm_children.install()
     if prepare:
         prepare()
-    from fairlead.cli import main
-
-    main()
+    program()

@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import os
 import random
-import signal
-import sys
-from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,15 +11,15 @@ import httpx
 import pytest
 
 from fairlead.settings import Slots
-from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
 from tests.api.requests import HttpWorker, good, ids, refused, submit
 from tests.api.serving import Gateway
 from tests.commands import Shell
+from tests.faults import acquirers
 from tests.faults.acquirers import LEASE, most_at_once
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
-ROOT = Path(__file__).parents[2]
 LIMITS = "/api/v1/limits"
 PROCESSES, EACH, KILLS = 4, 16, 8
 
@@ -139,14 +135,10 @@ def test_the_record_of_the_holders_shows_too_many() -> None:
     assert most_at_once(notes) == {"a": 1, "b": 2, "c": 3}
 
 
-async def start(gateway: Gateway, notes: Path) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", exec_tied.__file__, str(os.getpid())),
-        *(sys.executable, "-m", "tests.faults.acquirers", gateway.url, str(notes), str(EACH)),
-        stdin=DEVNULL,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-    )
+def start(gateway: Gateway, notes: Path) -> WarmProcess:
+    arguments, env = (gateway.url, str(notes), str(EACH)), {"PATH": "/usr/bin:/bin"}
+    with (notes.parent / "acquirers.log").open("a") as log:
+        return WarmProcess(arguments, env, notes.parent, log, log, program=acquirers.run)
 
 
 @pytest.mark.timeout(120)
@@ -162,16 +154,16 @@ async def test_64_clients_that_race_and_are_killed_never_hold_more_than_the_limi
     def noted() -> int:
         return notes.read_text().count("\n")
 
-    crews = [await start(gateway, notes) for _ in range(PROCESSES)]
+    crews = [start(gateway, notes) for _ in range(PROCESSES)]
     try:
         for _ in range(KILLS):
             due = noted() + 100
             await wait_until(lambda due=due: noted() >= due, 60)  # type: ignore[misc]
             victim = random.choice(crews)
             assert victim.returncode is None, "one has ended by itself"
-            victim.send_signal(signal.SIGKILL)
+            victim.kill()
             await victim.wait()
-            crews[crews.index(victim)] = await start(gateway, notes)
+            crews[crews.index(victim)] = start(gateway, notes)
     finally:
         for crew in crews:
             crew.kill()

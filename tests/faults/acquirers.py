@@ -1,4 +1,4 @@
-"""Many clients that acquire and release limits over HTTP: `python -m tests.faults.acquirers URL FILE COUNT`.
+"""Many clients that acquire and release limits over HTTP: a program whose arguments are URL, FILE and COUNT.
 
 Each notes in the file for how long it held units for certain: from the answer until it began to give them
 back, or until the end of its lease, counted from its request. A killed client holds them until then.
@@ -68,13 +68,14 @@ def most_at_once(lines: Iterable[str]) -> dict[str, int]:
     return most
 
 
+def run() -> None:
+    url, file, count = sys.argv[1:]
+    asyncio.run(main(url, Path(file), int(count)))
+
+
 async def main(url: str, file: Path, count: int) -> None:
     limits = httpx.Limits(max_connections=count)
     async with httpx.AsyncClient(base_url=url, timeout=30, limits=limits) as http:
         names = [one["name"] for one in (await http.get("/api/v1/limits")).json()["limits"]]
         with file.open("a") as notes:
             await asyncio.gather(*(acquire_and_release(http, names, notes) for _ in range(count)))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

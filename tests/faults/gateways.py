@@ -5,9 +5,7 @@ import contextlib
 import os
 import random
 import signal
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +13,11 @@ from typing import Any, Self
 
 import httpx
 
-from fairlead.store.engine import exec_tied
 from fairlead.store.store import Store
-from tests.commands import FAIRLEAD
 from tests.engine_processes import is_running
 from tests.servers import free_port
 from tests.waiting import wait_until
+from tests.warm import WarmProcess
 
 TASKS = "/api/v1/tasks"
 GIVES_UP = 0.1  # the share of submits that are not repeated: each has one task or none
@@ -34,27 +31,21 @@ class Server:
     folder: Path
     processes: int
     port: int = field(default_factory=free_port)
-    process: Process | None = None
+    process: WarmProcess | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        with (self.folder / f"server-{self.port}.log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                # tied to this process: a test run that is killed itself leaves no servers behind
-                *(sys.executable, "-I", "-S", exec_tied.__file__, str(os.getpid())),
-                *(*self.command, "--port", str(self.port), "--processes", str(self.processes)),
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=log,
-                cwd=self.folder,
-                env={"HOME": str(self.folder), "PATH": "/usr/bin:/bin"},
-            )
-        assert self.process.stdout
-        line = await self.process.stdout.readline()
-        assert line.startswith(b"Fairlead listens"), line
+        arguments = (*self.command, "--port", str(self.port), "--processes", str(self.processes))
+        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
+        reading, writing = os.pipe()
+        with (self.folder / f"server-{self.port}.log").open("ab") as log, os.fdopen(writing, "w") as out:
+            self.process = WarmProcess(arguments, env, self.folder, out, log)
+        with os.fdopen(reading) as printed:
+            line = await asyncio.to_thread(printed.readline)
+        assert line.startswith("Fairlead listens"), line
         await wait_until(self.is_manned, 40)
 
     def children(self) -> list[int]:
@@ -83,14 +74,14 @@ class Server:
     async def kill(self) -> None:
         if self.process and self.process.returncode is None:
             self.process.kill()
-            await self.process.communicate()
+            await self.process.wait()
 
 
 class Servers:
     """`async with Servers(...) as servers:` they run."""
 
     def __init__(self, where: tuple[str, ...], folder: Path, *processes: int) -> None:
-        self.all = [Server((FAIRLEAD, "server", *where), folder, count) for count in processes]
+        self.all = [Server(("server", *where), folder, count) for count in processes]
 
     async def __aenter__(self) -> Self:
         await asyncio.gather(*(server.start() for server in self.all))

@@ -32,7 +32,7 @@ async def test_killing_the_server_loses_nothing_acknowledged(tmp_path: Path) -> 
 
 
 async def test_killing_the_owner_leaves_no_server_and_all_data(tmp_path: Path) -> None:
-    owner = await opened(await launch(tmp_path))
+    owner = await opened(launch(tmp_path))
     pid = server_pid(owner.url)
     async with make_client(owner.url) as client:
         await client.set("kept", "yes")
@@ -45,7 +45,7 @@ async def test_killing_the_owner_leaves_no_server_and_all_data(tmp_path: Path) -
 
 async def test_opening_right_after_the_owner_was_killed_never_gets_a_dying_server(tmp_path: Path) -> None:
     for _ in range(3):
-        owner = await opened(await launch(tmp_path))
+        owner = await opened(launch(tmp_path))
         await owner.kill()
         async with await open_engine(tmp_path) as engine, make_client(engine.url) as client:
             assert engine.owned
@@ -54,23 +54,21 @@ async def test_opening_right_after_the_owner_was_killed_never_gets_a_dying_serve
 
 async def test_killing_the_owner_while_it_starts_frees_the_folder(tmp_path: Path) -> None:
     folder = EngineFolder(tmp_path)
-    process = await launch(tmp_path)
+    process = launch(tmp_path)
     await wait_until(folder.log.exists, because="the server is being started")
-    process.kill()
-    await process.wait()
+    await process.kill()
     async with await open_engine(tmp_path) as engine, make_client(engine.url) as client:
         assert engine.owned
         assert await client.ping()
 
 
 async def test_one_of_many_processes_that_lose_their_owner_starts_the_next_server(tmp_path: Path) -> None:
-    owner = await opened(await launch(tmp_path))
+    owner = await opened(launch(tmp_path))
     async with make_client(owner.url) as client:
         await client.set("kept", "yes")
     await owner.kill()
-    engine_processes = await asyncio.gather(
-        *[opened(process) for process in [await launch(tmp_path) for _ in range(4)]]
-    )
+    processes = [launch(tmp_path) for _ in range(4)]
+    engine_processes = await asyncio.gather(*(opened(process) for process in processes))
     assert sum(engine_process.owned for engine_process in engine_processes) == 1
     async with make_client(engine_processes[0].url) as client:
         assert await client.get("kept") == b"yes"
@@ -83,7 +81,7 @@ async def test_one_of_many_processes_that_lose_their_owner_starts_the_next_serve
 
 
 async def test_a_server_that_outlived_its_owner_is_adopted(tmp_path: Path) -> None:
-    owner = await opened(await launch(tmp_path, "--untied"))
+    owner = await opened(launch(tmp_path, "--untied"))
     pid = server_pid(owner.url)
     await owner.kill()
     try:

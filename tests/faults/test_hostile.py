@@ -7,7 +7,6 @@ import pytest
 
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from tests.commands import FAIRLEAD
 from tests.faults.gateways import Server
 from tests.faults.hostile.lines import ATTACKS
 from tests.faults.hostile.play import Siege, besieged
@@ -22,7 +21,7 @@ MOST_MB = 300
 @pytest.fixture
 async def siege(tmp_path: Path) -> AsyncIterator[Siege]:
     with running("valkey") as engine:
-        server = Server((FAIRLEAD, "server", "--engine", engine.url), tmp_path, processes=1)
+        server = Server(("server", "--engine", engine.url), tmp_path, processes=1)
         await server.start()
         try:
             async with besieged(engine.url, server) as siege:

@@ -129,14 +129,14 @@ async def test_a_deep_folder_gets_a_short_socket(
 
 async def test_a_second_process_connects_to_the_running_one(tmp_path: Path) -> None:
     async with opened_client(tmp_path) as (engine, client):
-        other = await opened(await launch(tmp_path))
+        other = await opened(launch(tmp_path))
         assert (other.owned, other.url) == (False, engine.url)
         await other.close()
         assert await client.ping(), "the one that did not start the server must not stop it"
 
 
 async def test_when_the_owner_goes_the_other_can_open_again(tmp_path: Path) -> None:
-    owner = await opened(await launch(tmp_path))
+    owner = await opened(launch(tmp_path))
     async with opened_client(tmp_path) as (adopted, client):
         await client.set("kept", "yes")
         await owner.close()
@@ -147,7 +147,7 @@ async def test_when_the_owner_goes_the_other_can_open_again(tmp_path: Path) -> N
 
 
 async def test_a_server_that_is_about_to_end_is_not_reused_although_it_still_answers(tmp_path: Path) -> None:
-    owner = await opened(await launch(tmp_path))
+    owner = await opened(launch(tmp_path))
     async with connected_store(Settings(engine=EngineSettings(data=str(tmp_path)))) as store:
         assert await store.connection.client.ping()
         EngineFolder(tmp_path).remove_socket()  # so a close begins
@@ -157,7 +157,7 @@ async def test_a_server_that_is_about_to_end_is_not_reused_although_it_still_ans
 
 
 async def test_racing_processes_start_one_server(tmp_path: Path) -> None:
-    processes = await asyncio.gather(*(launch(tmp_path) for _ in range(10)))
+    processes = [launch(tmp_path) for _ in range(10)]
     engine_processes = await asyncio.gather(*(opened(process) for process in processes))
     assert sum(engine_process.owned for engine_process in engine_processes) == 1
     assert len({server_pid(engine_process.url) for engine_process in engine_processes}) == 1

@@ -36,16 +36,17 @@ def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) ->
     assert (doctor.returncode, doctor.stdout) == (0, "Namespace 'default': every invariant holds.\n")
 
 
-def test_the_demo_shares_nothing_with_applications(tmp_path: Path) -> None:
-    fairlead("limit", "set", "gpu", "--limit", "7", home=tmp_path)
-    up = fairlead("up", "--demo", "--once", "--port", "0", home=tmp_path)
-    assert "Demo, in the namespace default-demo: " in up.stdout
-    limits = fairlead("limit", "status", "--output", "json", home=tmp_path)
-    assert [(one["name"], one["limit"]) for one in json.loads(limits.stdout)["limits"]] == [("gpu", 7)]
-    tasks = fairlead("task", "list", "--output", "json", home=tmp_path)
-    assert json.loads(tasks.stdout)["tasks"] == []
-    of_demo = fairlead("task", "list", "--namespace", "default-demo", "--output", "json", home=tmp_path)
-    assert len(json.loads(of_demo.stdout)["tasks"]) == 8
+async def test_the_demo_shares_nothing_with_applications(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    await shell.run("limit", "set", "gpu", "--limit", "7")
+    up = await shell.run("up", "--demo", "--once", "--port", "0")
+    assert "Demo, in the namespace default-demo: " in up.out
+    limits = await shell.run("limit", "status", "--output", "json")
+    assert [(one["name"], one["limit"]) for one in json.loads(limits.out)["limits"]] == [("gpu", 7)]
+    tasks = await shell.run("task", "list", "--output", "json")
+    assert json.loads(tasks.out)["tasks"] == []
+    of_demo = await shell.run("task", "list", "--namespace", "default-demo", "--output", "json")
+    assert len(json.loads(of_demo.out)["tasks"]) == 8
 
 
 def test_up_stops_on_a_signal_and_leaves_no_server_behind(tmp_path: Path) -> None:
@@ -67,19 +68,20 @@ def test_up_stops_on_a_signal_and_leaves_no_server_behind(tmp_path: Path) -> Non
         process.kill()
 
 
-def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Server) -> None:
+async def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server: Server) -> None:
     import redis
 
-    url, namespace = server.url, "cli-doctor-demo"
-    where = ("--engine", url, "--namespace")
-    up = fairlead("up", "--demo", "--once", "--port", "0", *where, "cli-doctor", home=tmp_path)
-    assert up.returncode == 0, up.stderr
-    with redis.Redis.from_url(url) as client:
+    namespace = "cli-doctor-demo"
+    where = ("--engine", server.url, "--namespace")
+    shell = Shell(tmp_path)
+    up = await shell.run("up", "--demo", "--once", "--port", "0", *where, "cli-doctor")
+    assert up.code == 0, up.err
+    with redis.Redis.from_url(server.url) as client:
         client.hset(f"{{fl:{namespace}}}:limit:gpu", "used", "1")
-        doctor = fairlead("doctor", *where, namespace, home=tmp_path)
-        assert doctor.returncode == 1
-        assert "limit gpu" in doctor.stdout
-        as_json = json.loads(fairlead("doctor", *where, namespace, "--output", "json", home=tmp_path).stdout)
+        doctor = await shell.run("doctor", *where, namespace)
+        assert doctor.code == 1
+        assert "limit gpu" in doctor.out
+        as_json = json.loads((await shell.run("doctor", *where, namespace, "--output", "json")).out)
         assert {breach["invariant"] for breach in as_json["breaches"]} >= {"I3"}
         client.delete(*client.keys("{fl:cli-doctor*"))
 
@@ -144,7 +146,7 @@ async def test_a_command_continues_when_the_owner_of_its_server_has_just_left(
     data = tmp_path / "data"
     async with Fairlead(data=data):
         pass  # there is data to read
-    owner = await opened(await launch(data))
+    owner = await opened(launch(data))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", AS_ORPHAN, *command, "--data", str(data)),
         stdout=asyncio.subprocess.PIPE,

@@ -114,9 +114,10 @@ class Worker:
 
     def drain(self, grace: float | None = None) -> None:
         """No new claims; what runs gets `grace` seconds, then it is given back. Again: the shorter counts."""
+        if not self._drained.is_set():  # once, because the heartbeat answers that the worker drains
+            self._pipe.send({"draining": True})
         self._drained.set()
         self._claimer.close()
-        self._pipe.send({"draining": True})
         end = self._loop.time() + (self._grace if grace is None else grace)
         if end < self._ends_at:
             if self._ending:
