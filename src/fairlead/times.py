@@ -9,7 +9,7 @@ from fairlead.errors import InvalidInput
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")  # as `time_text` writes it
-HALF_A_DAY = 12 * 3_600 * 1000  # ms
+HALF_A_DAY, SOON = 12 * 3_600 * 1000, 120 * 1000  # ms
 UNITS = {"d": 86_400, "h": 3_600, "min": 60}
 
 
@@ -35,8 +35,11 @@ def span_text(seconds: float) -> str:
 
 
 def clock_text(ms: int, now: int, *, about: bool = False) -> str:
-    """`12:00:00 UTC` if that is within half a day, else as `time_text`. `about`: rounded to ten seconds."""
-    if about:
+    """`12:00:00 UTC` if that is within half a day, else as `time_text`.
+
+    `about`: later than in two minutes it is rounded to ten seconds.
+    """
+    if about and ms - now > SOON:
         ms = round(ms, -4)
     text = time_text(ms)
     return f"{text[11:19]} UTC" if abs(ms - now) < HALF_A_DAY else text

@@ -78,6 +78,15 @@ async def test_a_task_of_which_nothing_is_known_is_not_refused(waits: Store) -> 
     assert (await waits.submit_one(task)).estimate is None
 
 
+async def test_a_task_that_no_worker_serves_has_no_estimate(waits: Store, clock: Clock) -> None:
+    """Even if the forecast says how long new kinds of tasks wait."""
+    await forecast(waits, clock.now, {"1n:*": flat(9_000, 9_000)})
+    served = await waits.submit_one(new("another"))
+    assert served.estimate
+    unserved = new("another", required_capabilities=("none",), deadline_seconds=1)
+    assert (await waits.submit_one(unserved)).estimate is None
+
+
 async def test_a_limit_that_the_task_itself_defines_has_room(waits: Store, clock: Clock) -> None:
     curve = flat(1_000, 2_000)
     await forecast(waits, clock.now, {"0n": curve, "0n@fresh": flat(9_000, 9_000)})

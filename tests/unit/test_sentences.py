@@ -7,6 +7,7 @@ import pytest
 from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.priority import Priority
 from fairlead.model.states import State
+from fairlead.times import clock_text
 
 NOON = 1_767_268_800_000  # 2026-01-01T12:00:00Z
 MINUTE = 60_000
@@ -49,7 +50,7 @@ HOLDERS = [
     ),
     (
         replace(GPU, holders=(Holder(units=1, foreign=True),)),
-        "It waits for a unit of gpu, which another tenant holds.",
+        "It waits for a unit of gpu, which someone else holds.",
     ),
     (
         replace(GPU, is_rate=True, free_at=LATER),
@@ -140,27 +141,28 @@ STARTED = Chosen(
 @pytest.mark.parametrize(
     ("chosen", "why"),
     [
-        (STARTED, "as the first that could (medium)."),
-        (replace(STARTED, promoted=True), "as the first that could (medium, promoted)."),
+        (STARTED, "(medium)."),
+        (replace(STARTED, promoted=True), "(medium, promoted)."),
         (
             replace(STARTED, better_waiting={"high": 3}),
-            "as the first that could (medium); 3 of high priority waited for limits or for other workers.",
+            "(medium); 3 of high priority waited for limits or for other workers.",
         ),
         (
             replace(STARTED, skipped_for=("gpu",)),
-            "as the first that could (medium); tasks that went before it were skipped because gpu had no "
-            "room.",
+            "(medium); tasks that went before it were skipped because gpu had no room.",
         ),
         (
             replace(STARTED, skipped_for=("a", "b", "c")),
-            "as the first that could (medium); tasks that went before it were skipped because a, b and c had "
-            "no room.",
+            "(medium); tasks that went before it were skipped because a, b and c had no room.",
         ),
     ],
 )
 def test_a_task_that_has_started_says_why_it_was_chosen(chosen: Chosen, why: str) -> None:
     runs = Explanation("t", State.EXECUTING, at=NOON, chosen_because=chosen)
-    assert runs.sentence == f"It is executing; it started on w at 11:59:00 UTC {why}"
+    assert (
+        runs.sentence
+        == f"It is executing; it started on w at 11:59:00 UTC as the first that could start {why}"
+    )
 
 
 def test_a_tenant_does_not_see_who_else_holds_a_limit() -> None:
@@ -178,3 +180,8 @@ def test_a_tenant_does_not_see_who_else_holds_a_limit() -> None:
         Holder(units=2, since=NOON, ends_at=LATER, foreign=True),
         Holder(units=1, foreign=True),
     )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1.4, "12:00:01"), (119, "12:01:59"), (192, "12:03:10")])
+def test_a_time_that_is_not_soon_is_rounded(seconds: float, text: str) -> None:
+    assert clock_text(NOON + round(1000 * seconds), NOON, about=True) == f"{text} UTC"

@@ -43,6 +43,9 @@ COLUMNS = {
 TIER = {"tier": "tier"}  # where there are tiers
 LEAST_USED = ("worker", "user", "priority", "created", "tier", "type")
 
+HOLDERS = ("limit", "holder", "task or lease", "units", "since", "expected end", "latest end")
+LEAST_USED_OF_HOLDERS = ("latest end", "since", "units")
+
 TaskId = Annotated[str, Parameter(help="The id that submit printed.")]
 
 
@@ -127,7 +130,7 @@ async def explain(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
     print_facts(_facts(facts))
     if holders := [_holder_row(one, held) for one in explanation.blocked_by for held in one.holders]:
         print()
-        print_table(("limit", "holder", "task or lease", "units", "since", "until about"), holders)
+        print_table(HOLDERS, holders, LEAST_USED_OF_HOLDERS)
 
 
 def _blocker_words(it: Blocker) -> str:
@@ -135,9 +138,8 @@ def _blocker_words(it: Blocker) -> str:
 
 
 def _holder_row(blocker: Blocker, it: Holder) -> tuple[object, ...]:
-    what = it.task_id or it.lease_id
-    ends = it.ends_at if it.expected_end is None else it.expected_end
-    return blocker.limit, it.worker, what, it.units, time_text(it.since), time_text(ends)
+    what, times = it.task_id or it.lease_id, (it.since, it.expected_end, it.ends_at)
+    return blocker.limit, it.worker, what, it.units, *map(time_text, times)
 
 
 def _facts(answer: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _time(it: "Blocker", now: int) -> str:
 def _holders(holders: Sequence["Holder"]) -> str:
     """The first, by name if it has one, and how many others."""
     first, others = holders[0], len(holders) - 1
-    name = "another tenant" if first.foreign else first.worker or f"lease {first.lease_id}"
+    name = "someone else" if first.foreign else first.worker or f"lease {first.lease_id}"
     return name + (f" and {_count(others, 'other', one='1')}" if others else "")
 
 
@@ -86,7 +86,8 @@ def _count(count: int, noun: str, *, one: str = "a") -> str:
 def _chosen(it: "Chosen", now: int) -> str:
     priority = it.effective_priority.word
     how = f"{priority}, promoted" if it.promoted else priority
-    parts = [f"it started on {it.worker_id} at {clock_text(it.at, now)} as the first that could ({how})"]
+    at = clock_text(it.at, now)
+    parts = [f"it started on {it.worker_id} at {at} as the first that could start ({how})"]
     if it.better_waiting:
         waiting = " and ".join(f"{count} of {word} priority" for word, count in it.better_waiting.items())
         parts.append(f"{waiting} waited for limits or for other workers")

@@ -16,21 +16,12 @@ local function of_pending(spec)
   return forecasts.of_spec(spec, jobs.next_position(job, tonumber(spec.facts.step), int(spec.priority) .. "n", spec.fair))
 end
 
-local function of_known(t)
-  local state = get(t, "state")
-  if state == "delayed" then return forecasts.of_delayed(t) end
-  if state ~= "queued" then return nil end
-  local place = get(t, "place")
-  local _, _, ahead = ranks.ahead_of(t, place)
-  return forecasts.of_waiting(t, subs.of(place, t), ahead)
-end
-
 local function row(stage, spec)
   local t = records.find(spec.id)
   local state = t and get(t, "state")
   if ENDED[state] or get(job, "result:" .. spec.facts.step) then return nil end
-  local runs = state == "executing"
-  local estimate = not runs and (t and of_known(t) or not t and of_pending(spec)) or nil
+  local runs, estimate = state == "executing", nil
+  if t then estimate = forecasts.of_task(t) else estimate = of_pending(spec) end
   return {
     stage = stage, type = spec.type, tier = t and get(t, "tier") or nil, started = runs and number(t, "started") or nil,
     estimate = forecasts.shown(estimate),

@@ -123,7 +123,8 @@ end
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
 local function latest(head, sub, where, ahead, own)
   local place = names.place_of(sub)
-  local curve = found(subs.lane(sub)) or found(names.lane(place, "*"))
+  local curve = found(subs.lane(sub))
+  if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = found(names.lane(place, "*")) end
   local p50, p90, passed = 0, 0, act.instant - head.at
   local function wait_for(half, most) p50, p90 = math.max(p50, half), math.max(p90, most) end
   if not curve or curve == "" then return nil end
@@ -190,6 +191,16 @@ function forecasts.of_delayed(t)
   local sub, left = subs.of(int(class) .. "n", t), math.max(0, number(t, "run_at") - act.instant)
   local found = estimate_at(sub, math.huge, math.huge, backlog.next_position(class) - 1, 0)
   return found and {found[1] + left, found[2] + left, act.instant}
+end
+
+-- Of any task; nil also when it does not wait.
+function forecasts.of_task(t)
+  local state = get(t, "state")
+  if state == "delayed" then return forecasts.of_delayed(t) end
+  if state ~= "queued" then return nil end
+  local place = get(t, "place")
+  local _, _, ahead = ranks.ahead_of(t, place)
+  return forecasts.of_waiting(t, subs.of(place, t), ahead)
 end
 
 -- The instant at which the first of the tasks of a place that wait for this limit is expected to start; nil when that is not known.
