@@ -15,12 +15,12 @@ from benchmarks import (
     breadth,
     depth,
     estimates,
+    gateway_replay,
     http,
     live,
     memory,
     pickup,
     record,
-    replay,
     storm,
     throughput,
 )
@@ -44,9 +44,18 @@ SCENARIOS = {
     "estimates": estimates.run,
 }
 #: Only when they are named.
-MORE = {"replay": replay.run}
+MORE = {"gateway_replay": gateway_replay.run}
 Name = Literal[
-    "depth", "breadth", "storm", "throughput", "memory", "pickup", "http", "live", "estimates", "replay"
+    "depth",
+    "breadth",
+    "storm",
+    "throughput",
+    "memory",
+    "pickup",
+    "http",
+    "live",
+    "estimates",
+    "gateway_replay",
 ]
 RESULTS = Path(__file__).parent / "results"
 
@@ -73,7 +82,7 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `replay` plays; none are shipped. It runs only when it is named.
+        The folder of the traces that `gateway_replay` plays; none are shipped. It runs only when it is named.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

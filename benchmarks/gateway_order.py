@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from benchmarks.replay_traces import Part
+from benchmarks.gateway_traces import Part
 from fairlead.rules.limits import Slots
 from fairlead.rules.values import Policy, Worker
 from fairlead.simulate.engine import Simulation
