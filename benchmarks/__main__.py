@@ -15,12 +15,12 @@ from benchmarks import (
     breadth,
     depth,
     estimates,
+    gateway_replay,
     http,
     live,
     memory,
     pickup,
     record,
-    replay,
     simulator,
     storm,
     throughput,
@@ -46,7 +46,7 @@ SCENARIOS = {
     "simulator": simulator.run,
 }
 #: Only when they are named.
-MORE = {"replay": replay.run}
+MORE = {"gateway_replay": gateway_replay.run}
 Name = Literal[
     "depth",
     "breadth",
@@ -58,7 +58,7 @@ Name = Literal[
     "live",
     "estimates",
     "simulator",
-    "replay",
+    "gateway_replay",
 ]
 RESULTS = Path(__file__).parent / "results"
 
@@ -85,8 +85,8 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `replay` plays; none are shipped, and it runs only when it is named.
-        `simulator` plays one of them too, if it is given.
+        The folder of the traces that `gateway_replay` plays; none are shipped, and it runs only when it is
+        named. `simulator` plays one of them too, if it is given.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

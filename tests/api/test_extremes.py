@@ -104,7 +104,11 @@ def is_clear(answer: httpx.Response) -> bool:
 async def lasting(store: Store) -> dict[str, Any]:
     """All that is in the store but what the caretaker and the estimator note by the way."""
     content = await everything(store)
-    return {name: held for name, held in content.items() if name not in ("caretaker", "meta", "forecast", "learnt")}
+    return {
+        name: held
+        for name, held in content.items()
+        if name not in ("caretaker", "meta", "forecast", "learnt")
+    }
 
 
 def path_of(route: Route, one: str) -> str:

@@ -165,6 +165,27 @@ async def test_a_picture_has_what_waits_and_what_runs(store: Store, clock: Clock
     await store.limits.release(lease)
 
 
+async def test_tasks_that_will_come_are_expected_at_limits_that_nobody_waits_for_now(
+    store: Store, clock: Clock
+) -> None:
+    await store.limits.set("gpu", Slots(limit=5))
+    await store.workers.register("w", capacity=1)
+    for _ in range(40):
+        await store.submit_one(new(priority="high", limits={"gpu": 1}))
+        task = await claim_one(store)
+        clock.pass_seconds(5)
+        await store.complete("w", Completed(task.task_id, task.fence))
+        clock.pass_seconds(2)
+        await store.workers.register("w", capacity=1)
+    me = await estimator(store)
+    await me.learn()
+    await store.submit(*[new(priority="low") for _ in range(10)])
+    assert await me.forecast()
+    estimate = (await store.submit_one(new(priority="low"))).estimate
+    assert estimate is not None
+    assert estimate.p50_seconds > 2 * 50, "most of the time goes to better tasks"
+
+
 async def test_of_a_long_queue_only_a_part_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "PIECE", 7)
     await store.workers.register("w", capacity=2)

@@ -35,6 +35,12 @@ class Arrivals:
         self._since = self._since or arrival.at
         self._latest.append(arrival)
 
+    def limits(self, now: int) -> set[str]:
+        """Those that tasks like them need."""
+        recent, _ = self.recent(now)
+        every = {need for arrival in recent for need in arrival.needs.split(",") if need}
+        return {need.rpartition("=")[0] for need in every}
+
     def recent(self, now: int) -> tuple[list[Arrival], float]:
         """Those of the last minutes, and how many ms there were between two of them."""
         recent = [arrival for arrival in self._latest if arrival.at > now - WINDOW_MS]

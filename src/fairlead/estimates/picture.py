@@ -35,6 +35,7 @@ class Run:
     until: int = 0  #: it ends at the latest
     tier: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    stops: bool = False  #: it was cancelled, and its worker has not stopped it yet
 
 
 @dataclass(frozen=True, slots=True)

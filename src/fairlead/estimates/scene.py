@@ -101,7 +101,7 @@ class Scene:
         elapsed, most = max(0, self._picture.at - run.started), max(0, run.until - self._picture.at)
         if not run.facts:
             return most
-        if run.facts.get("stopping"):
+        if run.stops:
             return min(most, STOPPING_MS)
         left = self._durations.of(run.facts["type"], run.tier, _size(run.facts)).left(share, elapsed)
         return min(most or NEVER, round(left))

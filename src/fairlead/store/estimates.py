@@ -1,6 +1,6 @@
 """What only the estimator does: read what it learns and forecasts from, and keep what comes of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, cycle, repeat
 from typing import Any
 
@@ -29,8 +29,9 @@ class Estimates(Part):
         (counts,) = await connection.read(("HMGET", connection.keys.meta, *fields))
         return {place: int(count or 0) for place, count in zip(PLACES, counts, strict=True)}
 
-    async def picture(self) -> Picture:
-        return await PictureReader(self._connection, self._session.clock()).read()
+    async def picture(self, also: Collection[str] = ()) -> Picture:
+        """`also`: limits that are of interest beside those of tasks that wait or run."""
+        return await PictureReader(self._connection, self._session.clock()).read(also)
 
     async def learnt(self) -> dict[str, str]:
         """What was kept by `learn`, by field."""

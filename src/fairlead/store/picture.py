@@ -5,7 +5,7 @@ Meanwhile tasks start and end. What waits is read before what runs: a task that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -43,7 +43,8 @@ class PictureReader:
         self._key = connection.keys.key
         self._clock = clock  # "" is the server's own time
 
-    async def read(self) -> Picture:
+    async def read(self, also: Collection[str] = ()) -> Picture:
+        """With the limits that waiting and running tasks need, and these."""
         (flat,) = await self._connection.read(("HGETALL", self._connection.keys.meta))
         meta = {_text(name): value for name, value in _pairs(flat)}
         policy = msgspec.msgpack.decode(meta.pop("policy", b"\x80"))
@@ -54,7 +55,7 @@ class PictureReader:
         running = await self._running()
         held = {run.holder for run in running}
         waiting = [task for task in waiting if task.task_id not in held]
-        needed = {need for task in waiting for need in names.needs_of(task.sub)}
+        needed = set(also) | {need for task in waiting for need in names.needs_of(task.sub)}
         needed |= {need for run in running for need in names.needs(run.needs)}
         return Picture(
             at=await self.now(),
@@ -207,7 +208,8 @@ def _run(holder: str, row: Sequence[Any]) -> Run | None:
     known = read_facts(facts)
     needs = ",".join(filter(None, (known.get("limits"), _text(optional))))
     until = int(lease_until if stopping else deadline)
-    return Run(holder, needs, _text(worker), int(started), until, _text(tier), known)
+    stops = stopping is not None
+    return Run(holder, needs, _text(worker), int(started), until, _text(tier), known, stops)
 
 
 def _pieces(ranks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:

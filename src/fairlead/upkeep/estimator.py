@@ -78,7 +78,8 @@ class Estimator:
 
     async def forecast(self) -> bool:
         self._forecast_at, used = monotonic(), time.process_time()
-        picture = await self._estimates.picture()
+        limits = self.knowledge.arrivals.limits(await self._estimates.now())
+        picture = await self._estimates.picture(limits)
         kept = await self._estimates.save_forecast(self._who, forecast(picture, self.knowledge), TTL_MS)
         self._pause = (time.process_time() - used) / MOST_SHARE
         self._is_idle = not picture.waiting and not picture.running

@@ -123,8 +123,9 @@ end
 -- What is left on the curve of the lane and on those of the limits, the latest of them; nil when nothing is known.
 local function latest(head, sub, where, ahead, own)
   local place = names.place_of(sub)
-  local curve, p50, p90, passed = found(subs.lane(sub)), 0, 0, act.instant - head.at
+  local curve = found(subs.lane(sub))
   if not curve and audiences.workers_for(subs.route(sub)) > 0 then curve = found(names.lane(place, "*")) end
+  local p50, p90, passed = 0, 0, act.instant - head.at
   local function wait_for(half, most) p50, p90 = math.max(p50, half), math.max(p90, most) end
   if not curve or curve == "" then return nil end
   wait_for(left_on(curve, where, passed, ahead - cut(curve, 0, MS), waking.count_idlers(subs.lane(sub)) == 0))

@@ -18,9 +18,9 @@ import httpx
 
 from benchmarks.bench import NO_AOF, Bench, describe
 from benchmarks.figures import Check, Figure, Outcome
+from benchmarks.gateway_order import Start, compare_with_simulation, inversions, starts_of
+from benchmarks.gateway_traces import Part, Wanted, parts
 from benchmarks.http import served
-from benchmarks.replay_order import Start, compare_with_simulation, inversions, starts_of
-from benchmarks.replay_traces import Part, Wanted, parts
 from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
 
@@ -47,11 +47,13 @@ class Given:
 async def run(bench: Bench) -> Outcome:
     outcome = Outcome()
     if bench.traces is None:
-        raise SystemExit("replay: no traces are shipped with Fairlead: name a folder of them with --traces")
+        raise SystemExit(
+            "gateway_replay: no traces are shipped with Fairlead: name a folder of them with --traces"
+        )
     found = parts(bench.traces, 0.02 if bench.quick else 1.0)
     if not found:
         raise SystemExit(
-            f"replay: {bench.traces} has none of the traces that benchmarks/replay_traces.py reads"
+            f"gateway_replay: {bench.traces} has none of the traces that benchmarks/gateway_traces.py reads"
         )
     with bench.serve(*NO_AOF) as url:
         outcome.servers["store"] = await describe(url)
@@ -68,7 +70,7 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
     command = [FAIRLEAD, "server", "--engine", url, "--namespace", namespace, "--port", "0"]
     with tempfile.TemporaryDirectory() as folder, served(command, folder, _promotions(part.faster)) as server:
         _, address = server
-        worker = [FAIRLEAD, "worker", "benchmarks.replay_app:fl", "--url", address]
+        worker = [FAIRLEAD, "worker", "benchmarks.gateway_app:fl", "--url", address]
         process = subprocess.Popen([*worker, "--capacity", str(part.slots)], stdout=subprocess.DEVNULL)
         try:
             given = await _played(part, address)
@@ -127,7 +129,7 @@ async def _drained(http: httpx.AsyncClient) -> None:
         if not stats["workers"]["used_capacity"] and not any(q["depth"] for q in stats["queues"].values()):
             return
         await asyncio.sleep(0.2)
-    raise SystemExit("replay: tasks still wait, long after the last of them came")
+    raise SystemExit("gateway_replay: tasks still wait, long after the last of them came")
 
 
 async def _given(http: httpx.AsyncClient, part: Part, answer: Mapping[str, Any], _: float) -> Given | None:

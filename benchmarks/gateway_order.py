@@ -1,11 +1,12 @@
 """In which order tasks started, from the outbox: beside the rule, and beside the simulation."""
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from benchmarks.replay_traces import Part
+from benchmarks.gateway_traces import Part
 from fairlead.rules.limits import Slots
 from fairlead.rules.values import Policy, Worker
 from fairlead.simulate.engine import Simulation
@@ -30,6 +31,7 @@ class Start:
     at: int = 0  #: ms
     place: str = ""
     tag: int = 0
+    done: int = -1
     ended: int = 0  #: ms
     moved: bool = False  #: promoted
 
@@ -60,7 +62,7 @@ async def starts_of(store: Store) -> list[Start]:
                 int(detail["tag"]),
             )
         elif row.act == "complete":
-            found[row.task].ended = row.at
+            found[row.task].done, found[row.task].ended = count, row.at
         elif row.act == "promote":
             found[row.task].moved = True
     return [start for start in found.values() if start.started >= 0]
@@ -90,13 +92,15 @@ def _goes_before(other: Start, start: Start) -> bool:
 def compare_with_simulation(part: Part, starts: Sequence[Start]) -> float:
     """Which share of the tasks starts in the same order, for the same arrivals and runs.
 
-    That is the longest line of tasks whose order is the same: one that starts elsewhere is left out alone.
+    That is the longest line of tasks whose order is the same: one that starts elsewhere is left out alone. A
+    slot that the worker was late to fill is free for the simulation only when it was filled.
     """
+    free_at = _free_at(starts)
     kinds: dict[str, Kind] = {}
     tasks = []
     for number, start in enumerate(starts):
         kind = kinds.setdefault(start.needs, Kind.of(start.task_type, (), needs(start.needs)))
-        tasks.append(Task(number, kind, start.base, start.account, start.arrival, start.ended - start.at))
+        tasks.append(Task(number, kind, start.base, start.account, start.arrival, free_at[number] - start.at))
     snapshot = Snapshot(
         now=starts[0].arrival,
         policy=Policy(
@@ -116,3 +120,18 @@ def compare_with_simulation(part: Part, starts: Sequence[Start]) -> float:
         at = bisect_left(ends, index)
         ends[at : at + 1] = [index]
     return len(ends) / len(real)
+
+
+def _free_at(starts: Sequence[Start]) -> list[int]:
+    """When the slot of each task was free: if somebody waited, only when it was filled."""
+    ends = [(start.done, number, False) for number, start in enumerate(starts)]
+    events = sorted([*ends, *((start.started, number, True) for number, start in enumerate(starts))])
+    found, freed = [start.ended for start in starts], deque[int]()
+    for _, number, starts_now in events:
+        if not starts_now:
+            freed.append(number)
+        elif freed:
+            before = freed.popleft()
+            if starts[number].arrival < starts[before].ended:
+                found[before] = starts[number].at
+    return found
