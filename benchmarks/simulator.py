@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import gateway_trace
+from benchmarks import image_gateway
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Outcome
 from fairlead.rules.limits import Slots
@@ -44,7 +44,7 @@ async def run(bench: Bench) -> Outcome:
     if bench.traces is None:
         outcome.notes.append("the trace of a gateway is left out: --traces FOLDER names where it is")
     else:
-        outcome.figures += gateway_trace.figures(bench.traces)
+        outcome.figures += image_gateway.figures(bench.traces)
     return outcome
 
 
