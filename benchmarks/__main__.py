@@ -21,6 +21,7 @@ from benchmarks import (
     memory,
     pickup,
     record,
+    replay,
     storm,
     throughput,
 )
@@ -42,6 +43,7 @@ SCENARIOS = {
     "http": http.run,
     "live": live.run,
     "estimates": estimates.run,
+    "replay": replay.run,
 }
 #: Only when they are named.
 MORE = {"gateway_replay": gateway_replay.run}
@@ -55,6 +57,7 @@ Name = Literal[
     "http",
     "live",
     "estimates",
+    "replay",
     "gateway_replay",
 ]
 RESULTS = Path(__file__).parent / "results"
@@ -82,7 +85,7 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `gateway_replay` plays; none are shipped. It runs only when it is named.
+        Folder with traces: for `gateway_replay`, which runs only when it is named, and for `replay`.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

@@ -34,7 +34,7 @@ namespaces = itertools.count()
 class Bench:
     """How to run: on which server ("valkey", "redis" or a URL), and whether only to see that it runs.
 
-    `customers`: how many `breadth` has; None: its default. `traces`: the folder that `gateway_replay` reads.
+    `customers`: how many `breadth` has; None: its default. `traces`: the folder with traces for the replays.
     """
 
     server: str = "valkey"

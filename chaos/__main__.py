@@ -17,6 +17,7 @@ from chaos import (
     pipeline,
     poison,
     restarts,
+    simulate,
     soak,
     zombies,
 )
@@ -35,6 +36,7 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "jobs": jobs.run,
     "customers": customers.run,
     "pipeline": pipeline.run,
+    "simulate": simulate.run,
     "soak": soak.run,
 }
 

@@ -104,7 +104,7 @@ class Kinds:
         return self._kinds[like]
 
     def same(self) -> dict[int, object]:
-        """For `deepcopy`: kinds are told apart by identity."""
+        """For `deepcopy`: a copy of a kind would be another kind."""
         return {id(kind): kind for kind in self._kinds.values()}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli import run
+from fairlead.simulate import traces
 from fairlead.simulate.heads import Heads
 from fairlead.simulate.trace_files import MOST_LINE
 
@@ -80,6 +81,9 @@ def test_the_starts_are_written_one_row_a_task(say: Say) -> None:
 
 
 def test_what_if_shows_both_side_by_side(say: Say) -> None:
+    rate = 'limits.gpu={ rate = "6/min", burst = 1 }'
+    rated = measured(say, TRACE, "--slots", "3", "--what-if", rate)
+    assert rated["what_if"]["waits"]["low"]["max"] == 20 - 2.5  # one start every 10 s
     found = measured(say, TRACE, "--what-if", "limits.gpu=2", "--what-if", "slots=3")
     assert (found["waits"]["high"]["max"], found["what_if"]["waits"]["high"]["max"]) == (9, 0)
     assert found["what_if"]["utilisation"] == pytest.approx(73 / (37 * 3))
@@ -131,6 +135,32 @@ def test_processors_of_an_swf_log_are_units_of_that_limit(say: Say) -> None:
     assert found["waits"]["all"]["max"] == 60
 
 
+TIERS = "[worker]\ncapacity = 4\n[tiers]\nfast = { seconds = 3 }\nslow = { seconds = 30, limit = 2 }\n"
+ELASTIC = "arrival_seconds,duration_seconds,tier\n0,20,\n1,20,\n2,25,slow\n2,40,slow\n"
+
+
+def ends(say: Say, *options: str) -> list[str]:
+    assert say(ELASTIC, "--starts", "starts.csv", *options)[0] == 0
+    with Path("starts.csv").open() as file:
+        return [row["end_seconds"] for row in csv.DictReader(file)]
+
+
+def test_elastic_runs_become_shorter_and_tiers_end_runs(say: Say) -> None:
+    Path("fairlead.toml").write_text(TIERS)
+    # both elastic runs give back their unit of slow at 2 s, so that they end 3 s after they started
+    assert ends(say) == ["3.000", "4.000", "27.000", "32.000"]
+
+
+def test_the_seed_draws_which_run_becomes_shorter(say: Say) -> None:
+    Path("fairlead.toml").write_text(TIERS + 'victim = "random"\n')
+    trace = ELASTIC.rsplit("2,", 1)[0]  # one slow task: the other elastic run keeps its 20 s
+    drawn = set()
+    for seed in range(9):
+        assert say(trace, "--starts", "starts.csv", "--seed", str(seed))[0] == 0
+        drawn.add(tuple(line.split(",")[3] for line in Path("starts.csv").read_text().splitlines()[1:]))
+    assert drawn == {("3.000", "21.000", "27.000"), ("20.000", "4.000", "27.000")}
+
+
 def test_a_task_that_can_never_start_is_counted_and_has_no_times(say: Say) -> None:
     Path("fairlead.toml").write_text("[limits]\ngpu = 0\n")
     found = measured(say, TRACE, "--starts", "starts.csv")
@@ -178,6 +208,13 @@ def test_a_bad_trace_is_refused_with_one_sentence(flaw: str, say: Say) -> None:
     assert err.startswith("fairlead: trace.csv") and sentence in err
 
 
+def test_too_many_rows_or_kinds_are_refused(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "MOST_KINDS", 2)
+    assert "trace.csv, line 6: task_type: this is more than 2 kinds" in say(TRACE)[2]
+    monkeypatch.setattr(traces, "MOST_ROWS", 1)
+    assert "trace.csv, line 3: rows: are more than 1" in say(TRACE)[2]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -203,8 +240,13 @@ def test_a_bad_file_is_refused_with_one_sentence(name: str, content: bytes, sent
         (["--what-if", "limits.gpu=x"], "--what-if limits.gpu=x"),
         (["--slots", "-1"], "--slots"),
         (["--config", "none.toml"], "none.toml"),
-        (["--starts", "no/such/folder.csv"], "--starts: cannot write no/such/folder.csv"),
-        (["--plot", "no/such/folder.svg"], "--plot: cannot write no/such/folder.svg"),
+        (
+            ["--starts", "no/such/folder.csv"],
+            "--starts: cannot write no/such/folder.csv: there is no folder no/such",
+        ),
+        (["--plot", "no/such/folder.svg"], "--plot: cannot write no/such/folder.svg: there is no folder"),
+        (["--starts", "."], "--starts: cannot write .: Is a directory"),
+        (["--plot", "."], "--plot: cannot write .: Is a directory"),
     ],
 )
 def test_a_bad_option_is_refused_with_one_sentence(options: list[str], sentence: str, say: Say) -> None:

@@ -21,6 +21,7 @@ PAGES = [
     Page("docs/periodic.md"),
     Page("docs/progress.md"),
     Page("docs/testing.md"),
+    Page("docs/simulator.md"),
     Page("docs/workers.md"),
     Page("docs/any-language.md"),
     Page("docs/migrating.md"),

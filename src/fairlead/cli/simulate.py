@@ -55,6 +55,7 @@ def simulate(
     priority, user_id, tenant, limits (a=1;b=2), capabilities (x;y) and tier; or a log in the Standard
     Workload Format. Either may be gzipped.
     """
+    _check_folders({"--starts": starts, "--plot": plot})
     before = _settings(config, slots, [])
     after = _settings(config, slots, what_if) if what_if else None
     read = _read(trace, format)
@@ -73,6 +74,13 @@ def simulate(
         _print_json(measures)
     else:
         print_tables(_tables(measures))
+
+
+def _check_folders(files: Mapping[str, Path | None]) -> None:
+    """Before the work, not after it."""
+    for option, path in files.items():
+        if path and not path.parent.is_dir():
+            raise InvalidInput(option, f"cannot write {path}: there is no folder {path.parent}")
 
 
 def _settings(config: Path | None, slots: int | None, changes: Sequence[str]) -> Settings:

@@ -14,8 +14,9 @@ A start costs some microseconds, whatever is blocked. All times are whole millis
 - **Input** is in `values.py`: `Kind`, `Task`, `Waiting`, `Running`, `Snapshot`. The tasks that wait have the
   numbers 0 to n-1; `starts` yields these numbers. Everything else of a task (its id, say) stays outside.
 - **Replicas.** `simulation.fork(duration=..., left=...)` begins where the simulation began, for the price of
-  what it then touches, not of all that waits: keep the first one unused, and run as many forks as needed.
+  what it then touches, not of all that waits. Keep the first one unused, and run the forks in its thread.
   `duration(task)` draws how long a run takes, `left(running)` how much longer a run of the snapshot does.
+  A promotion within the horizon costs about as much as a start: bound the horizon in time as well.
 - **Arrivals**: an iterable of tasks in the order of their arrivals, read as time passes; their numbers go on
   from n. It may be endless if `starts` is bounded.
 - **Ends**: `ended(number, instant)` is called for each run that ends (for those of the snapshot with

@@ -211,7 +211,7 @@ class Board:
                 run.needs, run.tier = run.needs + taken, tier
                 self._add_elastic(run)
             lasts = min(lasts, self._policy.tiers[tier].ms)
-        run.end = now + lasts
+        run.end = now + max(0, lasts)
         heappush(self._ends, (run.end, run.fence, run))
 
     def _end(self, run: Run) -> None:

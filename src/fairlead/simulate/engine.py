@@ -41,6 +41,10 @@ class Simulation(Board):
 
         The simulation that is forked must not have been run, nor be run before its forks have ended.
         """
+        if not self._is_due:
+            raise ValueError(
+                "a simulation that has been run cannot be forked: fork it first, and run the fork"
+            )
         copy = Simulation.__new__(Simulation)
         self._copy_to(copy)
         copy._begin(arrivals, duration, left, ended)
@@ -66,9 +70,9 @@ class Simulation(Board):
         self._is_due = True  #: what happens at this instant has not been done yet
 
     def starts(self, until: int | None = None, most: int | None = None) -> Iterator[tuple[int, int]]:
-        """The number of each task that starts, and when: at most so many, and none after an instant.
+        """The number of each task that starts, and when: the first `most`, and none after `until`.
 
-        Ends when nothing can start any more. Another call continues.
+        Ends when nothing can start any more. Another call continues where this one ended.
         """
         return islice(self._starts(until), most)
 
@@ -80,7 +84,7 @@ class Simulation(Board):
             at = self._next_instant()
             if at is None or (until is not None and at > until):
                 return
-            self.now, self._is_due = at, True
+            self.now, self._is_due = max(self.now, at), True
 
     def _advance(self) -> bool:
         """Does all that is due now; returns whether a task may be able to start.

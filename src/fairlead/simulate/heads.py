@@ -8,7 +8,8 @@ for its first sub-queue. A marker that comes first while its lot is closed again
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from fairlead.simulate.copies import Copies
 from fairlead.simulate.fleet import Audience, Fleet
@@ -17,21 +18,36 @@ from fairlead.simulate.queues import ASIDE, IN_LANE, Lane, Lot, SubQueue
 from fairlead.simulate.values import PLACES, Kind, Needs
 
 
+class Facts(NamedTuple):
+    """Of a kind, whatever the place."""
+
+    audience: Audience
+    may_start: bool
+    rates: Needs  #: that it may wait for
+    signature: str  #: if it may ask for a hold, else empty
+
+
 class Heads:
     def __init__(self, limits: Limits, fleet: Fleet, paused: Iterable[str]) -> None:
         self._limits, self._fleet, self._paused = limits, fleet, frozenset(paused)
         self.queues = Copies[int, SubQueue]()
         self._lanes = Copies[int, Lane]()
         self._lots = Copies[int, Lot]()
-        self._numbers: dict[object, int] = {}  #: of sub-queues, lanes and lots, by what they are
+        # the numbers of sub-queues (by kind, and by what makes kinds interchangeable), lanes and lots:
+        self._of_kind: dict[tuple[Kind, int], int] = {}
+        self._alike: dict[tuple[int, object, bool], int] = {}
+        self._lane_of: dict[tuple[int, Audience], int] = {}
+        self._lot_of: dict[tuple[int, Needs], int] = {}
         self._of_place: list[list[int]] = [[] for _ in PLACES]  #: the lanes
         self._aside: list[list[int]] = [[] for _ in PLACES]  #: sub-queues with a hold
-        self._counts = [0, 0, 0]  #: sub-queues, lanes, lots
+        self._facts: dict[Kind, Facts] = {}
 
     def fork(self, limits: Limits, fleet: Fleet) -> Heads:
         copy = Heads(limits, fleet, self._paused)
         copy.queues, copy._lanes, copy._lots = Copies(self.queues), Copies(self._lanes), Copies(self._lots)
-        copy._numbers, copy._counts = self._numbers.copy(), self._counts.copy()
+        copy._of_kind, copy._alike = self._of_kind.copy(), self._alike.copy()
+        copy._lane_of, copy._lot_of = self._lane_of.copy(), self._lot_of.copy()
+        copy._facts = self._facts.copy()
         copy._of_place = [lanes.copy() for lanes in self._of_place]
         copy._aside = [queues.copy() for queues in self._aside]
         return copy
@@ -39,7 +55,7 @@ class Heads:
     @property
     def count(self) -> int:
         """Of sub-queues."""
-        return self._counts[0]
+        return len(self._alike)
 
     def all_queues(self) -> Iterator[SubQueue]:
         return (self.queues[number] for number in range(self.count))
@@ -47,39 +63,42 @@ class Heads:
     # Sub-queues
 
     def queue_of(self, kind: Kind, place: int) -> SubQueue:
-        number = self._numbers.get((kind, place))
+        number = self._of_kind.get((kind, place))
         if number is None:
-            number = self._numbers[kind, place] = self._find(kind, place)
+            number = self._of_kind[kind, place] = self._find(kind, place)
         return self.queues[number]
 
     def _find(self, kind: Kind, place: int) -> int:
-        """Those of several slots limits may be held for: they are told apart as in the rules."""
-        audience = self._fleet.audience(kind)
-        apart = len(self._limits.slots_of(kind.needs)) > 1
-        may_start = bool(audience) and kind.type not in self._paused and self._limits.could_have(kind.needs)
-        name = f"{PLACES[place]}:{kind.signature}" if apart else ""
-        like = (place, name or (audience, kind.needs), may_start)
-        number = self._numbers.get(like)
+        """Those of several slots limits may be held for: they are separate, as in the rules."""
+        facts = self._facts.get(kind) or self._facts.setdefault(kind, self._facts_of(kind))
+        name = f"{PLACES[place]}:{facts.signature}" if facts.signature else ""
+        like = (place, name or (facts.audience, kind.needs), facts.may_start)
+        number = self._alike.get(like)
         if number is None:
-            number = self._numbers[like] = self._next(0)
-            lane = self._lane(place, audience) if may_start else None
-            rates = self._limits.rates_of(kind.needs) if may_start else ()
-            self.queues[number] = SubQueue(number, place, lane, name, kind.needs, rates)
-            if may_start:
-                self._limits.know(kind.needs)
+            number = self._alike[like] = len(self._alike)
+            lane = self._lane(place, facts.audience) if facts.may_start else None
+            self.queues[number] = SubQueue(number, place, lane, name, kind.needs, facts.rates)
         return number
 
+    def _facts_of(self, kind: Kind) -> Facts:
+        audience = self._fleet.audience(kind)
+        may_start = bool(audience) and kind.type not in self._paused and self._limits.could_have(kind.needs)
+        if may_start:
+            self._limits.know(kind.needs)
+        return Facts(
+            audience,
+            may_start,
+            self._limits.rates_of(kind.needs) if may_start else (),
+            kind.signature if len(self._limits.slots_of(kind.needs)) > 1 else "",
+        )
+
     def _lane(self, place: int, audience: Audience) -> int:
-        number = self._numbers.get((place, audience))
+        number = self._lane_of.get((place, audience))
         if number is None:
-            number = self._numbers[place, audience] = self._next(1)
+            number = self._lane_of[place, audience] = len(self._lane_of)
             self._lanes[number] = Lane(place, audience, [])
             self._of_place[place].append(number)
         return number
-
-    def _next(self, sort: int) -> int:
-        self._counts[sort] += 1
-        return self._counts[sort] - 1
 
     def changed(self, queue: SubQueue, was_empty: bool = False) -> None:
         """It has another head."""
@@ -167,7 +186,11 @@ class Heads:
                 lacking = self._lacking(queue, now)
                 if lacking or any(self._limits.is_gate(name) for name, _ in queue.needs):
                     self._park(queue, lacking)
-        for number in range(self._counts[2]):
+        for number in range(len(self._lane_of)):
+            lane = self._lanes[number]
+            lane.heap = [key for key in lane.heap if self.queues[key[2]].home == IN_LANE]
+            heapify(lane.heap)
+        for number in range(len(self._lot_of)):
             self._show(number, now)
 
     def _park(self, queue: SubQueue, lacking: Needs) -> None:
@@ -181,9 +204,9 @@ class Heads:
         heappush(lot.heap, (queue.head[0], queue.head[1], queue.number))
 
     def _lot(self, lane: int, place: int, needs: Needs) -> int:
-        number = self._numbers.get((lane, needs))
+        number = self._lot_of.get((lane, needs))
         if number is None:
-            number = self._numbers[lane, needs] = self._next(2)
+            number = self._lot_of[lane, needs] = len(self._lot_of)
             self._lots[number] = Lot(lane, place, needs)
             for name, _ in needs:
                 self._limits.uses[name].lots.append(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 from fairlead.rules.holds import LEAST_PAUSE
@@ -12,7 +12,7 @@ from fairlead.simulate.ages import NEVER
 from fairlead.simulate.heads import Heads
 from fairlead.simulate.limits import Hold, Limits
 from fairlead.simulate.queues import SubQueue
-from fairlead.simulate.values import Kind
+from fairlead.simulate.values import Kind, Needs
 
 
 class Holds:
@@ -23,6 +23,9 @@ class Holds:
         self.touched: set[int] = set()  #: sub-queues whose head may have changed
         self._asks: list[tuple[int, str, int]] = []  #: a heap: instant, name, number of the sub-queue
         self._quiet: dict[str, set[int]] = {}  #: those that no limit overlaps for, by limit
+        self._quiet_before: Mapping[str, set[int]] = {}  #: in what this is a fork of, which is not changed
+        self._sets: dict[Needs, set[str]] = {}
+        self._known_needs: dict[str, set[Needs]] = {}  #: of all forks, by limit
         self._holds: dict[str, Hold] = {}  #: by the name of the sub-queue
         self._ends: list[tuple[int, str]] = []  #: a heap: when holds have lasted long enough
 
@@ -30,8 +33,11 @@ class Holds:
         copy = Holds(self._policy, self._companions, limits, heads)
         copy._seen, copy._shares_companions = self._seen.copy(), True
         copy.touched, copy._asks, copy._ends = self.touched.copy(), self._asks.copy(), self._ends.copy()
-        copy._quiet = {name: numbers.copy() for name, numbers in self._quiet.items()}
-        copy._holds = self._holds.copy()
+        copy._quiet_before = (
+            self._quiet if not self._quiet_before else _merged(self._quiet, self._quiet_before)
+        )
+        copy._known_needs = self._known_needs
+        copy._sets, copy._holds = self._sets.copy(), self._holds.copy()
         return copy
 
     def see(self, kind: Kind) -> None:
@@ -41,8 +47,12 @@ class Holds:
         if self._shares_companions:
             self._companions, self._shares_companions = self._companions.copy(), False
         self._seen.add(kind)
-        for name in self._companions.see(dict(kind.needs), kind.capabilities):
-            for number in self._quiet.pop(name, ()):
+        fewer = self._companions.see(dict(kind.needs), kind.capabilities)
+        for name in fewer:
+            for needs in self._known_needs.get(name, ()):
+                self._sets.pop(needs, None)
+        for name in fewer:
+            for number in {*self._quiet.pop(name, ()), *self._quiet_before.get(name, ())}:
                 self._will_ask(self._heads.queues[number])
 
     def left(self, queue: SubQueue, task: int, started: bool, now: int) -> None:
@@ -95,8 +105,14 @@ class Holds:
             self._will_ask(queue)
 
     def _will_ask(self, queue: SubQueue) -> None:
-        if queue.asks_at is not None:
-            heappush(self._asks, (queue.asks_at, queue.name, queue.number))
+        """It asks at its instant, or when one of its limits overlaps with another."""
+        if queue.asks_at is None:
+            return
+        if not self._set_of(queue):
+            for name, _ in queue.needs:
+                self._quiet.setdefault(name, set()).add(queue.number)
+            return
+        heappush(self._asks, (queue.asks_at, queue.name, queue.number))
         if len(self._asks) > 2 * self._heads.count + 64:
             self._drop_outdated()
 
@@ -110,13 +126,8 @@ class Holds:
         while self._asks and self._asks[0][0] <= now and len(due) < self._policy.hold_looks:
             at, _, number = heappop(self._asks)
             queue = self._heads.queues[number]
-            if queue.asks_at != at or queue in due:
-                continue
-            if self._set_of(queue):
+            if queue.asks_at == at and queue not in due:
                 due.append(queue)
-            else:
-                for name in self._limits.slots_of(queue.needs):
-                    self._quiet.setdefault(name, set()).add(number)
         return due
 
     def _postpone(self, queue: SubQueue, now: int, lasted: int = 0) -> None:
@@ -124,7 +135,14 @@ class Holds:
         self._will_ask(queue)
 
     def _set_of(self, queue: SubQueue) -> set[str]:
-        return self._companions.overlapping(self._limits.slots_of(queue.needs))
+        """Its slots limits that overlap."""
+        found = self._sets.get(queue.needs)
+        if found is None:
+            names = self._limits.slots_of(queue.needs)
+            found = self._sets[queue.needs] = self._companions.overlapping(names)
+            for name in names:
+                self._known_needs.setdefault(name, set()).add(queue.needs)
+        return found
 
     def _may_hold(self, queue: SubQueue, now: int) -> bool:
         names = self._set_of(queue)
@@ -164,3 +182,7 @@ class Holds:
             self._limits.uses[limit].hold = None
         self._heads.take_back(self._heads.queues[hold.queue])
         self._heads.show(hold.units, now)
+
+
+def _merged(one: Mapping[str, set[int]], other: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    return {name: one.get(name, set()) | other.get(name, set()) for name in {*one, *other}}

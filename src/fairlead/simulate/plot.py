@@ -19,11 +19,11 @@ STYLE = """
   .grid { stroke: #24292f; stroke-opacity: .15; }
   .most { stroke-width: 2; }
   .v0 { fill: #0969da; stroke: #0969da; } .v1 { fill: #bc4c00; stroke: #bc4c00; }
-  .bar { stroke: none; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3; } .grid { stroke: #e6edf3; }
     .v0 { fill: #58a6ff; stroke: #58a6ff; } .v1 { fill: #f0883e; stroke: #f0883e; }
   }
+  .bar { stroke: none; }
 """
 
 

@@ -109,7 +109,7 @@ def measure(played: Replay) -> Measures:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent do not exceed."""
+    """The smallest value that this percentage of the values does not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1).__trunc__()]
 
 
@@ -128,13 +128,13 @@ def _slowdown(slowdowns: array[float]) -> Slowdown | None:
 
 
 def _jain(scenario: Scenario, started: Sequence[int], slowdowns: array[float]) -> float | None:
-    """Jain's index of the accounts, each with 1 / its mean slowdown: 1 if all are slowed down alike."""
-    sums: dict[str, list[float]] = {}
+    """Jain's index of the users, each with 1 / its mean slowdown: 1 if all are slowed down alike."""
+    trace = scenario.trace
+    totals, counts = [0.0] * len(trace.people), [0] * len(trace.people)
     for number, slowdown in zip(started, slowdowns, strict=True):
-        account = sums.setdefault(scenario.accounts[scenario.trace.owners[number]], [0.0, 0.0])
-        account[0] += slowdown
-        account[1] += 1
-    speeds = [count / total for total, count in sums.values()]
+        totals[trace.owners[number]] += slowdown
+        counts[trace.owners[number]] += 1
+    speeds = [count / total for total, count in zip(totals, counts, strict=True) if count]
     squares = sum(speed * speed for speed in speeds)
     return sum(speeds) ** 2 / (len(speeds) * squares) if speeds else None
 

@@ -36,7 +36,9 @@ class ElasticRuns:
 
     def fork(self) -> ElasticRuns:
         """Without the runs, which the fork adds itself."""
-        return ElasticRuns(len(self._heaps))
+        copy = ElasticRuns(len(self._heaps))
+        copy.dice = self.dice
+        return copy
 
     def add(self, run: Run) -> None:
         if run.tier > 0:

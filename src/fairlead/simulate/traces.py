@@ -15,6 +15,7 @@ from fairlead.model.task import check_limits
 
 LAST_ARRIVAL = 253_402_300_800  # seconds; as a date this is the year 10000
 MOST_ROWS = 50_000_000
+MOST_KINDS = 200_000  #: different needs, types, capabilities and tiers
 MOST_TEXT = 200  # characters of a name
 
 
@@ -109,6 +110,10 @@ class Collector:
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self.trace.kinds)
+            if number == MOST_KINDS:
+                raise InvalidInput(
+                    "task_type", f"this is more than {MOST_KINDS} kinds of tasks: cut the trace"
+                )
             check_name("task_type", row.task_type)
             capabilities = [name for name in row.capabilities.split(";") if name]
             check_capabilities(capabilities)
