@@ -39,7 +39,7 @@ async def serving(shell: Shell, tmp_path: Path) -> AsyncIterator[Process]:
     """A server, and a worker with two slots."""
     (tmp_path / "app.py").write_text(APP)
     server = await shell.start("server", "--port", "0")
-    worker = await shell.start("worker", "app:fl", "--capacity", "2")
+    worker = await shell.start("worker", "app:fl", "--capacity", "2", "--grace", "0")
     yield server
     for process in (worker, server):
         process.terminate()

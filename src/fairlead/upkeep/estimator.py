@@ -12,6 +12,7 @@ from fairlead.store.store import Store
 EVERY_SECONDS = 2.0
 SOONEST_SECONDS = 0.5  # after the one before, when the queue has changed
 CHANGED_SHARE = 0.05  # of what waits
+BEHIND_SECONDS = 10.0  # while there is more to learn from
 IDLE_SECONDS = 20.0  # when nothing waits or runs
 MOST_SHARE = 0.25  # of a processor
 KEPT_SECONDS = 5.0  # between two times that what was learnt is kept
@@ -46,7 +47,7 @@ class Estimator:
         now = monotonic()
         if now - self._kept_at >= KEPT_SECONDS and not await self.keep():
             return False
-        if now - self._forecast_at < self._pause or is_behind:
+        if now - self._forecast_at < max(self._pause, BEHIND_SECONDS if is_behind else 0.0):
             return True
         seen = await self._estimates.queued(), self.knowledge.position
         if now - self._forecast_at < self._patience(*seen):
@@ -62,7 +63,7 @@ class Estimator:
         return IDLE_SECONDS if self._is_idle and position == position_before else EVERY_SECONDS
 
     async def learn(self) -> bool:
-        """Whether there is more to learn from: then estimates wait, because they would be old ones."""
+        """Whether there is more to learn from."""
         for _ in range(READS_PER_ROUND):
             before = self.knowledge.position
             self.knowledge.learn(*await self._estimates.events_after(before))
@@ -73,8 +74,8 @@ class Estimator:
     async def keep(self) -> bool:
         """For the process that continues."""
         self._kept_at = monotonic()
-        picture_at = await self._estimates.now()
-        return await self._estimates.learn(self._who, self.knowledge.packed_changes(picture_at))
+        now = await self._estimates.now()
+        return await self._estimates.learn(self._who, self.knowledge.packed_changes(now))
 
     async def forecast(self) -> bool:
         self._forecast_at, used = monotonic(), time.process_time()
