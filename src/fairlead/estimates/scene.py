@@ -16,12 +16,11 @@ from fairlead.estimates.histogram import Distribution
 from fairlead.estimates.picture import Picture, Run
 from fairlead.model.priority import Priority
 from fairlead.rules.fairness import USUAL, Ledger, stride_of
-from fairlead.rules.limits import Limit, Rate, Slots
+from fairlead.rules.limits import TIER, Limit, Rate, Slots
 from fairlead.rules.values import Place, Policy, Tier, Worker
 from fairlead.simulate.values import Kind, Needs, Running, Snapshot, Task, Waiting
 
-TIER_LIMIT = "tier:"  # begins the limit of a tier
-TIER = re.compile(r"([^=,]+)=(\d+)/(\d+)(%?)")
+WRITTEN_TIER = re.compile(r"([^=,]+)=(\d+)/(\d+)(%?)")
 MOST_AUDIENCES, MOST_LIMITS = 100, 300  # with probes
 ANY = {"*": ";"}  # the route of a type that was never submitted, for workers that serve all
 STOPPING_MS = 2_000  # a cancelled run holds its units for a moment
@@ -237,7 +236,7 @@ class Scene:
         self, task_type: str, capabilities: str, needs: Needs, elastic: bool = False, stands_for: int = 1
     ) -> Kind:
         """A task that stands for others may take longer than its tier allows."""
-        of_tiers = [name for name, _ in needs if name.startswith(TIER_LIMIT)]
+        of_tiers = [name for name, _ in needs if name.startswith(TIER)]
         tier = len(of_tiers) - 1 if of_tiers and stands_for == 1 else None
         key = task_type, capabilities, needs, elastic, tier
         if key not in self._kinds:
@@ -280,6 +279,6 @@ def _policy(stored: Mapping[str, Any]) -> Policy:
     numbers = {field.name for field in fields(Policy)} - {"tiers"}
     tiers = tuple(
         Tier(name, int(ms), None if sign else int(share), int(share) if sign else 100)
-        for name, ms, share, sign in TIER.findall(stored.get("tiers") or "")
+        for name, ms, share, sign in WRITTEN_TIER.findall(stored.get("tiers") or "")
     )
     return Policy(**{name: int(value) for name, value in stored.items() if name in numbers}, tiers=tiers)
