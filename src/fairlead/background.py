@@ -128,6 +128,11 @@ class TaskSet(set["asyncio.Task[Any]"]):
         return task
 
 
+def no_more_threads(problem: RuntimeError) -> bool:
+    """Whether the interpreter has begun to end, while an event loop in a daemon thread still runs."""
+    return "shutdown" in str(problem)
+
+
 async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     """Cancels the tasks and waits until they have ended, however they do."""
     for task in tasks:

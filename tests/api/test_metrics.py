@@ -11,6 +11,7 @@ from fairlead.model.limit import Limit
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
 from tests.api.requests import HttpWorker, good, submit
+from tests.store.namespace import raw
 
 Samples = dict[tuple[str, str], float]  # by name without `fairlead_`, and by the value of the label
 
@@ -45,7 +46,7 @@ async def test_a_namespace_at_rest_has_a_value_for_everything(api: httpx.AsyncCl
 
 async def test_the_page_shows_how_true_estimates_were(api: httpx.AsyncClient, store: Store) -> None:
     quality = EstimateQuality(0.75, 1.0, 4, 3, 1, tuple([2] * 3 + [4] * (len(ERROR_BOUNDS) - 3)), 2.5)
-    await store.upkeep.elect("me", 5_000)
+    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
     assert await store.estimates.learn("me", {"quality": msgspec.json.encode(quality).decode()})
     found = await scrape(api)
     assert (found["estimates_total", "true"], found["estimates_total", "false"]) == (3, 1)

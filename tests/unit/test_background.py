@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -119,3 +121,22 @@ async def test_work_that_ends_first_is_done_and_one_that_is_stopped_is_cancelled
     assert ended == ["done", "cancelled"]
     with pytest.raises(ValueError, match="broken"):
         await done_before(fail(), asyncio.Event().wait())
+
+
+AT_EXIT = """
+import asyncio, atexit
+from fairlead.background import no_more_threads
+
+def late():
+    try:
+        asyncio.run(asyncio.to_thread(print))
+    except RuntimeError as problem:
+        print(no_more_threads(problem), no_more_threads(RuntimeError("another one")))
+
+atexit.register(late)
+"""
+
+
+def test_a_thread_that_the_interpreter_no_longer_starts_differs_from_other_errors() -> None:
+    ended = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("True False\n", "")

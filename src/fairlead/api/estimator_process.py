@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.api.estimating import Order
 from fairlead.background import done_before, loop_factory
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
@@ -30,6 +30,8 @@ async def estimate(end: socket.socket) -> None:
     try:
         await store.epochs.join()
         await done_before(Estimator(store, order.who).run(), pipe.receive())
+    except StoreUnavailable:
+        pass  # the server reports it, and starts another process when the store is back
     except FairleadError as problem:
         log.warning("estimates_wait", code=problem.code, problem=str(problem))
     except Exception as problem:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 
 from fairlead.backend import Backend, UpkeepBackend
-from fairlead.background import in_background, until, within
+from fairlead.background import in_background, no_more_threads, until, within
 from fairlead.client.opening import connected_backend
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, StoreLost, StoreUnavailable, UnknownWorker
@@ -161,6 +161,9 @@ class Heartbeat:
             await upkeep.tidy_blobs()
         except FairleadError as problem:
             log.warning("upkeep_failed", worker=self.worker, problem=str(problem))
+        except RuntimeError as problem:
+            if not no_more_threads(problem):
+                raise
 
 
 class HeartbeatThread:
