@@ -80,6 +80,26 @@ def test_the_starts_are_written_one_row_a_task(say: Say) -> None:
     assert {(row["estimate_p50_seconds"], row["estimate_p90_seconds"]) for row in rows} == {("", "")}
 
 
+def test_estimates_are_measured_and_written_with_the_starts(say: Say) -> None:
+    many = "arrival_seconds,duration_seconds,limits\n" + "".join(f"{4 * n},9,gpu=1\n" for n in range(12))
+    options = ("--estimates", "--what-if", "limits.gpu=2", "--starts", "starts.csv")
+    found = measured(say, many, *options)
+    assert 0 < found["estimates"]["coverage_p90"] <= 1
+    assert 0 < found["estimates"]["median_error_seconds"] < found["waits"]["all"]["max"]
+    assert found["what_if"]["estimates"] != found["estimates"]
+    with Path("starts.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    given = [(float(row["estimate_p50_seconds"]), float(row["estimate_p90_seconds"])) for row in rows]
+    assert given[0] == (0, 0.05), "it starts at once"
+    assert all(0 <= p50 < p90 for p50, p90 in given)
+    waits = [float(row["start_seconds"]) - float(row["arrival_seconds"]) for row in rows]
+    late = [wait <= p90 for wait, (_, p90) in zip(waits, given, strict=True) if wait]
+    assert found["estimates"]["coverage_p90"] == pytest.approx(sum(late) / len(late))
+    table = say(many, *options)[1]
+    assert re.search(r"^started within p90 +\d+\.\d%", table, re.MULTILINE)
+    assert "started within p90" not in say(many)[1]
+
+
 def test_what_if_shows_both_side_by_side(say: Say) -> None:
     rate = 'limits.gpu={ rate = "6/min", burst = 1 }'
     rated = measured(say, TRACE, "--slots", "3", "--what-if", rate)

@@ -14,6 +14,7 @@ from fairlead.cli.options import OutputOption
 from fairlead.cli.output import print_json, say
 from fairlead.cli.table import Table, make_table, print_tables
 from fairlead.errors import InvalidInput
+from fairlead.estimates.foresight import replay_with_estimates
 from fairlead.settings import Settings
 from fairlead.settings.loading import read_settings
 from fairlead.simulate.plot import draw_waits
@@ -42,6 +43,14 @@ def simulate(
             help="NAME=VALUE: another value of a setting, a limit or slots, to compare with.", negative=()
         ),
     ] = None,
+    estimates: Annotated[
+        bool,
+        Parameter(
+            help="Estimate each wait at the arrival, from what was past by then, and show how true that was. "
+            "The estimates come from up to 2,000 forecasts a trace, spread over the arrivals.",
+            negative=(),
+        ),
+    ] = False,
     starts: Annotated[Path | None, Parameter(help="Write when each task started to this CSV file.")] = None,
     plot: Annotated[Path | None, Parameter(help="Write a drawing of the waits to this SVG file.")] = None,
     seed: Annotated[
@@ -62,7 +71,7 @@ def simulate(
     scenarios = [scenario(NOW, trace.name, read, before)]
     if after:
         scenarios.append(scenario(WHAT_IF, trace.name, read, after))
-    replays = [_play(one, seed) for one in scenarios]
+    replays = [_play(one, seed, estimates) for one in scenarios]
     measures = {played.scenario.name: measure(played) for played in replays}
     if starts:
         write_starts(replays[0], starts)
@@ -105,9 +114,10 @@ def _read(path: Path, form: Format | None) -> Trace:
         return read_trace(path, form, progress)
 
 
-def _play(one: Scenario, seed: int) -> Replay:
+def _play(one: Scenario, seed: int, estimates: bool) -> Replay:
+    play = replay_with_estimates if estimates else replay
     with _bar(f"simulating ({one.name})", len(one.trace)) as progress:
-        return replay(one, seed, progress)
+        return play(one, seed, progress)
 
 
 @contextmanager
@@ -148,7 +158,8 @@ def _tables(measures: Mapping[str, Measures]) -> list[Table]:
         for group in measures[NOW].waits
         for name in names
     ]
-    facts = [(words, *(cell(measures[name]) for name in names)) for words, cell in FACTS.items()]
+    rows = FACTS | FITS if measures[NOW].estimates else FACTS
+    facts = [(words, *(cell(measures[name]) for name in names)) for words, cell in rows.items()]
     columns = ("wait", "p50", "p95", "p99", "longest", "mean")
     return [make_table(columns, waits), make_table(("of all", *names), facts)]
 
@@ -174,3 +185,16 @@ FACTS: dict[str, Callable[[Measures], Any]] = {
     "started promoted": lambda one: f"{one.promoted_share:.1%}",
     "inversions": lambda one: f"{one.inversions} in {one.checks} checks",
 }
+
+
+def _coverage(one: Measures) -> str:
+    share = one.estimates.coverage_p90 if one.estimates else None
+    return "" if share is None else f"{share:.1%}"
+
+
+def _error(one: Measures) -> str:
+    seconds = one.estimates.median_error_seconds if one.estimates else None
+    return "" if seconds is None else f"{seconds:.1f} s"
+
+
+FITS = {"started within p90": _coverage, "median error of p50": _error}

@@ -82,6 +82,10 @@ class Fleet:
         of_profile = (self._any if base == Priority.HIGH else self._open).of_profile
         return any(of_profile[profile] for profile in audience)
 
+    def free_slots(self, audience: Audience, base: int) -> int:
+        of_profile = (self._any if base == Priority.HIGH else self._open).of_profile
+        return sum(of_profile[profile] for profile in audience)
+
     def take(self, audience: Audience, base: int) -> int:
         slots = self._any if base == Priority.HIGH else self._open
         worker = min(slots.first(profile) for profile in audience if slots.of_profile[profile])

@@ -8,13 +8,14 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
 from fairlead.errors import InvalidInput
 from fairlead.model.priority import Priority
 from fairlead.settings.tiers import VICTIM
-from fairlead.simulate.referee import CheckedSimulation
+from fairlead.simulate.observed import ObservedSimulation, Observer
 from fairlead.simulate.scenarios import Scenario
 
 LEAST_RUN = 10_000  #: ms: shorter runs do not make a slowdown larger
@@ -39,6 +40,13 @@ class Slowdown(msgspec.Struct, frozen=True):
     p99: float
 
 
+class Fits(msgspec.Struct, frozen=True):
+    """How estimates fitted the tasks that had one and did not start at once; None: there were none."""
+
+    coverage_p90: float | None
+    median_error_seconds: float | None
+
+
 class Measures(msgspec.Struct, frozen=True):
     tasks: int
     unstarted: int  #: that could not start in the end: their limit is paused or has size 0
@@ -50,7 +58,15 @@ class Measures(msgspec.Struct, frozen=True):
     inversions: int
     checks: int  #: searches for the next start that were compared with all that waited
     promoted_share: float
-    estimates: None = None
+    estimates: Fits | None = None  #: None: they were not asked for
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What each task was given at its arrival, in milliseconds; -1: nothing."""
+
+    p50: array[int]
+    p90: array[int]
 
 
 @dataclass(frozen=True)
@@ -62,20 +78,30 @@ class Replay:
     ends: array[int]
     inversions: int
     checks: int
+    estimates: Estimates | None = None
 
 
-def replay(scenario: Scenario, seed: int = 0, progress: Progress = lambda _: None) -> Replay:
+def replay(
+    scenario: Scenario,
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+    observer: Observer | None = None,
+) -> Replay:
     count = len(scenario.trace)
     starts, ends = array("q", [NEVER]) * count, array("q", [NEVER]) * count
 
     def ended(number: int, at: int) -> None:
         ends[number] = at
+        if observer:
+            observer.ended(number, at)
 
-    simulation = CheckedSimulation(scenario.snapshot, arrivals=scenario.tasks(), ended=ended)
+    simulation = ObservedSimulation(scenario.snapshot, observer, arrivals=scenario.tasks(), ended=ended)
     if scenario.settings.tiers.get(VICTIM) == "random":
         simulation.draw_victims(random.Random(seed))
     for done, (number, at) in enumerate(simulation.starts(), 1):
         starts[number] = at
+        if observer:
+            observer.started(number, at)
         if done % REPORT_EVERY == 0:
             progress(done)
     return Replay(scenario, starts, ends, simulation.inversions, simulation.checks)
@@ -105,6 +131,7 @@ def measure(played: Replay) -> Measures:
         inversions=played.inversions,
         checks=played.checks,
         promoted_share=_promoted(played, started) / len(started) if started else 0.0,
+        estimates=_fits(played, started) if played.estimates else None,
     )
 
 
@@ -149,9 +176,21 @@ def _promoted(played: Replay, started: Sequence[int]) -> int:
     )
 
 
+def _fits(played: Replay, started: Sequence[int]) -> Fits:
+    given = played.estimates
+    assert given
+    waits = {number: played.starts[number] - played.scenario.trace.arrivals[number] for number in started}
+    waited = [number for number in started if waits[number] and given.p90[number] != NEVER]
+    if not waited:
+        return Fits(None, None)
+    within = sum(waits[number] <= given.p90[number] for number in waited)
+    errors = (abs(waits[number] - given.p50[number]) for number in waited)
+    return Fits(within / len(waited), median(errors) / 1000)
+
+
 def write_starts(played: Replay, path: Path) -> None:
     """One row a task; what is not known is empty."""
-    trace = played.scenario.trace
+    trace, estimates = played.scenario.trace, played.estimates
     columns = ("arrival_seconds", "start_seconds", "end_seconds")
     header = ("index", *columns, "priority", "estimate_p50_seconds", "estimate_p90_seconds")
     try:
@@ -160,7 +199,12 @@ def write_starts(played: Replay, path: Path) -> None:
             writer.writerow(header)
             for number, row in enumerate(trace.rows):
                 times = (trace.arrivals[number], played.starts[number], played.ends[number])
-                texts = ["" if ms == NEVER else f"{ms / 1000:.3f}" for ms in times]
-                writer.writerow((row, *texts, Priority(trace.bases[number]).word, "", ""))
+                given = (estimates.p50[number], estimates.p90[number]) if estimates else (NEVER, NEVER)
+                priority = Priority(trace.bases[number]).word
+                writer.writerow((row, *map(_seconds, times), priority, *map(_seconds, given)))
     except OSError as problem:
         raise InvalidInput("--starts", f"cannot write {path}: {problem.strerror}") from None
+
+
+def _seconds(ms: int) -> str:
+    return "" if ms == NEVER else f"{ms / 1000:.3f}"

@@ -33,6 +33,16 @@ class Scenario:
     def slots(self) -> int:
         return self.settings.worker.capacity
 
+    def kind_of(self, number: int) -> Kind:
+        """Of a task of the trace."""
+        return self.kinds[self.trace.wants[number]]
+
+    def duration_of(self, kind: Kind) -> str:
+        """The tier that was asked for; empty if none was."""
+        if kind.tier is None or kind.elastic:
+            return ""
+        return self.snapshot.policy.tiers[kind.tier].name
+
     def tasks(self) -> Iterator[Task]:
         trace, kinds, accounts, weights = self.trace, self.kinds, self.accounts, self.weights
         columns = (trace.wants, trace.bases, trace.owners, trace.arrivals, trace.durations)

@@ -28,12 +28,14 @@ class Ledger:
         copy.greatest, copy.waiting = self.greatest, self.waiting
         return copy
 
-    def reserve(self, account: str, stride: int) -> int:
+    def next_tag(self, account: str) -> int:
         tag = self.fin.get(account)
         if tag is None:
             tag = self.earlier.get(account, self.v)
-        if tag < self.v:
-            tag = self.v
+        return tag if tag > self.v else self.v
+
+    def reserve(self, account: str, stride: int) -> int:
+        tag = self.next_tag(account)
         self.fin[account] = fin = tag + stride
         if fin > self.greatest:
             self.greatest = fin

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from fairlead.clock import monotonic
 from fairlead.estimates.forecast import forecast
 from fairlead.estimates.knowledge import Knowledge
+from fairlead.estimates.staleness import EVERY_SECONDS, SOONEST_SECONDS, has_changed
 from fairlead.store.store import Store
 
-EVERY_SECONDS = 2.0
-SOONEST_SECONDS = 0.5  # after the one before, when the queue has changed
-CHANGED_SHARE = 0.05  # of what waits
 BEHIND_SECONDS = 10.0  # while there is more to learn from
 IDLE_SECONDS = 20.0  # when nothing waits or runs
 MOST_SHARE = 0.25  # of a processor
@@ -58,7 +56,7 @@ class Estimator:
     def _patience(self, queued: Mapping[str, int], position: str) -> float:
         """How many seconds after the forecast before the next one is made."""
         before, position_before = self._seen
-        if _differs(queued, before):
+        if has_changed(queued, before):
             return SOONEST_SECONDS
         return IDLE_SECONDS if self._is_idle and position == position_before else EVERY_SECONDS
 
@@ -85,10 +83,3 @@ class Estimator:
         self._pause = (time.process_time() - used) / MOST_SHARE
         self._is_idle = not picture.waiting and not picture.running
         return kept
-
-
-def _differs(now: Mapping[str, int], before: Mapping[str, int]) -> bool:
-    return any(
-        abs(count - before.get(place, 0)) > CHANGED_SHARE * before.get(place, 0)
-        for place, count in now.items()
-    )

@@ -1,4 +1,5 @@
 -- How long tasks will probably wait, read from the forecast that the estimator saves every few seconds (docs/estimates.md).
+-- fairlead/estimates/reading.py is the twin in Python.
 --
 -- A forecast has a curve for each lane, and for each limit that tasks wait for in each place: when a task starts whose position in the
 -- order is (tag, seq), in ms after the forecast, as p50 and p90. A task waits for the latest of the curves that it is on. A curve is a
