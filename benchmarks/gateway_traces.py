@@ -114,7 +114,7 @@ class Source:
 
 SOURCES = (
     Source("gentd26_lora_request_trace.csv.gz", images, 5_400, 86_400),
-    Source("AzureLLMInferenceTrace_conv.csv.gz", conversations, 900, 3_600),
+    Source("AzureLLMInferenceTrace_conv.csv.gz", conversations, 900, 1_200),
     Source("hpc2n_first3171.swf.gz", jobs, 0, 5_000_000),
 )
 
