@@ -88,7 +88,8 @@ class VirtualClock:
                 await self._submit(submit, number)
             if due[Event.PROMOTION]:
                 await self._store.promote()
-            await self._start_all(instant)
+            if due[Event.END] or due[Event.ARRIVAL] or due[Event.PROMOTION]:
+                await self._start_all(instant)
 
     def _next(self) -> tuple[int, dict[Event, list[int]]]:
         instant, due = self._due[0][0], defaultdict[Event, list[int]](list)
@@ -113,7 +114,11 @@ class VirtualClock:
         self._numbers[task.answer["task_id"]] = number
 
     async def _start_all(self, instant: int) -> None:
-        """The worker waits if it still has room, so that estimates know of its free slots."""
+        """The worker waits if it still has room, so that estimates know of its free slots.
+
+        It claims only when something happens, and once: each claim looks at the holds, as the simulator does
+        at each such instant.
+        """
         again = True
         while again and (free := self._slots - self._running):
             claimed = await self._store.claim(WORKER, free, lease_ms=FOR_EVER_MS, idle=True)
@@ -123,7 +128,7 @@ class VirtualClock:
                 self.order.append(number)
                 self._running += 1
                 self._add(instant + self.tasks[number].duration, Event.END, number)
-            again = bool(claimed.tasks) or claimed.again
+            again = claimed.again
 
 
 def _promoted_after(base: Priority, policy: Policy) -> tuple[int, ...]:

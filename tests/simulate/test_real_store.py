@@ -12,10 +12,10 @@ from fairlead.settings import Promotion, Scheduling, Settings, Slots
 from fairlead.store.store import Store
 from fairlead.testing import FakeClock
 
-SLOTS, LIMITS = 4, {"gpu": 2, "cpus": 6, "disk": 1}
+SLOTS, LIMITS = 6, {"gpu": 2, "cpus": 6, "disk": 1}
 SETTINGS = Settings(
     promotion=Promotion(low_to_medium_seconds=20, medium_to_high_seconds=45),
-    scheduling=Scheduling(hold_after_seconds=10),
+    scheduling=Scheduling(hold_after_seconds=3),
     worker=AWAKE,
 )
 
@@ -24,9 +24,9 @@ def trace(seed: int) -> Iterator[Wanted]:
     """More than there is room for, at whole seconds, so that several things happen at an instant."""
     dice, now = random.Random(seed), 0
     for _ in range(60):
-        now += dice.choice([0, 0, 1, 1, 2, 5])
+        now += dice.choice([0, 0, 1, 1, 2, 3])
         needs: dict[str, int] = dice.choice(
-            [{}, {"gpu": 1}, {"cpus": dice.choice([1, 2, 5])}, {"disk": 1, "gpu": 1}]
+            [{}, {"cpus": 1}, {"cpus": 2}, {"cpus": 5}, {"disk": 1, "gpu": 1}, {"gpu": 1}, {"disk": 1}]
         )
         priority = dice.choice(["high", "medium", "low", "low"])
         lasts = dice.choice([0, 2, 3, 8, 20])
