@@ -24,6 +24,7 @@ from benchmarks import (
     simulator,
     storm,
     throughput,
+    virtual_replay,
 )
 from benchmarks.bench import Bench
 from benchmarks.breadth_scenes import BATCH
@@ -46,7 +47,7 @@ SCENARIOS = {
     "simulator": simulator.run,
 }
 #: Only when they are named.
-MORE = {"gateway_replay": gateway_replay.run}
+MORE = {"gateway_replay": gateway_replay.run, "virtual_replay": virtual_replay.run}
 Name = Literal[
     "depth",
     "breadth",
@@ -59,6 +60,7 @@ Name = Literal[
     "estimates",
     "simulator",
     "gateway_replay",
+    "virtual_replay",
 ]
 RESULTS = Path(__file__).parent / "results"
 
@@ -85,8 +87,8 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `gateway_replay` plays; none are shipped, and it runs only when it is
-        named. `simulator` plays one of them too, if it is given.
+        The folder of the traces that `gateway_replay` and `virtual_replay` play; none are shipped, and they
+        run only when they are named. `simulator` plays one of them too, if it is given.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

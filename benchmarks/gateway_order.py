@@ -114,6 +114,11 @@ def compare_with_simulation(part: Part, starts: Sequence[Start]) -> float:
     )
     expected = [number for number, _ in Simulation(snapshot, arrivals=tasks).starts()]
     real = sorted(range(len(starts)), key=lambda number: starts[number].started)
+    return share_in_order(real, expected)
+
+
+def share_in_order(real: Sequence[int], expected: Sequence[int]) -> float:
+    """Of the longest line that is in the same order in both."""
     place = {number: index for index, number in enumerate(expected)}
     ends: list[int] = []  # of the best line of each length
     for index in (place[number] for number in real):

@@ -10,51 +10,27 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from benchmarks.bench import NO_AOF, Bench, describe
-from benchmarks.figures import Check, Figure, Outcome
-from benchmarks.gateway_order import Start, compare_with_simulation, inversions, starts_of
-from benchmarks.gateway_traces import Part, Wanted, parts
+from benchmarks.figures import Figure, Outcome
+from benchmarks.gateway_judge import Given, judge_estimates, judge_order
+from benchmarks.gateway_order import compare_with_simulation, starts_of
+from benchmarks.gateway_traces import Part, Wanted, wanted
 from benchmarks.http import served
 from fairlead.store.store import Store
 from tests.commands import FAIRLEAD
 
 SETTLE_SECONDS = 4.0  # until there is a worker, and a first forecast
 DRAIN_SECONDS = 120.0
-TARGET = "0.85 to 0.95"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a client was told, and what came of it; seconds."""
-
-    priority: str
-    p50: float
-    p90: float
-    naive: float
-    waited: float
-
-    @property
-    def within(self) -> bool:
-        return self.waited <= self.p90
 
 
 async def run(bench: Bench) -> Outcome:
     outcome = Outcome()
-    if bench.traces is None:
-        raise SystemExit(
-            "gateway_replay: no traces are shipped with Fairlead: name a folder of them with --traces"
-        )
-    found = parts(bench.traces, 0.02 if bench.quick else 1.0)
-    if not found:
-        raise SystemExit(
-            f"gateway_replay: {bench.traces} has none of the traces that benchmarks/gateway_traces.py reads"
-        )
+    found = wanted("gateway_replay", bench)
     with bench.serve(*NO_AOF) as url:
         outcome.servers["store"] = await describe(url)
         for part in found:
@@ -82,7 +58,12 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
             started = await starts_of(store)
         finally:
             await store.close()
-    _judge(part, given, started, outcome)
+    judge_estimates(part.name, given, outcome)
+    judge_order(part.name, started, outcome)
+    share = compare_with_simulation(part, started)
+    outcome.figures.append(
+        Figure(f"{part.name}: order", "starts as in the simulation", "share", [share], "more")
+    )
 
 
 def _promotions(faster: int) -> Mapping[str, str]:
@@ -141,33 +122,3 @@ async def _given(http: httpx.AsyncClient, part: Part, answer: Mapping[str, Any],
     mean = statistics.mean(request.duration for request in part.requests) / part.faster
     naive = (answer["queue_position"] - 1) * mean / part.slots
     return Given(answer["priority"], estimate["p50_seconds"], estimate["p90_seconds"], naive, waited)
-
-
-def _judge(part: Part, given: Sequence[Given], started: Sequence[Start], outcome: Outcome) -> None:
-    def note(case: str, measure: str, unit: str, value: float, better: Any = "less") -> None:
-        outcome.figures.append(Figure(f"{part.name}: {case}", measure, unit, [value], better))
-
-    for priority in ("high", "medium", "low"):
-        some = [one for one in given if one.priority == priority]
-        if some:
-            note(priority, "within p90", f"of {len(some)} that waited", _coverage(some), "more")
-            note(priority, "wait, median", "s", statistics.median(one.waited for one in some))
-    note("all", "within p90", f"of {len(given)} that waited", _coverage(given), "more")
-    note("all", "wait, median", "s", statistics.median(one.waited for one in given))
-    note("estimate", "error, median", "s", statistics.median(abs(one.p50 - one.waited) for one in given))
-    note("naive guess", "error, median", "s", statistics.median(abs(one.naive - one.waited) for one in given))
-    name = f"{part.name}: error of estimates to that of the naive guess"
-    outcome.compare(
-        name,
-        (f"{part.name}: estimate", "error, median"),
-        (f"{part.name}: naive guess", "error, median"),
-        "<= 0.5",
-    )
-    passed_by = inversions(started)
-    held = Check(part.name, "no task started before a better one that could", not passed_by, f"{passed_by}")
-    outcome.checks.append(held)
-    note("order", "starts as in the simulation", "share", compare_with_simulation(part, started), "more")
-
-
-def _coverage(given: Sequence[Given]) -> float:
-    return statistics.mean(one.within for one in given)

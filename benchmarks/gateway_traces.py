@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from benchmarks.bench import Bench
+from fairlead.simulate.scenarios import PROCESSORS
+from fairlead.simulate.trace_files import read_trace
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -82,20 +86,57 @@ def conversations(file: Path, seconds: float) -> Part:
     return Part("Azure 2023", about, requests, slots, {}, 5)
 
 
-#: The file of each trace, and how many of its seconds are replayed: at most five minutes.
-TRACES: dict[str, tuple[str, Callable[[Path, float], Part], float]] = {
-    "GenTD26": ("gentd26_lora_request_trace.csv.gz", images, 5_400),
-    "Azure 2023": ("AzureLLMInferenceTrace_conv.csv.gz", conversations, 900),
-}
+def jobs(file: Path, seconds: float) -> Part:
+    """HPC2N: jobs of a cluster, which take several of its 240 processors at once: units of one limit."""
+    processors, trace = 240, read_trace(file)
+    requests = []
+    for arrival, duration, wants, owner in zip(
+        trace.arrivals, trace.durations, trace.wants, trace.owners, strict=True
+    ):
+        user, used = trace.people[owner][1], trace.kinds[wants].limits.get(PROCESSORS, 1)
+        if arrival < seconds * 1000:
+            needs = {"cpus": used}
+            job = Wanted(arrival / 1000, duration / 1000, "job", user, priority_of(user), needs)
+            requests.append(job)
+    about = f"its first {seconds / 86_400:.0f} days, {processors} processors"
+    return Part("HPC2N", about, requests, processors, {"cpus": processors}, 1)
 
 
-def parts(folder: Path, share: float = 1.0) -> list[Part]:
-    """Of the traces that are there; `share` of the usual time."""
-    return [
-        read(folder / name, seconds * share)
-        for name, read, seconds in TRACES.values()
-        if (folder / name).exists()
+@dataclass(frozen=True)
+class Source:
+    """A trace: its file, and how many of its seconds are replayed live and on a virtual clock."""
+
+    file: str
+    read: Callable[[Path, float], Part]
+    live: float  #: at most five minutes of a replay; 0: never
+    virtual: float  #: as much as takes some minutes
+
+
+SOURCES = (
+    Source("gentd26_lora_request_trace.csv.gz", images, 5_400, 86_400),
+    Source("AzureLLMInferenceTrace_conv.csv.gz", conversations, 900, 1_200),
+    Source("hpc2n_first3171.swf.gz", jobs, 0, 5_000_000),
+)
+
+
+def wanted(scenario: str, bench: Bench, *, virtual: bool = False) -> list[Part]:
+    """Of the traces that are there."""
+    if bench.traces is None:
+        raise SystemExit(
+            f"{scenario}: no traces are shipped with Fairlead: name a folder of them with --traces"
+        )
+    folder, share = bench.traces, 0.02 if bench.quick else 1.0
+    spans = [(source, source.virtual if virtual else source.live) for source in SOURCES]
+    found = [
+        source.read(folder / source.file, seconds * share)
+        for source, seconds in spans
+        if seconds and (folder / source.file).exists()
     ]
+    if not found:
+        raise SystemExit(
+            f"{scenario}: {folder} has none of the traces that benchmarks/gateway_traces.py reads"
+        )
+    return found
 
 
 def _rows(file: Path) -> Sequence[dict[str, str]]:

@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ("throughput", "memory", "pickup", "http", "live", "estimates", "simulator")
+REPLAYS = ("gateway_replay", "virtual_replay")
 ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
 
 pytestmark = pytest.mark.timeout(240)
@@ -104,27 +105,29 @@ def test_fairlead_runs_beside_the_peers_and_every_figure_is_taken(tmp_path: Path
     assert [peer["name"] for peer in result["peers"]] == ["fairlead"]
 
 
-def test_a_replay_without_traces_says_what_is_missing() -> None:
-    command = [sys.executable, "-m", "benchmarks", "gateway_replay"]
+@pytest.mark.parametrize("scenario", REPLAYS)
+def test_a_replay_without_traces_says_what_is_missing(scenario: str) -> None:
+    command = [sys.executable, "-m", "benchmarks", scenario]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert (
         ran.stderr
-        == "gateway_replay: no traces are shipped with Fairlead: name a folder of them with --traces\n"
+        == f"{scenario}: no traces are shipped with Fairlead: name a folder of them with --traces\n"
     )
 
 
-def test_a_trace_is_replayed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", REPLAYS)
+def test_a_trace_is_replayed(scenario: str, tmp_path: Path) -> None:
     lines = ["TIMESTAMP,ContextTokens,GeneratedTokens"]
     lines += [f"2023-11-16 18:15:{second:02d}.5000000,400,20" for second in range(3, 15)]
     with gzip.open(tmp_path / "AzureLLMInferenceTrace_conv.csv.gz", "wt") as file:
         file.write("\n".join(lines))
-    command = [sys.executable, "-m", "benchmarks", "gateway_replay", "--quick", "--traces", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks", scenario, "--quick", "--traces", str(tmp_path)]
     out = tmp_path / "out.json"
     ran = subprocess.run(
         [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    result = json.loads(out.read_text())["gateway_replay"]
-    assert [check["held"] for check in result["checks"]] == [True]
+    result = json.loads(out.read_text())[scenario]
+    assert {check["held"] for check in result["checks"]} == {True}
     assert medians(result)["Azure 2023: order"]["starts as in the simulation"] > 0
