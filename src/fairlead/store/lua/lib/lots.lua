@@ -4,6 +4,7 @@
 -- lot's one marker is then not in the heads; room shows them again with one insertion, however many they are.
 
 local WIDE = 8 -- sub-queues of several limits
+local MOST_MARKERS = 200 -- read at once
 
 -- The lots in which something lacks units of this limit, or of any tier: tiers are nested, so what waits for a long one names the
 -- shorter ones too, and every act that changes one of them changes the shortest.
@@ -168,6 +169,15 @@ local function reindex_lot(lot, what)
   if has_rate then watch_refill(lot, least and lacking_of(parts) or NONE) end
 end
 
+-- Reads the markers of several lots at once.
+local function load_markers(touched)
+  local markers, unread = hash(keys.markers), {}
+  for lot in pairs(touched) do
+    if #unread < MOST_MARKERS and markers.known[lot] == nil then unread[#unread + 1] = lot end
+  end
+  if #unread > 1 then load_fields(markers, unread) end
+end
+
 function lots.reindex()
   local touched, seen = act.touched_lots, {}
   for name in pairs(act.touched_limits) do
@@ -178,5 +188,6 @@ function lots.reindex()
     end
   end
   act.touched_limits, act.touched_lots = {}, {}
+  load_markers(touched)
   for lot, what in pairs(touched) do reindex_lot(lot, what) end
 end
