@@ -10,7 +10,7 @@ from benchmarks.gateway_order import Start, inversions
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a client was told, and what came of it; seconds."""
+    """An estimate as a client received it, and the wait that followed; seconds."""
 
     priority: str
     p50: float

@@ -30,7 +30,7 @@ async def expect(store: Store, p50: int, p90: int) -> None:
 
 @pytest.fixture
 async def busy(store: Store) -> Store:
-    """Its only worker is busy: who comes now waits 60 s by p50, and 90 s by p90."""
+    """Its only worker is busy: a new task waits 60 s by p50, and 90 s by p90."""
     await store.submit_one(NewTask(task_type="echo"))
     await claim(store)
     await store.workers.register("w", capacity=1)

@@ -21,7 +21,7 @@ async def app(fl: Fairlead) -> AsyncIterator[Fairlead]:
 
 @pytest.fixture
 async def busy(store: Store) -> Store:
-    """Who comes now waits 60 s by p50, and 90 s by p90."""
+    """A new task waits 60 s by p50, and 90 s by p90."""
     await store.submit_one(NewTask(task_type="echo"))
     await store.workers.register("w", capacity=1)
     assert (await store.claim("w")).tasks

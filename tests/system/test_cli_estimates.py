@@ -18,7 +18,7 @@ from tests.store.forecasting import flat, forecast
 
 @pytest.fixture
 async def busy(live_store: Store) -> Store:
-    """Who comes now waits 60 s by p50, and 150 s by p90."""
+    """A new task waits 60 s by p50, and 150 s by p90."""
     await live_store.workers.register("w", capacity=1)
     await live_store.submit_one(NewTask(task_type="draw"))
     assert (await live_store.claim("w")).tasks

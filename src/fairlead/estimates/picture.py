@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MOST_TASKS = 4_000  # that wait, and are read
-FINENESS = 0.15  # a task that stands for others delays a start by at most about this part of its wait
+FINENESS = 0.15  # a task that represents others delays a start by at most about this part of its wait
 COARSER = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A task that waits. It stands for itself and for those behind it up to the next one that was read."""
+    """A task that waits. It represents itself and those behind it up to the next one that was read."""
 
     sub: str  #: its sub-queue
     tag: int

@@ -1,4 +1,4 @@
-"""What a forecast is simulated from: the picture of a namespace, with probes that stand for newcomers."""
+"""What a forecast is simulated from: the picture of a namespace, with probes that represent newcomers."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class Scene:
     def _kind(
         self, task_type: str, capabilities: str, needs: Needs, elastic: bool = False, stands_for: int = 1
     ) -> Kind:
-        """A task that stands for others may take longer than its tier allows."""
+        """A task that represents others may take longer than its tier allows."""
         of_tiers = [name for name, _ in needs if name.startswith(TIER)]
         tier = len(of_tiers) - 1 if of_tiers and stands_for == 1 else None
         key = task_type, capabilities, needs, elastic, tier

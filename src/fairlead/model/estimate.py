@@ -31,13 +31,13 @@ class Estimate:
         return f"about {span_text(self.p50_seconds)} (90 %: within {span_text(self.p90_seconds)})"
 
 
-def has_moved(told: Estimate | None, now: Estimate) -> bool:
+def has_moved(last: Estimate | None, now: Estimate) -> bool:
     """Whether it is not what was to be expected: one that counts down with the clock has not moved."""
-    if told is None:
+    if last is None:
         return True
-    passed = (now.at - told.at) / 1000
-    return _is_far(told.p50_seconds - passed, now.p50_seconds) or _is_far(
-        told.p90_seconds - passed, now.p90_seconds
+    passed = (now.at - last.at) / 1000
+    return _is_far(last.p50_seconds - passed, now.p50_seconds) or _is_far(
+        last.p90_seconds - passed, now.p90_seconds
     )
 
 

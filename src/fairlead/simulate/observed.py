@@ -1,4 +1,4 @@
-"""A simulation with an observer, who may look at it whenever a task arrives, but never ahead."""
+"""A simulation with an observer, which may look at it whenever a task arrives, but never ahead."""
 
 from __future__ import annotations
 
