@@ -1,0 +1,17 @@
+"""Errors of the history and its database."""
+
+from fairlead.errors.base import FairleadError
+
+
+class HistoryUnavailable(FairleadError):
+    """The history did not answer: the queue works without it; repeat the call when its database is back."""
+
+    http_status, code = 503, "history_unavailable"
+    retry_after = 2.0
+    names_the_store = True
+
+
+class HistoryTooNew(FairleadError):
+    """A newer Fairlead has written this history: upgrade this one."""
+
+    code = "history_too_new"

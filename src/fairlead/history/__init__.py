@@ -1,0 +1,1 @@
+"""What has happened, in SQL: every event, and every task and job that the store may have forgotten."""
