@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from fairlead.errors import InvalidSettings
 
+#: That grow with the work.
+TABLES = ("tasks", "task_limits", "attempts", "events", "jobs", "audit")
+
 Row = tuple[Any, ...]
 
 
@@ -39,6 +42,14 @@ class Database(Protocol):
 
     def statements(self, script: str) -> Iterable[str]:
         """The statements of a file of the schema, in the words of this database."""
+        ...
+
+    async def size(self) -> int:
+        """About how many bytes the rows of all namespaces take."""
+        ...
+
+    async def give_back(self) -> None:
+        """To the disk, what deleted rows have left."""
         ...
 
     async def close(self) -> None: ...

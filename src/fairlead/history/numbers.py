@@ -19,3 +19,14 @@ def event_id(generation: int, number: int) -> int:
 
 def number_of(event: int) -> int:
     return event & (1 << EVENTS) - 1
+
+
+def padded(entry: str) -> str:
+    """The id of an entry of the audit, `1763539200000-0`, as a text that sorts like the two numbers."""
+    at, _, number = entry.partition("-")
+    return f"{int(at):020}-{int(number):020}"
+
+
+def unpadded(entry: str) -> str:
+    at, _, number = entry.partition("-")
+    return f"{int(at)}-{int(number)}"

@@ -12,6 +12,7 @@ from fairlead.errors import HistoryUnavailable
 from fairlead.history.database import Row
 
 BUSY_MS = 2_000  # to wait for another process that writes
+GIVEN_BACK_AT_ONCE, MOST_GIVEN_BACK = 100, 5_000  # pages; writers wait for the first
 TYPES = (("BIGKEY", "INTEGER PRIMARY KEY"), ("BYTES", "BLOB"))
 
 T = TypeVar("T")
@@ -79,7 +80,12 @@ class Sqlite:
     name = "sqlite"
 
     def __init__(self, path: Path, *, durable: bool = False) -> None:
-        pragmas = "journal_mode = WAL", f"synchronous = {'FULL' if durable else 'NORMAL'}"
+        # the first counts only in a file that is made by it, and before the second has made that
+        pragmas = (
+            "auto_vacuum = INCREMENTAL",
+            "journal_mode = WAL",
+            f"synchronous = {'FULL' if durable else 'NORMAL'}",
+        )
         self.path = path
         self._writer = Connection(path, pragmas)
         self._reader = Connection(path, pragmas)
@@ -111,9 +117,31 @@ class Sqlite:
                 yield statement
                 statement = ""
 
+    async def size(self) -> int:
+        """Without the room in the file that is free."""
+        ((pages, free, bytes_each),) = await self.read(
+            "SELECT page_count, freelist_count, page_size "
+            "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+        )
+        return int((pages - free) * bytes_each)
+
+    async def give_back(self) -> None:
+        """In steps, between which others write."""
+        for _ in range(MOST_GIVEN_BACK // GIVEN_BACK_AT_ONCE):
+            ((free,),) = await self.read("PRAGMA freelist_count")
+            if not free:
+                return
+            async with self._writing:
+                await self._writer.call(_give_back)
+
     async def close(self) -> None:
         await self._reader.close()
         await self._writer.close()
+
+
+def _give_back(opened: sqlite3.Connection) -> None:
+    # a script, because `execute` takes the first step only, and each frees one page
+    opened.executescript(f"PRAGMA incremental_vacuum({GIVEN_BACK_AT_ONCE})")
 
 
 def _roll_back(opened: sqlite3.Connection) -> None:

@@ -115,8 +115,10 @@ CREATE INDEX jobs_by_status ON jobs (namespace, status, place);
 
 CREATE TABLE audit (
   namespace INTEGER NOT NULL,
-  entry TEXT NOT NULL,      -- its id in the store, which orders entries as text
+  entry TEXT NOT NULL,      -- its id in the store, padded so that text orders entries: `numbers.padded`
+  seq BIGINT NOT NULL,
   at BIGINT NOT NULL,
-  content TEXT NOT NULL,    -- JSON
+  content TEXT NOT NULL,    -- JSON, byte for byte as the store has it, because its hash is checked
+  hash TEXT NOT NULL,
   PRIMARY KEY (namespace, entry)
 );
