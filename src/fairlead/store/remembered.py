@@ -16,7 +16,7 @@ import msgspec
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.settings import EngineSettings
-from fairlead.store.engine.folder import default_state_folder
+from fairlead.settings.folders import default_state_folder
 from fairlead.store.membership import Membership, began
 
 BEHIND_SECONDS = 2.0

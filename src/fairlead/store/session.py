@@ -7,9 +7,9 @@ from redis.exceptions import RedisError
 
 from fairlead.blobs.blobs import Blobs
 from fairlead.settings import Settings
+from fairlead.settings.folders import data_folder
 from fairlead.store.batches import in_parts
 from fairlead.store.connection import Answer, Connection, pack
-from fairlead.store.engine.folder import data_folder
 from fairlead.store.replies import expect_ok
 from fairlead.store.server_errors import translated
 
