@@ -42,6 +42,14 @@ async def test_stats_count_what_waits_runs_and_ended(live_store: Store, shell: S
     table = (await shell.run("stats")).out
     assert "running      1 of 4" in table
     assert "last minute  1 completed, 0 failed, 0 cancelled" in table
+    assert "estimates" not in table  # nothing waited for an estimate
+
+
+async def test_stats_say_how_true_estimates_were(live_store: Store, shell: Shell) -> None:
+    quality = '{"coverage_p90": 0.75, "median_error_seconds": 1.5, "count": 4}'
+    await live_store.upkeep.elect("me", 60_000)
+    assert await live_store.estimates.learn("me", {"quality": quality})
+    assert "estimates    75 % of 4 started within p90, median error 1.5 s" in (await shell.run("stats")).out
 
 
 async def test_workers_are_listed_with_what_they_run(live_store: Store, shell: Shell) -> None:

@@ -3,7 +3,7 @@
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_json
 from fairlead.cli.table import print_facts, print_table
-from fairlead.shapes.stats import StatsAnswer
+from fairlead.shapes.stats import QualityAnswer, StatsAnswer
 
 
 async def stats(*, options: Options = DEFAULTS) -> None:
@@ -34,7 +34,15 @@ async def stats(*, options: Options = DEFAULTS) -> None:
                 f"{getattr(ended, f'{state}_last_minute')} {state}"
                 for state in ("completed", "failed", "cancelled")
             ),
+            **_fit(answer.estimates),
         }
     )
     if answer.lost_events:
         print_facts({"lost events": answer.lost_events})
+
+
+def _fit(quality: QualityAnswer) -> dict[str, str]:
+    if quality.coverage_p90 is None or quality.median_error_seconds is None:
+        return {}  # nothing that waited has started in the last hour
+    share = f"{quality.coverage_p90 * 100:.0f} % of {quality.count} started within p90"
+    return {"estimates": f"{share}, median error {quality.median_error_seconds:.1f} s"}
