@@ -1,6 +1,7 @@
 """The same in an object store, through the package `obstore`, which is installed as an extra."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +34,7 @@ class Bucket:
     @classmethod
     def at(cls, url: str, scratch: Path) -> "Bucket":
         with _as_os_errors():
-            return cls(from_url(url, client_options=PATIENCE, retry_config=RETRIES), scratch)
+            return cls(from_url(url, client_options=_client_options(), retry_config=RETRIES), scratch)
 
     def pages(self, prefix: str) -> Iterator[list[Entry]]:
         with _as_os_errors(_no_bucket):
@@ -62,6 +63,12 @@ class Bucket:
 
     def path(self, name: str) -> Path | None:
         return None
+
+
+def _client_options() -> "ClientConfig":
+    """Options given here take the place of all those in the environment, also of this one."""
+    allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("true", "1", "yes", "on")
+    return {**PATIENCE, "allow_http": allow_http}
 
 
 def _no_bucket(problem: FileNotFoundError) -> OSError:
