@@ -1,8 +1,10 @@
 """What a replay shows: whether estimates were true, and whether better tasks went first."""
 
 import statistics
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from benchmarks.figures import Check, Figure, Outcome
 from benchmarks.gateway_order import Start, inversions
@@ -21,6 +23,21 @@ class Given:
     @property
     def within(self) -> bool:
         return self.waited <= self.p90
+
+
+class Past:
+    """What a client can guess with: the mean of the runs that have ended by then."""
+
+    def __init__(self, runs: Iterable[tuple[int, int, int]]) -> None:
+        """The end of each, how long it took, and how many units; ms."""
+        ended = sorted((end, took / 1000 * units) for end, took, units in runs)
+        self._ends = [end for end, _ in ended]
+        self._works = [0.0, *accumulate(work for _, work in ended)]
+
+    def guess(self, at: int, ahead: int, slots: int) -> float | None:
+        """Seconds; None before the first run has ended."""
+        count = bisect_right(self._ends, at)
+        return ahead * self._works[count] / count / slots if count else None
 
 
 def judge_estimates(name: str, given: Sequence[Given], outcome: Outcome, *, errors: bool = False) -> None:

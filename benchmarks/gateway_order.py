@@ -38,9 +38,11 @@ class Start:
 
 async def starts_of(store: Store) -> list[Start]:
     """In the order of their submits."""
-    connection, found = store.connection, {}
-    entries = await connection.client.xrange(connection.keys.key("events"))
-    rows = (row for _, fields in entries for row in rows_of(fields[b"events"]))
+    connection = store.connection
+    found: dict[str, Start] = {}
+    command = ("XRANGE", connection.keys.key("events"), "-", "+")
+    (entries,) = await connection.read(command, paged=True)
+    rows = (row for _, fields in entries for row in rows_of(fields[1]))
     for count, row in enumerate(rows):
         detail = row.detail
         if row.act == "submit":

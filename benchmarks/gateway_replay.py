@@ -7,18 +7,17 @@ the replay, in which the estimator is as much too slow as everything else is too
 
 import asyncio
 import os
-import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from benchmarks.bench import NO_AOF, Bench, describe
 from benchmarks.figures import Figure, Outcome
-from benchmarks.gateway_judge import Given, judge_estimates, judge_order
-from benchmarks.gateway_order import compare_with_simulation, starts_of
+from benchmarks.gateway_judge import Given, Past, judge_estimates, judge_order
+from benchmarks.gateway_order import Start, compare_with_simulation, starts_of
 from benchmarks.gateway_traces import Part, Wanted, wanted
 from benchmarks.http import served
 from fairlead.store.store import Store
@@ -26,6 +25,8 @@ from tests.commands import FAIRLEAD
 
 SETTLE_SECONDS = 4.0  # until there is a worker, and a first forecast
 DRAIN_SECONDS = 120.0
+
+Answer = Mapping[str, Any]
 
 
 async def run(bench: Bench) -> Outcome:
@@ -49,7 +50,7 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
         worker = [FAIRLEAD, "worker", "benchmarks.gateway_app:fl", "--url", address]
         process = subprocess.Popen([*worker, "--capacity", str(part.slots)], stdout=subprocess.DEVNULL)
         try:
-            given = await _played(part, address)
+            answers = await _played(part, address)
         finally:
             process.terminate()
             process.wait()
@@ -58,7 +59,7 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
             started = await starts_of(store)
         finally:
             await store.close()
-    judge_estimates(part.name, given, outcome)
+    judge_estimates(part.name, list(_given(part, answers, started)), outcome)
     judge_order(part.name, started, outcome)
     share = compare_with_simulation(part, started)
     outcome.figures.append(
@@ -75,7 +76,8 @@ def _promotions(faster: int) -> Mapping[str, str]:
     }
 
 
-async def _played(part: Part, address: str) -> list[Given]:
+async def _played(part: Part, address: str) -> list[Answer]:
+    """The answers to the submits."""
     async with httpx.AsyncClient(base_url=address, timeout=30) as http:
         for name, limit in part.limits.items():
             (await http.put(f"/api/v1/limits/{name}", json={"limit": limit})).raise_for_status()
@@ -87,10 +89,10 @@ async def _played(part: Part, address: str) -> list[Given]:
             answers.append(asyncio.ensure_future(_submit(http, request, part.faster)))
         submitted = await asyncio.gather(*answers)
         await _drained(http)
-        return [one for one in [await _given(http, part, *one) for one in submitted] if one]
+        return submitted
 
 
-async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> tuple[dict[str, Any], float]:
+async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> Answer:
     body = {
         "task_type": request.task_type,
         "parameters": {"seconds": request.duration / faster},
@@ -100,7 +102,8 @@ async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> tupl
     }
     answer = await http.post("/api/v1/tasks", json=body)
     answer.raise_for_status()
-    return answer.json(), request.duration / faster
+    submitted: Answer = answer.json()
+    return submitted
 
 
 async def _drained(http: httpx.AsyncClient) -> None:
@@ -113,12 +116,15 @@ async def _drained(http: httpx.AsyncClient) -> None:
     raise SystemExit("gateway_replay: tasks still wait, long after the last of them came")
 
 
-async def _given(http: httpx.AsyncClient, part: Part, answer: Mapping[str, Any], _: float) -> Given | None:
-    """None: no estimate was given, or the task was started by its submit."""
-    task = (await http.get(f"/api/v1/tasks/{answer['task_id']}")).json()
-    estimate, waited = answer["estimate"], task["waited_seconds"]
-    if estimate is None or not waited:
-        return None
-    mean = statistics.mean(request.duration for request in part.requests) / part.faster
-    naive = (answer["queue_position"] - 1) * mean / part.slots
-    return Given(answer["priority"], estimate["p50_seconds"], estimate["p90_seconds"], naive, waited)
+def _given(part: Part, answers: Sequence[Answer], starts: Sequence[Start]) -> Iterator[Given]:
+    """Of tasks that waited, once a run had ended: before, nobody could guess."""
+    units = {answer["task_id"]: request.units for answer, request in zip(answers, part.requests, strict=True)}
+    past = Past((start.ended, start.ended - start.at, units[start.task_id]) for start in starts)
+    by_id = {start.task_id: start for start in starts}
+    for answer in answers:
+        start, estimate = by_id[answer["task_id"]], answer["estimate"]
+        naive = past.guess(start.arrival, answer["queue_position"] - 1, part.slots)
+        if estimate is None or start.at == start.arrival or naive is None:
+            continue
+        waited = (start.at - start.arrival) / 1000
+        yield Given(answer["priority"], estimate["p50_seconds"], estimate["p90_seconds"], naive, waited)

@@ -26,6 +26,10 @@ class Wanted:
     priority: str
     limits: dict[str, int]
 
+    @property
+    def units(self) -> int:
+        return max(self.limits.values(), default=1)
+
 
 @dataclass(frozen=True)
 class Part:

@@ -6,15 +6,13 @@ those of the simulator to the millisecond. There is a forecast every two seconds
 """
 
 import contextlib
-from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import accumulate
 
 import httpx
 
 from benchmarks.bench import NO_AOF, NO_BOUNDS, Bench, describe
 from benchmarks.figures import Check, Figure, Outcome
-from benchmarks.gateway_judge import Given, judge_estimates, judge_order
+from benchmarks.gateway_judge import Given, Past, judge_estimates, judge_order
 from benchmarks.gateway_order import share_in_order, starts_of
 from benchmarks.gateway_traces import Part, Wanted, wanted
 from benchmarks.virtual_clock import AWAKE, FOR_EVER_MS, Answer, Played, VirtualClock, played, simulated
@@ -133,20 +131,18 @@ async def _submit(http: httpx.AsyncClient, one: Wanted) -> Answer:
 
 def _given(part: Part, tasks: Sequence[Played]) -> Iterator[Given]:
     """Of tasks that waited, once a run had ended: before, nobody could guess."""
-    ended = sorted((task.started + task.duration, _work(task)) for task in tasks if task.started is not None)
-    ends, works = [end for end, _ in ended], [0.0, *accumulate(work for _, work in ended)]
+    past = Past(
+        (task.started + task.duration, task.duration, task.wanted.units)
+        for task in tasks
+        if task.started is not None
+    )
     for task in tasks:
-        count, estimate = bisect_right(ends, task.arrival), task.answer["estimate"]
-        if task.started is None or task.started == task.arrival or not count or estimate is None:
+        estimate = task.answer["estimate"]
+        naive = past.guess(task.arrival, task.answer["queue_position"] - 1, part.slots)
+        if task.started is None or task.started == task.arrival or naive is None or estimate is None:
             continue
-        naive = (task.answer["queue_position"] - 1) * works[count] / count / part.slots
         waited = (task.started - task.arrival) / 1000
         yield Given(task.wanted.priority, estimate["p50_seconds"], estimate["p90_seconds"], naive, waited)
-
-
-def _work(task: Played) -> float:
-    """Seconds, times the units that it took."""
-    return task.duration / 1000 * max(task.wanted.limits.values(), default=1)
 
 
 def _compare(part: Part, driven: VirtualClock, outcome: Outcome) -> None:

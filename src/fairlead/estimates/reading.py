@@ -88,7 +88,7 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
             return None
         elif need.is_full:
             found.append(_left_of_new(need, head["run"], before))
-    return max(p50 for p50, _ in found), max(p90 for _, p90 in found)
+    return max(0, *(p50 for p50, _ in found)), max(p90 for _, p90 in found)
 
 
 def _left_on(
