@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from fairlead.store.store import Store
-from tests.warm import WarmProcess
+from tests.warm import ENVIRONMENT, WarmProcess
 
 FAIRLEAD = str(Path(sys.executable).with_name("fairlead"))
 
@@ -51,8 +51,8 @@ class Shell:
 
     @property
     def environment(self) -> dict[str, str]:
-        usual = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "COLUMNS": "200"}
-        return {**usual, **self.env}
+        usual = {"HOME": str(self.home), "TERM": "xterm-256color", "COLUMNS": "200"}
+        return {**usual, **ENVIRONMENT, **self.env}
 
     async def run(self, *arguments: str, given: str = "") -> Ended:
         """To its end. It does not start from nothing, which takes longer than most commands."""

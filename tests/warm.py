@@ -32,6 +32,13 @@ MODULES = [
     "tests.warm_heap",
 ]
 
+#: Of a user, but with no processes beside a gateway: each of them takes longer to start than most tests.
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "FAIRLEAD_ESTIMATES__ENABLED": "false",
+    "FAIRLEAD_HISTORY__ENABLED": "false",
+}
+
 
 def context() -> ForkServerContext:
     """The server from which they are forked starts with the first of them and ends with the test process."""

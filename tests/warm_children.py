@@ -18,7 +18,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-MODULES = ("fairlead.app.worker_main", "fairlead.app.handler_process", "fairlead.cli")
+MODULES = (
+    *("fairlead.app.worker_main", "fairlead.app.handler_process", "fairlead.cli"),
+    "fairlead.api.estimator_process",
+)
 
 executed = asyncio.create_subprocess_exec
 

@@ -14,7 +14,7 @@ from fairlead.settings import Settings
 from fairlead.settings.loading import load_settings
 from tests.logs import unexpected_tracebacks
 from tests.waiting import wait_until
-from tests.warm import WarmProcess
+from tests.warm import ENVIRONMENT, WarmProcess
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def serving(
     prepare: Callable[[], None] | None = None,
 ) -> Iterator[Gateway]:
     """Until the block ends; then it must end itself, with 0; only `failing` events may have a traceback."""
-    env = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(env or {})}
+    env = {"HOME": str(folder), **ENVIRONMENT, **(env or {})}
     log = folder / f"server-{len(list(folder.glob('server-*.log')))}.log"
     where = ("--engine", engine) if engine else ("--data", str(folder))
     arguments = (command, *where, "--namespace", namespace, "--port", str(port), *options)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from fairlead import background
+from fairlead.api.estimating import Estimating
 from fairlead.api.live.connections import Connections
 from fairlead.api.readiness import ServerWatch
 from fairlead.api.serving import address_of, listen, serve
@@ -34,9 +35,12 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def served(store: Store, server: Server, config: str = "") -> AsyncIterator[httpx.AsyncClient]:
+async def served(
+    store: Store, server: Server, config: str = "", estimates: bool = False
+) -> AsyncIterator[httpx.AsyncClient]:
     """A server in this process, so that a fault can be planted in it."""
     place = f'[engine]\nurl = "{server.url}"\nnamespace = "{store.connection.keys.namespace}"\n'
+    place += f"[estimates]\nenabled = {str(estimates).lower()}\n"
     path = Path.cwd() / "fairlead.toml"
     path.write_text(place + config)
     opened, stop = listen("127.0.0.1", 0), StopRequest(0.0)
@@ -97,6 +101,22 @@ async def test_work_that_fails_turns_the_server_red_until_it_runs_again(
         repaired.set()
         await wait_until(is_green)
     assert "KeyError: 'planted'" in caplog.text
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_forecasts_are_made_only_if_estimates_are_enabled(
+    live_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    begun = asyncio.Event()
+
+    async def run(_: Estimating) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Estimating, "run", run)
+    async with served(live_store, server, estimates=enabled) as client:
+        await client.get("/healthz")  # all that is done in the background has begun
+    assert begun.is_set() == enabled
 
 
 async def test_the_worker_of_the_services_is_replaced_when_it_fails(

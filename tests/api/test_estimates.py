@@ -20,7 +20,7 @@ from tests.store.forecasting import flat, forecast
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_ADMISSION__MAX_WAIT_SECONDS__HIGH": "50"}
+    return {"FAIRLEAD_ADMISSION__MAX_WAIT_SECONDS__HIGH": "50", "FAIRLEAD_ESTIMATES__ENABLED": "true"}
 
 
 async def expect(store: Store, p50: int, p90: int) -> None:

@@ -17,7 +17,7 @@ from fairlead.store.store import Store
 from tests.engine_processes import is_running
 from tests.servers import free_port
 from tests.waiting import wait_until
-from tests.warm import WarmProcess
+from tests.warm import ENVIRONMENT, WarmProcess
 
 TASKS = "/api/v1/tasks"
 GIVES_UP = 0.1  # the share of submits that are not repeated: each has one task or none
@@ -39,7 +39,7 @@ class Server:
 
     async def start(self) -> None:
         arguments = (*self.command, "--port", str(self.port), "--processes", str(self.processes))
-        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin"}
+        env = {"HOME": str(self.folder), **ENVIRONMENT}
         reading, writing = os.pipe()
         with (self.folder / f"server-{self.port}.log").open("ab") as log, os.fdopen(writing, "w") as out:
             self.process = WarmProcess(arguments, env, self.folder, out, log)

@@ -4,6 +4,7 @@ import os
 import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,11 @@ def drawing(priority: str = "medium") -> NewTask:
 
 
 @pytest.fixture
+def shell(shell: Shell) -> Shell:
+    return replace(shell, env={"FAIRLEAD_ESTIMATES__ENABLED": "true"})
+
+
+@pytest.fixture
 async def serving(shell: Shell, tmp_path: Path) -> AsyncIterator[Process]:
     """A server, and a worker with two slots."""
     (tmp_path / "app.py").write_text(APP)
@@ -52,7 +58,7 @@ async def estimator_of(server: Process) -> int:
 
     def is_there() -> bool:
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-        found[:] = map(int, children)
+        found[:] = [int(child) for child in children if _is_estimator(child)]
         return bool(found)
 
     await wait_until(is_there)
@@ -116,6 +122,13 @@ async def test_the_estimator_ends_with_its_server(shell: Shell) -> None:
     server.kill()
     await server.communicate()
     await wait_until(lambda: not Path(f"/proc/{estimator}").exists() or _is_zombie(estimator))
+
+
+def _is_estimator(pid: str) -> bool:
+    try:
+        return "estimator_process" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has ended
+        return False
 
 
 def _is_zombie(pid: int) -> bool:

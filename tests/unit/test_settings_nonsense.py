@@ -106,6 +106,10 @@ def test_a_value_of_the_wrong_type_is_refused_in_any_section(subtests: pytest.Su
         ),
         ("[limits]\nx = 1000000001", "limits.x: expected a number of slots, or a rate"),
         ("[lease]\nlease_seconds = 10", "settings: a lease "),
+        (
+            "[estimates]\nenabled = false\n[admission.max_wait_seconds]\nlow = 1",
+            "settings: admission.max_wait_seconds needs estimates",
+        ),
         ("[limits]\ngpu = 8\n[tasks.t]\nlimits.gpu = 24", "settings: tasks.t.limits.gpu: 24 units are more"),
     ],
 )

@@ -103,10 +103,11 @@ async def serve(
         works: dict[str, Work] = {
             "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
             "upkeep": caretaker.run,
-            "estimates": Estimating(store, caretaker).run,
             "server_watch": ServerWatch(store, gateway.readiness).run,
             "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
         }
+        if settings.estimates.enabled:
+            works["estimates"] = Estimating(store, caretaker).run
         async with in_background(works, tell), HttpServer.listening(app, bounds, opened) as server:
             await (end or stop.requested).wait()
             gateway.stopping.set()

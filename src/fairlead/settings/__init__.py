@@ -6,11 +6,18 @@ from fairlead.settings.base import PriorityName, Problem, Section
 from fairlead.settings.blobs import BlobSettings
 from fairlead.settings.limits import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.pipelines import SERVICE, Stages
-from fairlead.settings.processes import EngineSettings, HistorySettings, LogSettings, ServerSettings
+from fairlead.settings.processes import (
+    EngineSettings,
+    EstimateSettings,
+    HistorySettings,
+    LogSettings,
+    ServerSettings,
+)
 from fairlead.settings.scheduling import (
     Admission,
     Fairness,
     LeaseSettings,
+    MostWait,
     Outbox,
     Priorities,
     PriorityDefaults,
@@ -27,6 +34,7 @@ __all__ = [
     "Admission",
     "BlobSettings",
     "EngineSettings",
+    "EstimateSettings",
     "Fairness",
     "HistorySettings",
     "LeaseSettings",
@@ -69,6 +77,7 @@ class Settings(Section, frozen=True):
     retention: Retention = Retention()
     engine: EngineSettings = EngineSettings()
     history: HistorySettings = HistorySettings()
+    estimates: EstimateSettings = EstimateSettings()
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
     outbox: Outbox = Outbox()
@@ -125,7 +134,18 @@ class Settings(Section, frozen=True):
             if name.startswith(TIER):
                 words = f"limits.{name}: is the limit of a tier: set it in tiers.{name.removeprefix(TIER)}"
                 return Problem(words, (("limits", name),))
-        return tiers_problem(self.tiers) or self._too_short_lease() or self._too_many_units()
+        return (
+            tiers_problem(self.tiers)
+            or self._bound_without_estimates()
+            or self._too_short_lease()
+            or self._too_many_units()
+        )
+
+    def _bound_without_estimates(self) -> Problem | None:
+        if self.estimates.enabled or self.admission.max_wait_seconds == MostWait():
+            return None
+        words = "admission.max_wait_seconds needs estimates: enable them, or leave it out"
+        return Problem(words, (("admission", "max_wait_seconds"), ("estimates", "enabled")))
 
     def _too_short_lease(self) -> Problem | None:
         """The worker renews all its leases with one heartbeat, so none may be shorter than the others."""

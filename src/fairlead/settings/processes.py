@@ -58,6 +58,14 @@ class HistorySettings(Section, frozen=True):
         return wrong(None if self.url is None else history_url_problem(self.url), "url")
 
 
+class EstimateSettings(Section, frozen=True):
+    """How long tasks will [wait](estimates.md). All servers of a namespace need the same."""
+
+    #: Whether forecasts are made, by a process beside the server. Without them no answer has an estimate, and
+    #: no task is refused because it would wait too long.
+    enabled: bool = True
+
+
 class ServerSettings(Section, frozen=True):
     """Where the gateway listens, and how much it accepts."""
 
