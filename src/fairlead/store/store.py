@@ -41,6 +41,7 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
+from fairlead.store.outbox import Outbox
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
 from fairlead.store.running import Running
 from fairlead.store.specs import spec_of
@@ -72,6 +73,7 @@ class Store(Running):
         self.jobs = Jobs(self)
         self.estimates = Estimates(self)
         self.live = Live(self)
+        self.outbox = Outbox(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)
