@@ -33,6 +33,7 @@ from fairlead.store.batches import in_parts
 from fairlead.store.claims import claim, claim_all
 from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
+from fairlead.store.dead_letters import DeadLetters
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.estimates import Estimates
@@ -71,6 +72,7 @@ class Store(Running):
         self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
+        self.dead_letters = DeadLetters(self)
         self.estimates = Estimates(self)
         self.live = Live(self)
         self.outbox = Outbox(self)
