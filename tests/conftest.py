@@ -18,8 +18,8 @@ from fairlead.history.opening import History
 from fairlead.settings import Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
-from fairlead.upkeep.recorder import Recorder
 from tests.connections import connected
+from tests.object_store import ObjectStore, running_object_store
 from tests.postgresql import Postgresql, binaries, running_postgresql
 from tests.servers import KINDS, Server, binary, running
 from tests.wheel import Wheel
@@ -51,6 +51,15 @@ class Clock:
 
     def pass_seconds(self, seconds: float) -> None:
         self.now += round(seconds * 1000)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[ObjectStore]:
+    """Object stores need no options while it runs."""
+    with running_object_store() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -131,12 +140,6 @@ async def history(history_url: str) -> AsyncIterator[History]:
     opened = History(open_database(history_url), "default")
     yield opened
     await opened.close()
-
-
-@pytest.fixture
-def recorder(store: Store, history: History) -> Recorder:
-    """Between `store` and `history`; `tests.recording.record_all` moves all there is."""
-    return Recorder(store, history)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,32 +15,31 @@ LAYERS = (
     ("client",),
     ("live",),
     ("pipeline",),
-    ("history",),
-    ("store",),
-    ("backend", "blobs"),
+    ("store", "history"),
+    ("backend", "blobs", "slots"),
     ("estimates",),
     ("simulate",),
     ("rules",),
     ("cron",),
     ("shapes",),
     ("model",),
-    ("background", "open_files"),
+    ("background", "buckets", "lease_guard", "open_files"),
     ("log",),
     ("settings",),
     ("checks", "clock", "errors", "timeouts", "times"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-# A library that only one room may import: everything that speaks to that outside world is in there.
-ROOM_OF = {
-    "redis": "store",
-    "hiredis": "store",
-    "asyncpg": "history",
-    "sqlite3": "history",
-    "fastapi": "api",
-    "starlette": "api",
-    "obstore": "blobs",
-    "httptools": "api",
+# Libraries that only these rooms may import: everything that speaks to that outside world is in there.
+ROOMS_OF = {
+    "redis": {"store"},
+    "hiredis": {"store"},
+    "asyncpg": {"history"},
+    "sqlite3": {"history"},
+    "fastapi": {"api"},
+    "starlette": {"api"},
+    "obstore": {"buckets", "blobs", "slots"},
+    "httptools": {"api"},
 }
 CLOCK_CALLS = {
     ("time", "time"),
@@ -92,8 +91,8 @@ def _import_breach(room: str, module: str) -> list[str]:
     top, *rest = module.split(".")
     if top == "fairlead":
         return _layer_breach(room, rest[0] if rest else "__init__")
-    if top in ROOM_OF and ROOM_OF[top] != room:
-        return [f"imports {top}, which only {ROOM_OF[top]}/ may"]
+    if room not in (allowed := ROOMS_OF.get(top, {room})):
+        return [f"imports {top}, which only {', '.join(f'{one}/' for one in sorted(allowed))} may"]
     if room == "rules" and top not in sys.stdlib_module_names:
         return [f"rules/ is standard library only, but imports {top}"]
     return []

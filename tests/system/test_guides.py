@@ -18,6 +18,7 @@ PAGES = [
     Page("docs/fairness.md"),
     Page("docs/pipelines.md"),
     Page("docs/files.md"),
+    Page("docs/slots.md"),
     Page("docs/periodic.md"),
     Page("docs/progress.md"),
     Page("docs/testing.md"),

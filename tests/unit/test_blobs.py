@@ -3,7 +3,7 @@
 import hashlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,6 @@ from fairlead.blobs.shelf import FOREIGN_MS, MARGIN, UNKNOWN_MS, Need, Owner, Sh
 from fairlead.clock import now_ms
 from fairlead.model.blob import MOST_REFS, BlobRef, as_ref, digests_in, names_blobs
 from fairlead.settings import BlobSettings
-from tests.object_store import ObjectStore, running_object_store
 
 DAY = 86_400_000
 HELLO = hashlib.sha256(b"hello").hexdigest()
@@ -39,14 +38,6 @@ class Later:
 @pytest.fixture
 def later() -> Later:
     return Later()
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[ObjectStore]:
-    with running_object_store() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        yield server
 
 
 @pytest.fixture(params=["folder", "bucket", "s3"])

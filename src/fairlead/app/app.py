@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack, cast, overload
 
-from fairlead.app.acquire import LeaseGuard
 from fairlead.app.files import Files
 from fairlead.app.function import Decorator, TaskFunction, handler_of
 from fairlead.app.handle import JobHandle, TaskHandle
@@ -28,7 +27,9 @@ from fairlead.client.opening import joined_backend
 from fairlead.client.target import Target
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
+from fairlead.lease_guard import LeaseGuard
 from fairlead.model.job import JobFilter, JobPage, SubmittedJob
+from fairlead.model.limit import Lease
 from fairlead.model.task import NewTask, Submitted, TaskFilter, TaskPage
 from fairlead.pipeline.pipelines import Step, stages_of
 from fairlead.settings import LimitSettings, PriorityName, Rate, Slots
@@ -279,7 +280,7 @@ class Fairlead(Files):
         holder: str = "",
         priority: PriorityName = "medium",
         user_id: str | None = None,
-    ) -> LeaseGuard:
+    ) -> LeaseGuard[Lease]:
         """Units of a limit without a task; LimitFull when there are none within `wait` seconds.
 
         A waiting acquire queues with the tasks that need the limit, by priority and fair share.
@@ -297,7 +298,7 @@ class Fairlead(Files):
             priority=priority,
             user_id=user_id,
         )
-        return LeaseGuard(self.backend.limits, acquire, lease_ms)
+        return LeaseGuard(self.backend.limits, acquire, lease_ms, limit)
 
     def worker(
         self,

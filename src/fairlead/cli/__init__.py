@@ -38,6 +38,10 @@ COMMANDS = {
     "blob": ("blob:app", "Upload and download files of tasks."),
     "job": ("job:app", "Submit, list, show, explain, watch, resume and cancel jobs: runs of pipelines."),
     "limit": ("limit:app", "Show, set, pause, resume and delete limits, and free leases."),
+    "concurrency": (
+        "concurrency:app",
+        "Show, set and free slots of groups, in an object store or of Fairlead.",
+    ),
     "type": ("type:app", "List, pause and resume task types."),
     "cron": ("cron:app", "List periodic tasks."),
     "workers": ("workers:app", "List workers, drain them, and expire dead ones."),

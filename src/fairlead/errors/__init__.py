@@ -8,7 +8,6 @@ that has one for the error of an HTTP client.
 from fairlead.errors.base import FairleadError as FairleadError
 from fairlead.errors.history import HistoryTooNew as HistoryTooNew
 from fairlead.errors.history import HistoryUnavailable as HistoryUnavailable
-from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
 from fairlead.errors.store import EngineFailed as EngineFailed
 from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
 from fairlead.errors.store import SchemaTooNew as SchemaTooNew
@@ -109,6 +108,14 @@ class BlobStoreFull(BlobStoreUnavailable):
     http_status, code = 507, "blob_store_full"
     retry_after = 60.0
     names_the_store = False
+
+
+class SlotStoreUnavailable(FairleadError):
+    """The folder or object store of the slots cannot be used: try again; the operator checks its URL."""
+
+    http_status, code = 503, "slot_store_unavailable"  # raised where it is used, never by a gateway
+    retry_after = 1.0
+    names_the_store = True
 
 
 class KeyEnded(FairleadError):

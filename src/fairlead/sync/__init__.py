@@ -3,5 +3,6 @@
 from fairlead.sync.app import Fairlead
 from fairlead.sync.function import TaskFunction
 from fairlead.sync.handle import JobHandle, TaskHandle
+from fairlead.sync.slots import SlotStore
 
-__all__ = ["Fairlead", "JobHandle", "TaskFunction", "TaskHandle"]
+__all__ = ["Fairlead", "JobHandle", "SlotStore", "TaskFunction", "TaskHandle"]

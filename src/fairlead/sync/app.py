@@ -1,19 +1,18 @@
 """The blocking front: the async `Fairlead`, run by an event loop in the background."""
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from fairlead.app import app, handle
 from fairlead.app.many import NotAllSubmitted, submit_all
 from fairlead.errors import FairleadError
 from fairlead.model.task import NewTask
-from fairlead.sync.connection import Connection
-from fairlead.sync.forwarding import Front, blocking, check_may_block, held
+from fairlead.sync.forwarding import blocking, held
 from fairlead.sync.function import Decorator
 from fairlead.sync.handle import JobHandle, TaskHandle
+from fairlead.sync.opened import Opened
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +47,7 @@ def shown(
     return [one if isinstance(one, FairleadError) else TaskHandle(front, one) for one in made]
 
 
-class Fairlead(Front[app.Fairlead]):
+class Fairlead(Opened[app.Fairlead]):
     """As `fairlead.Fairlead`, for code without an event loop. All threads share one.
 
     It connects on first use and disconnects at exit, or by `with fl:`. A forked process connects by itself.
@@ -65,19 +64,7 @@ class Fairlead(Front[app.Fairlead]):
     ) -> None:
         #: For code with an event loop: the same declarations, to be opened by `async with`.
         self.async_app = app.Fairlead(url, data=data, namespace=namespace, key=key, config=config)
-        self._connections: dict[int, Connection] = {}  # by process: a forked one inherits its parent's
-
-    def __enter__(self) -> Self:
-        self._connected()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Disconnects. The next use connects again."""
-        if connection := self._connections.pop(os.getpid(), None):
-            connection.close()
+        super().__init__(self.async_app)
 
     limit = declaring(app.Fairlead.limit, nothing)
     pipeline = declaring(app.Fairlead.pipeline, nothing)
@@ -116,21 +103,3 @@ class Fairlead(Front[app.Fairlead]):
     open = held(app.Fairlead.open)
     acquire = held(app.Fairlead.acquire)
     worker = held(app.Fairlead.worker)
-
-    def _connected(self) -> Connection:
-        check_may_block()
-        process = os.getpid()
-        connection = self._connections.get(process)
-        if connection is None:  # another thread may be here too: the first one's is taken
-            connection = self._connections.setdefault(process, Connection(self.async_app))
-        try:
-            connection.open()
-        except Exception:
-            if self._connections.get(process) is connection:  # the next use tries again
-                del self._connections[process]
-            connection.close()
-            raise
-        return connection
-
-    def _counterpart(self, connection: Connection) -> app.Fairlead:
-        return connection.app

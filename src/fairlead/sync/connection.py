@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, on which one app is connected."""
+"""An event loop in a thread of its own, on which one object of the async API is open."""
 
 import asyncio
 import atexit
@@ -9,13 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fairlead.app.app import Fairlead
 from fairlead.background import cancel_all, done_before
 from fairlead.errors import FairleadError
 
+A = TypeVar("A", bound=AbstractAsyncContextManager[Any])
 R = TypeVar("R")
 
 CLOSED = "Fairlead was closed while this waited: close it when no thread uses it any more."
@@ -30,7 +31,7 @@ def until_one_is_done(*calls: Future[Any]) -> None:
         futures.wait(calls, LOOK_SECONDS, futures.FIRST_COMPLETED)
 
 
-class Connection:
+class Connection(Generic[A]):
     """Opened by the first thread that needs it, shared by all of them, closed at exit at the latest.
 
     A forked child inherits the object but not the thread. It must neither use nor release what the parent's
@@ -38,7 +39,7 @@ class Connection:
     share. Nothing releases it, because the frames of a thread that is not there keep their references.
     """
 
-    def __init__(self, app: Fairlead) -> None:
+    def __init__(self, app: A) -> None:
         self.app = copy.copy(app)  # the same declarations, connected by itself
         self._process = os.getpid()
         self._lock = threading.RLock()  # a signal handler may use it while its thread has the lock

@@ -28,10 +28,10 @@ class Front(ABC, Generic[A]):
     """Has a counterpart in the async API, on the connection of this process."""
 
     @abstractmethod
-    def _connected(self) -> Connection: ...
+    def _connected(self) -> Connection[Any]: ...
 
     @abstractmethod
-    def _counterpart(self, connection: Connection) -> A: ...
+    def _counterpart(self, connection: Connection[Any]) -> A: ...
 
 
 @overload
@@ -65,7 +65,8 @@ def held(
 ) -> Callable[Concatenate[Front[A], P], AbstractContextManager[T]]: ...
 @overload
 def held(
-    method: Callable[Concatenate[A, P], AbstractAsyncContextManager[T]], shown: Callable[[Connection, T], S]
+    method: Callable[Concatenate[A, P], AbstractAsyncContextManager[T]],
+    shown: Callable[[Connection[Any], T], S],
 ) -> Callable[Concatenate[Front[A], P], AbstractContextManager[S]]: ...
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fairlead.app import handle
+from fairlead.app import app, handle
 from fairlead.client.job_backend import jobs_of
 from fairlead.model.job import SubmittedJob
 from fairlead.model.task import Submitted
@@ -39,10 +39,10 @@ class TaskHandle(Front[handle.TaskHandle[R]], Generic[R]):
     watch = iterated(handle.TaskHandle.watch)
     session = held(handle.TaskHandle.session, TaskSession)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> Connection[app.Fairlead]:
         return self._app._connected()
 
-    def _counterpart(self, connection: Connection) -> handle.TaskHandle[R]:
+    def _counterpart(self, connection: Connection[app.Fairlead]) -> handle.TaskHandle[R]:
         return handle.TaskHandle(connection.app.backend, Submitted(self.task_id, self.status))
 
 
@@ -65,8 +65,8 @@ class JobHandle(Front[handle.JobHandle]):
     result = blocking(handle.JobHandle.result)
     watch = iterated(handle.JobHandle.watch)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> Connection[app.Fairlead]:
         return self._app._connected()
 
-    def _counterpart(self, connection: Connection) -> handle.JobHandle:
+    def _counterpart(self, connection: Connection[app.Fairlead]) -> handle.JobHandle:
         return handle.JobHandle(jobs_of(connection.app.backend), SubmittedJob(self.job_id, self.status))

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fairlead.sync.connection import Connection, until_one_is_done
 from fairlead.worker.threads import Interrupted, raise_in
@@ -20,7 +20,7 @@ class Held(AbstractContextManager[T], Generic[T]):
     outer block is raised at the end of the inner one.
     """
 
-    def __init__(self, connection: Connection, outer: AbstractAsyncContextManager[T]) -> None:
+    def __init__(self, connection: Connection[Any], outer: AbstractAsyncContextManager[T]) -> None:
         self._connection = connection
         self._outer = outer
         self._entered: Future[T] = Future()

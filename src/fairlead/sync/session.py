@@ -11,7 +11,7 @@ END: Any = object()
 class TaskSession:
     """Sends frames, any JSON of up to 64 KiB, and iterates over those that the handler emits."""
 
-    def __init__(self, connection: Connection, theirs: session.TaskSession) -> None:
+    def __init__(self, connection: Connection[Any], theirs: session.TaskSession) -> None:
         self._connection = connection
         self._theirs = theirs
 
