@@ -14,6 +14,7 @@ from fairlead.model.cron import CronStatus
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
 from fairlead.model.explanation import Explanation
+from fairlead.model.forecast import Forecast
 from fairlead.model.limit import Lease, Limit
 from fairlead.model.policy import PolicyValue
 from fairlead.model.reports import Claimed, Completed, Failed, Frame, Grant, Handed, Output, Progress
@@ -217,6 +218,10 @@ class Backend(Reopens, Protocol):
     async def pause_type(self, task_type: str, paused: bool = True) -> None: ...
 
     async def stats(self) -> Stats: ...
+
+    async def forecast(
+        self, limits: Sequence[str] = (), *, seconds: float = 600, follow: str | None = None
+    ) -> Forecast: ...
 
     async def report(
         self,

@@ -28,6 +28,7 @@ from fairlead.client.target import Target
 from fairlead.cron import Cron, Missed
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.lease_guard import LeaseGuard
+from fairlead.model.forecast import Forecast
 from fairlead.model.job import JobFilter, JobPage, SubmittedJob
 from fairlead.model.limit import Lease
 from fairlead.model.task import NewTask, Submitted, TaskFilter, TaskPage
@@ -230,6 +231,16 @@ class Fairlead(Files):
         """A page of the tasks that match, newest first. `next_cursor` is the `cursor` of the next page."""
         check_known(wanted, TaskFilter.__annotations__)
         return await self.backend.list_tasks(**wanted)
+
+    async def forecast(
+        self, limits: Sequence[str] = (), *, seconds: float = 600, follow: str | None = None
+    ) -> Forecast:
+        """Who holds each limit until when, and who is expected to start next within so many seconds.
+
+        Of these limits, or of those with the longest waits. `follow`: the id of a task or a job, which is
+        followed through all its limits.
+        """
+        return await self.backend.forecast(limits, seconds=seconds, follow=follow)
 
     def pipeline(self, name: str, steps: Sequence[Step | Sequence[Step]]) -> None:
         """Declares a pipeline: services and tasks by name, decorated functions, and lists (or `Parallel`) of

@@ -49,6 +49,7 @@ COMMANDS = {
     "key": ("key:app", "Create, list, rotate and revoke API keys."),
     "audit": ("audit:app", "List what was changed by hand, and check that the list is intact."),
     "simulate": ("simulate:simulate", "Replay a trace of tasks under these settings, and measure the waits."),
+    "forecast": ("forecast:forecast", "Show who holds each limit until when, and who starts next."),
     "stats": ("stats:stats", "Count what waits, runs and ended recently."),
     "doctor": ("doctor:doctor", "Check every invariant of the store."),
     "open": (

@@ -38,6 +38,7 @@ from fairlead.errors import FairleadError, InvalidInput, InvalidSettings, NotAll
 from fairlead.log.events import EventLog
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.explanation import Explanation
+from fairlead.model.forecast import Forecast
 from fairlead.model.reports import (
     Claimed,
     Completed,
@@ -54,6 +55,7 @@ from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.shapes.declaration import ConfirmAnswer, DeclareAnswer, TypeBody
+from fairlead.shapes.forecast import ForecastAnswer
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
     BatchAnswer,
@@ -228,6 +230,13 @@ class Client(AbstractAsyncContextManager["Client"]):
         check_name("task_type", task_type)
         address, body = path("api", "v1", "task-types", task_type), PauseBody(paused=paused)
         await self.transport.ask(TaskTypeAnswer, "PUT", address, body, repeat=True)
+
+    async def forecast(
+        self, limits: Sequence[str] = (), *, seconds: float = 600, follow: str | None = None
+    ) -> Forecast:
+        asked = {"limits": ",".join(limits), "seconds": seconds, "follow": follow}
+        address = path("api", "v1", "forecast")
+        return (await self.transport.get(ForecastAnswer, address, **asked)).to_value()
 
     async def stats(self) -> Stats:
         """A tenant's key counts the tenant's own tasks: it may not see the workers."""

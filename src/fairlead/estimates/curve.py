@@ -53,7 +53,7 @@ def _estimated(ordered: Sequence[Point]) -> list[Estimated]:
     from_behind = accumulate((point.starts for point in reversed(ordered)), _earlier)
     starts = list(from_behind)[::-1]
     return [
-        Estimated(point.tag, point.seq, *_quantiles(sorted(some)))
+        Estimated(point.tag, point.seq, *quantiles(sorted(some)))
         for point, some in zip(ordered, starts, strict=True)
     ]
 
@@ -62,7 +62,7 @@ def _earlier(one: Sequence[float], other: Sequence[float]) -> list[float]:
     return [min(pair) for pair in zip(one, other, strict=True)]
 
 
-def _quantiles(ordered: Sequence[float]) -> tuple[float, float]:
+def quantiles(ordered: Sequence[float]) -> tuple[float, float]:
     return ordered[(len(ordered) - 1) // 2], ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 

@@ -37,8 +37,25 @@ class Outcome:
     instants: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Played:
+    """What became of a scene: when each of its known tasks started, by replica."""
+
+    scene: Scene
+    head: dict[str, Any]
+    starts: list[list[float]]
+
+
 def forecast(picture: Picture, knowledge: Knowledge) -> dict[str, Any]:
     """The fields of the forecast by name."""
+    return fields_of(play(picture, knowledge))
+
+
+def fields_of(played: Played) -> dict[str, Any]:
+    return {"head": played.head} | curves(played)
+
+
+def play(picture: Picture, knowledge: Knowledge) -> Played:
     scene = Scene(picture, knowledge.durations, knowledge.arrivals)
     head = {
         "at": picture.at,
@@ -46,11 +63,11 @@ def forecast(picture: Picture, knowledge: Knowledge) -> dict[str, Any]:
         "lengths": list(BOUNDS_MS),
         "corrections": knowledge.calibration.corrections(),
     }
-    return {"head": head} | curves(scene, picture)
+    return Played(scene, head, estimated_starts(scene))
 
 
-def curves(scene: Scene, picture: Picture) -> dict[str, list[int]]:
-    starts = estimated_starts(scene)
+def curves(played: Played) -> dict[str, list[int]]:
+    scene, starts = played.scene, played.starts
     on_curve: dict[str, list[int]] = {}
     for number, known in enumerate(scene.known):
         for name in known.curves:
@@ -59,7 +76,7 @@ def curves(scene: Scene, picture: Picture) -> dict[str, list[int]]:
     found = {}
     for name, numbers in on_curve.items():
         points = [scene.known[number].point(starts[number]) for number in numbers]
-        found[name] = curve(points, _ahead(name, picture), scene.pace(name, numbers), most)
+        found[name] = curve(points, _ahead(name, scene.picture), scene.pace(name, numbers), most)
     return found
 
 
@@ -124,10 +141,14 @@ class Chance:
         return round(self._lasts(task.number, self._scene.known[task.number]))
 
     def _lasts(self, number: int, known: Known) -> float:
-        spread = self._scene.spread(number)
         if known.stands_for > 1:
-            return float(spread.mean * known.stands_for)
-        return spread.draw(uniform(known.task_id, self.seed))
+            return float(self._scene.spread(number).mean * known.stands_for)
+        return self.single(number)
+
+    def single(self, number: int) -> float:
+        """Of one task, also if it represents others."""
+        task_id = self._scene.known[number].task_id
+        return self._scene.spread(number).draw(uniform(task_id, self.seed))
 
     def left(self, running: Running) -> int:
         run = self._scene.runs[running.number]

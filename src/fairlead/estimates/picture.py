@@ -9,6 +9,7 @@ from typing import Any
 MOST_TASKS = 4_000  # that wait, and are read
 FINENESS = 0.15  # a task that represents others delays a start by at most about this part of its wait
 COARSER = 1.5
+BARE = "lease:"  # begins the holder of a lease without a task
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def estimate_of(new: Newcomer, forecast: Mapping[str, Any] | None) -> Given | No
     if forecast is None or raw is None:
         return None
     p50, p90 = math.floor(raw[0] + 0.5), math.floor(max(*raw, LEAST) + 0.5)
-    return Given(*_corrected(forecast["head"], new.priority, p50, p90), new.at, p50, p90, new.priority)
+    return Given(*corrected(forecast["head"], new.priority, p50, p90), new.at, p50, p90, new.priority)
 
 
 def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -120,7 +120,7 @@ def _left_of_new(need: Need, run: int, later: int) -> tuple[float, float]:
     return HALF * soon + later * soon, MOST * soon + later * soon
 
 
-def _corrected(head: Mapping[str, Any], priority: int, p50: int, p90: int) -> tuple[int, int]:
+def corrected(head: Mapping[str, Any], priority: int, p50: int, p90: int) -> tuple[int, int]:
     length = sum(p50 >= bound for bound in head["lengths"])
     half, most = head["corrections"][priority][length]
     p50 = max(0, math.floor((p50 + LEAST) * half / 1000) - LEAST)

@@ -56,7 +56,7 @@ class Scene:
     """`known` are the tasks of the simulation by number; those that arrive later have greater ones."""
 
     def __init__(self, picture: Picture, durations: Durations, arrivals: Arrivals) -> None:
-        self._picture, self._durations = picture, durations
+        self.picture, self._durations = picture, durations
         self._kinds: dict[object, Kind] = {}
         self.policy = _policy(picture.policy)
         self.limits = {name: _limit(known) for name, known in picture.limits.items()}
@@ -67,11 +67,11 @@ class Scene:
         recent, self._every = arrivals.recent(picture.at)
         self._arriving = list(self._likely(recent))
         self._every *= len(recent) / max(1, len(self._arriving))
-        self.runs = [run for run in picture.running if self._needs(run.needs) is not None]
+        self.runs = [run for run in picture.running if self.needs_of(run.needs) is not None]
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        picture, meta = self._picture, self._picture.meta
+        picture, meta = self.picture, self.picture.meta
         workers = {worker.worker_id for worker in picture.workers}
         running = [self._running(number, run, workers) for number, run in enumerate(self.runs)]
         return Snapshot(
@@ -97,7 +97,7 @@ class Scene:
 
     def left_of(self, run: Run, share: float) -> int:
         """What is left of a run, by the share of such runs that end sooner."""
-        elapsed, most = max(0, self._picture.at - run.started), max(0, run.until - self._picture.at)
+        elapsed, most = max(0, self.picture.at - run.started), max(0, run.until - self.picture.at)
         if not run.facts:
             return most
         if run.stops:
@@ -111,19 +111,19 @@ class Scene:
         limit = self.limits.get(name.partition("@")[2])
         if isinstance(limit, Rate):
             return limit.interval / 1000
-        width = limit.limit if limit else sum(worker.capacity for worker in self._picture.workers)
+        width = limit.limit if limit else sum(worker.capacity for worker in self.picture.workers)
         return float(sum(means) / len(means) / max(1, width))
 
     def arrivals(self, seed: int, share: Callable[[int], float]) -> Iterator[Task]:
         """Those that are expected after the snapshot; `share` draws how long each runs."""
         first, kinds = len(self.known), self._arriving
-        for count, (at, one) in enumerate(expected(kinds, self._every, self._picture.at, seed)):
+        for count, (at, one) in enumerate(expected(kinds, self._every, self.picture.at, seed)):
             duration = round(one.durations.draw(share(count)))
             yield Task(first + count, one.kind, one.priority, one.account, at, duration)
 
     def _likely(self, recent: Sequence[Arrival]) -> Iterator[Arriving]:
         for arrival in recent:
-            needs = self._needs(arrival.needs)
+            needs = self.needs_of(arrival.needs)
             if needs is not None:
                 kind = self._kind(arrival.task_type, arrival.capabilities, needs, arrival.elastic)
                 durations = self._durations.of(arrival.task_type)
@@ -132,12 +132,12 @@ class Scene:
     # Parts
 
     def _add_waiting(self) -> None:
-        for task in self._picture.waiting:
+        for task in self.picture.waiting:
             place, rest = task.sub[:2], task.sub[3:]
             route, _, needed = rest.partition("|")
             task_type, _, capabilities = route.partition(";")
-            needs, facts = self._needs(needed), task.facts
-            audience = self._picture.audiences.get(route)
+            needs, facts = self.needs_of(needed), task.facts
+            audience = self.picture.audiences.get(route)
             if needs is None or audience is None:
                 continue
             curves = [f"{place}:{audience}", *(f"{place}@{name}" for name, _ in needs)]
@@ -162,7 +162,7 @@ class Scene:
 
     def _add_probes(self) -> None:
         """Behind all that wait in each place: one of each lane, and one of each limit that is waited for."""
-        audiences = {audience: route for route, audience in self._picture.audiences.items()} | ANY
+        audiences = {audience: route for route, audience in self.picture.audiences.items()} | ANY
         for audience, route in list(audiences.items())[:MOST_AUDIENCES]:
             task_type, _, capabilities = route.partition(";")
             for priority in Priority:
@@ -178,8 +178,8 @@ class Scene:
         for task in self._waiting:
             for need in task.task.kind.needs:
                 found.setdefault(need[0], self._alone(task.task.kind, need))
-        for run in self._picture.running:
-            for need in self._needs(run.needs) or ():
+        for run in self.picture.running:
+            for need in self.needs_of(run.needs) or ():
                 if need[0] not in found and run.facts and self._is_full(need[0]):
                     kind = self._kind(run.facts["type"], run.facts.get("capabilities") or "", ())
                     found[need[0]] = self._alone(kind, need)
@@ -189,15 +189,15 @@ class Scene:
         return self._kind(kind.type, ",".join(sorted(kind.capabilities)), (need,))
 
     def _is_full(self, name: str) -> bool:
-        limit = self._picture.limits.get(name, {})
+        limit = self.picture.limits.get(name, {})
         return int(limit.get("used", 0)) >= int(limit.get("limit", 1))
 
     def _add_probe(self, priority: Priority, kind: Kind, curves: Sequence[str]) -> None:
         place = Place.native(priority)
         last = max(self._last.get(place, 0), self._virtual(place))
-        seq = int(self._picture.meta.get("seq", 0)) + 1 + len(self.known)
+        seq = int(self.picture.meta.get("seq", 0)) + 1 + len(self.known)
         known = Known(place, last, seq, curves, 0, ("", "", ""), "")
-        self._add(known, kind, priority, "", self._picture.at, 1)
+        self._add(known, kind, priority, "", self.picture.at, 1)
 
     @cached_property
     def _last(self) -> Mapping[str, int]:
@@ -215,7 +215,7 @@ class Scene:
         tiers = [tier.name for tier in self.policy.tiers]
         return Running(
             left=0,
-            needs=self._needs(run.needs) or (),
+            needs=self.needs_of(run.needs) or (),
             worker=run.worker if run.worker in workers else None,
             base=int(run.facts.get("priority", Priority.MEDIUM)),
             account=run.facts.get("fair") or "",
@@ -224,7 +224,7 @@ class Scene:
             number=number,
         )
 
-    def _needs(self, text: str) -> Needs | None:
+    def needs_of(self, text: str) -> Needs | None:
         """None: one of the limits is not there any more."""
         needs: dict[str, int] = {}
         for need in filter(None, text.split(",")):
@@ -245,10 +245,10 @@ class Scene:
         return self._kinds[key]
 
     def _ledger(self, place: Place) -> Ledger:
-        return Ledger(self._virtual(place), dict(self._picture.fins.get(place, {})))
+        return Ledger(self._virtual(place), dict(self.picture.fins.get(place, {})))
 
     def _virtual(self, place: Place) -> int:
-        return int(float(self._picture.meta.get(f"virtual_{place}", 0)))
+        return int(float(self.picture.meta.get(f"virtual_{place}", 0)))
 
 
 def _size(facts: Mapping[str, Any]) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 from fairlead.checks import check_ms, check_name
 from fairlead.estimates.knowledge import Seen
 from fairlead.estimates.picture import Picture
+from fairlead.model.forecast import LimitForecast
 from fairlead.store.connection import pack
+from fairlead.store.forecasts import texts_of
 from fairlead.store.names import PLACES
 from fairlead.store.picture import PictureReader
 from fairlead.store.records import rows_of
@@ -54,11 +56,22 @@ class Estimates(Part):
         seen: list[Seen] = [(row.act, row.at, row.detail) for row in rows]
         return seen, str(entries[-1][0].decode()) if entries else position
 
-    async def save_forecast(self, who: str, fields: Mapping[str, Any], ttl_ms: int) -> bool:
-        """Replaces the forecast (`store/lua/lib/forecasts.lua`), unless another caretaker is elected."""
+    async def save_forecast(
+        self,
+        who: str,
+        fields: Mapping[str, Any],
+        ttl_ms: int,
+        expected: Mapping[str, LimitForecast] | None = None,
+    ) -> bool:
+        """Replaces the forecast (`store/lua/lib/forecasts.lua`), unless another caretaker is elected.
+
+        `expected`, by the name of the limit, is for people (`store/forecasts.py`).
+        """
         check_name("who", who)
         check_ms("ttl_ms", ttl_ms)
         texts = {name: value if name == HEAD else text_of_curve(value) for name, value in fields.items()}
+        if expected is not None:
+            texts |= texts_of(fields[HEAD]["at"], expected)
         answer = await self._session.ask("save_forecast", who, ttl_ms, pack(texts))
         return bool(answer["answer"] == "ok")
 

@@ -11,6 +11,7 @@ from fairlead.estimates.knowledge import KIND
 from fairlead.model.estimate import Estimate
 from fairlead.model.job import ENDED, Job
 from fairlead.store.connection import Answer
+from fairlead.store.names import needs
 from fairlead.store.session import Part
 
 
@@ -22,21 +23,28 @@ class JobEstimates(Part):
         return replace(job, estimate=await self.remaining(job.job_id))
 
     async def remaining(self, job_id: str) -> Estimate | None:
+        steps, now = await self.steps_left(job_id)
+        return done_within(steps, now) if steps else None
+
+    async def steps_left(self, job_id: str) -> tuple[list[StepLeft], int]:
+        """Those of its steps that have not ended, none if too little is known; and the time."""
         answer = await self._session.run("estimates_of_job", job_id)
         rows = answer["steps"]
         durations = await self.durations({row["type"] for row in rows})
-        if durations is None or not rows:
-            return None
+        if durations is None:
+            return [], answer["now"]
         steps = [
             StepLeft(
                 row["stage"],
                 durations.of(row["type"], row.get("tier", "")),
                 Estimate.of_row(row.get("estimate")),
                 row.get("started"),
+                row["step"],
+                tuple(needs(row["needs"])),
             )
             for row in rows
         ]
-        return done_within(steps, answer["now"])
+        return steps, answer["now"]
 
     async def add_ends(self, answer: Answer) -> None:
         """To the holders in an explanation, when their runs are expected to end."""

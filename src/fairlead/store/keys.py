@@ -143,7 +143,7 @@ PASSING = (
     Key(
         "forecast",
         "hash",
-        "how long tasks will wait, by lane and by limit",
+        "how long tasks will wait, by lane and by limit; and what is expected at each limit",
         ends="a minute after it was made",
     ),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead.estimates.picture import Listed, Picture, Run, Waiting, ranks_to_read
+from fairlead.estimates.picture import BARE, Listed, Picture, Run, Waiting, ranks_to_read
 from fairlead.store import names
 from fairlead.store.connection import Connection
 from fairlead.store.multiplexer import Command
@@ -21,7 +21,6 @@ from fairlead.store.records import read_facts
 PIECE = 200  # commands, or entries of one
 MOST_QUEUES, MOST_RUNS, MOST_WORKERS, MOST_ACCOUNTS, MOST_ROUTES = 20_000, 5_000, 2_000, 1_000, 1_000
 MOST_SIMULATED_QUEUES = 2_000
-BARE = "lease:"  # begins a lease without a task
 TASK_FIELDS = (
     "facts",
     "state",

@@ -15,6 +15,7 @@ from fairlead.checks import check_name, check_short, check_task_id, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.explanation import Explanation
+from fairlead.model.forecast import Forecast
 from fairlead.model.reports import (
     Claimed,
     Completed,
@@ -36,6 +37,8 @@ from fairlead.store.crons import Crons
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.estimates import Estimates
+from fairlead.store.following import Following
+from fairlead.store.forecasts import Forecasts
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
@@ -71,6 +74,8 @@ class Store(Running):
         self.crons = Crons(self)
         self.jobs = Jobs(self)
         self.estimates = Estimates(self)
+        self.forecasts = Forecasts(self, self.limits)
+        self.following = Following(self, self.jobs)
         self.live = Live(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
@@ -321,6 +326,16 @@ class Store(Running):
 
     async def explain(self, task_id: str, *, brief: bool = False) -> Explanation:
         return await self.jobs.explain_task(task_id, brief=brief)
+
+    async def forecast(
+        self, limits: Sequence[str] = (), *, seconds: float = 600, follow: str | None = None
+    ) -> Forecast:
+        """Who holds each limit until when, and who is expected to start next.
+
+        Of these limits, or of those with the longest waits. `follow`: the id of a task or a job.
+        """
+        followed = await self.following.either(follow) if follow else None
+        return replace(await self.forecasts.get(limits, seconds=seconds), follow=followed)
 
     async def recorded(self, last_event: str) -> int:
         """The recorder has stored all events up to this one; they are dropped from the outbox."""

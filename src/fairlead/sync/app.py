@@ -99,6 +99,7 @@ class Fairlead(Opened[app.Fairlead]):
     get_job = blocking(app.Fairlead.get_job, JobHandle)
     list_tasks = blocking(app.Fairlead.list_tasks)
     list_jobs = blocking(app.Fairlead.list_jobs)
+    forecast = blocking(app.Fairlead.forecast)
     blob = blocking(app.Fairlead.blob)
     open = held(app.Fairlead.open)
     acquire = held(app.Fairlead.acquire)

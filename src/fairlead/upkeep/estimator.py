@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping
 
 from fairlead.clock import monotonic
-from fairlead.estimates.forecast import forecast
+from fairlead.estimates.expected import Expected
+from fairlead.estimates.forecast import fields_of, play
 from fairlead.estimates.knowledge import Knowledge
 from fairlead.estimates.staleness import EVERY_SECONDS, SOONEST_SECONDS, has_changed
 from fairlead.store.store import Store
@@ -24,6 +25,7 @@ class Estimator:
     def __init__(self, store: Store, who: str) -> None:
         self._estimates, self._who = store.estimates, who
         self.knowledge = Knowledge()
+        self._expected = Expected()
         self._forecast_at = self._kept_at = -60.0
         self._pause = 0.0
         self._is_idle = False
@@ -79,7 +81,9 @@ class Estimator:
         self._forecast_at, used = monotonic(), time.process_time()
         limits = self.knowledge.arrivals.limits(await self._estimates.now())
         picture = await self._estimates.picture(limits)
-        kept = await self._estimates.save_forecast(self._who, forecast(picture, self.knowledge), TTL_MS)
+        played = play(picture, self.knowledge)
+        expected = self._expected.of(played)
+        kept = await self._estimates.save_forecast(self._who, fields_of(played), TTL_MS, expected)
         self._pause = (time.process_time() - used) / MOST_SHARE
         self._is_idle = not picture.waiting and not picture.running
         return kept

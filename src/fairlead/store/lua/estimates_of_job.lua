@@ -2,7 +2,7 @@
 -- a task at its place in the order would have now.
 --
 -- ARGV     id clock
--- RETURNS  ok now steps {stage type tier? started? estimate? {p50 p90 at} (ms)}... | unknown_job | uninitialised
+-- RETURNS  ok now steps {stage step type needs tier? started? estimate? {p50 p90 at} (ms)}... | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
 local ENDED = {completed = true, failed = true, cancelled = true, dead_letter = true}
@@ -23,7 +23,7 @@ local function row(stage, spec)
   local runs, estimate = state == "executing", nil
   if t then estimate = forecasts.of_task(t) else estimate = of_pending(spec) end
   return {
-    stage = stage, type = spec.type, tier = t and get(t, "tier") or nil, started = runs and number(t, "started") or nil,
+    stage = stage, step = tonumber(spec.facts.step), type = spec.type, needs = (t and t.known.facts or spec).limits or "", tier = t and get(t, "tier") or nil, started = runs and number(t, "started") or nil,
     estimate = forecasts.shown(estimate),
   }
 end
