@@ -18,6 +18,7 @@ from fairlead.history.opening import History
 from fairlead.settings import Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
+from fairlead.upkeep.recorder import Recorder
 from tests.connections import connected
 from tests.object_store import ObjectStore, running_object_store
 from tests.postgresql import Postgresql, binaries, running_postgresql
@@ -140,6 +141,12 @@ async def history(history_url: str) -> AsyncIterator[History]:
     opened = History(open_database(history_url), "default")
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def recorder(store: Store, history: History) -> Recorder:
+    """Between `store` and `history`; `tests.recording.record_all` moves all there is."""
+    return Recorder(store, history)
 
 
 @pytest.hookimpl(wrapper=True)

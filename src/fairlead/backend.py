@@ -11,6 +11,7 @@ from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.model.audit import AuditPage
 from fairlead.model.blob import BlobRef, LocalFile
 from fairlead.model.cron import CronStatus
+from fairlead.model.dead_letter import ALL_DEAD, DeadFilter
 from fairlead.model.declarations import Origin
 from fairlead.model.event import Event
 from fairlead.model.explanation import Explanation
@@ -109,6 +110,12 @@ class CronsBackend(Protocol):
     async def tick(self, name: str, previous: int, tick: int, task: NewTask) -> Submitted | None: ...
 
 
+class DeadLettersBackend(Protocol):
+    async def page(self, limit: int = 100, cursor: str = "", wanted: DeadFilter = ALL_DEAD) -> TaskPage: ...
+
+    async def get(self, task_id: str) -> Task: ...
+
+
 class AuditBackend(Protocol):
     async def page(self, count: int = 100, cursor: str = "") -> AuditPage: ...
 
@@ -163,6 +170,9 @@ class Backend(Reopens, Protocol):
     def crons(self) -> CronsBackend: ...
 
     @property
+    def dead_letters(self) -> DeadLettersBackend: ...
+
+    @property
     def audit(self) -> AuditBackend: ...
 
     @property
@@ -206,8 +216,6 @@ class Backend(Reopens, Protocol):
     async def cancel(self, task_id: str) -> str | None: ...
 
     async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage: ...
-
-    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]: ...
 
     async def replay(self, task_id: str) -> list[str]: ...
 

@@ -31,6 +31,33 @@ async def test_they_are_listed_latest_first_page_by_page(api: httpx.AsyncClient)
     assert [one["error"]["message"] for one in first["tasks"]] == ["no", "no"]
 
 
+async def test_they_are_filtered(api: httpx.AsyncClient) -> None:
+    failed = await fail_some(api, "draw", "sing")
+    cases: list[tuple[dict[str, str | int], list[str]]] = [
+        ({"task_type": "sing", "limit": 1}, failed[1:]),
+        ({"status": "dead_letter"}, []),
+        ({"text": "NO"}, failed[::-1]),
+        ({"code": "other"}, []),
+        ({"since": "2000-01-01T00:00:00Z", "until": "2000-01-01T00:00:01+01:00"}, []),
+        ({"tenant": "acme"}, []),
+    ]
+    for query, found in cases:
+        assert sorted(ids(good(await api.get(DLQ, params=query))["tasks"])) == sorted(found), query
+    for wrong in ({"status": "queued"}, {"since": "yesterday"}, {"cursor": "1"}, {"colour": "red"}):
+        assert (await api.get(DLQ, params=wrong)).status_code == 422, wrong
+
+
+async def test_one_is_shown_with_why_and_its_traceback(api: httpx.AsyncClient) -> None:
+    worker = await HttpWorker.register(api)
+    waiting = (await submit(api))["task_id"]
+    refused(await api.get(f"{DLQ}/{waiting}"), 404, "unknown_task")
+    polled = await worker.poll_one()
+    good(await worker.fail(polled, message="no", retriable=False, traceback="a.py, line 1"))
+    shown = good(await api.get(f"{DLQ}/{waiting}"))
+    assert shown["why"].startswith("Its run failed with ")
+    assert shown["error"]["traceback"] == "a.py, line 1"
+
+
 async def test_one_is_replayed_with_all_its_retries(api: httpx.AsyncClient, store: Store) -> None:
     (failed,) = await fail_some(api, "draw")
     answer = await api.post(f"{DLQ}/{failed}/replay", headers={"x-reason": "repaired"})

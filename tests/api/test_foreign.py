@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
+from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.job import Job, NewJob
 from fairlead.model.reports import Failed, Progress
 from fairlead.model.task import NewTask
@@ -110,7 +111,7 @@ async def seen_by_operator(store: Store, world: World) -> Any:
         [await store.get(task) for task in (*world.tasks, *world.steps)],
         [without_waits(await store.jobs.get(job)) for job in world.jobs],
         [await store.limits.get(name, tenant=TENANT) for name in ("acme-group", SHARED)],
-        [task.task_id for task in await store.dead_letters(tenant=TENANT)],
+        [task.task_id for task in (await store.dead_letters.page(wanted=DeadFilter(tenant=TENANT))).tasks],
         [worker for worker in (await store.stats()).workers],
     )
 

@@ -51,9 +51,9 @@ async def test_dead_letters_end_early_and_nothing_is_missing(
         found += ids(good(answer)["tasks"])
         cursor = answer.json()["next_cursor"]
     assert sorted(found) == sorted(large)
-    assert len(await store.dead_letters(40)) == 40
+    assert len((await store.dead_letters.page(40)).tasks) == 40
     async with Client(Settings(engine=EngineSettings(url=gateway.url))) as client:
-        assert [one.task_id for one in await client.dead_letters(40)] == found[:40]
+        assert [one.task_id for one in (await client.dead_letters.page(40)).tasks] == found[:40]
     replayed = good(await api.post("/api/v1/dlq/replay"))["replayed"]
     assert sorted(replayed) == sorted(large)
 

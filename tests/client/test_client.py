@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from fairlead import errors
 from fairlead.client.client import Client
+from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
@@ -132,12 +133,19 @@ async def test_dead_letters_are_listed_replayed_and_purged(client: Client, store
     await client.submit(*(NewTask(task_type="a") for _ in range(3)))
     tasks = await claim(client)
     await client.fail("w", *(Failed(one.task_id, one.fence, "bad", "no", retriable=False) for one in tasks))
-    dead = await client.dead_letters()
-    assert dead == [plain(one) for one in await store.dead_letters()]
-    assert [one.task_id for one in await client.dead_letters(2, skip=1)] == [one.task_id for one in dead[1:]]
+    dead = (await client.dead_letters.page()).tasks
+    assert dead == [plain(one) for one in (await store.dead_letters.page()).tasks]
+    first = await client.dead_letters.page(1)
+    rest = await client.dead_letters.page(2, first.next_cursor)
+    assert [one.task_id for one in (*first.tasks, *rest.tasks)] == [one.task_id for one in dead]
+    assert await client.dead_letters.get(dead[0].task_id) == plain(
+        await store.dead_letters.get(dead[0].task_id)
+    )
+    wanted = DeadFilter(code="bad", since=dead[0].completed_at, text="nothing of the kind")
+    assert (await client.dead_letters.page(wanted=wanted)).tasks == []
     await client.replay(dead[0].task_id)
     await client.purge(dead[1].task_id)
-    assert [one.task_id for one in await client.dead_letters()] == [dead[2].task_id]
+    assert [one.task_id for one in (await client.dead_letters.page()).tasks] == [dead[2].task_id]
 
 
 async def test_stats_and_workers_are_those_of_the_store(client: Client, store: Store) -> None:

@@ -96,7 +96,7 @@ async def test_a_server_that_is_not_a_gateway_is_named(subtests: pytest.Subtests
 
 async def test_an_answer_with_other_json_is_refused() -> None:
     async with answering(always(200, b'{"hello": 1}')) as url, client_of(url) as client:
-        for call in (client.stats, client.list_tasks, client.dead_letters, client.limits.all):
+        for call in (client.stats, client.list_tasks, client.dead_letters.page, client.limits.all):
             with pytest.raises(errors.InvalidSettings, match="of a gateway of this version"):
                 await call()
         with pytest.raises(errors.InvalidSettings, match="of a gateway of this version"):

@@ -194,7 +194,7 @@ async def summary_of_the_rest(store: Store) -> Row:
     tasks = (await store.list_tasks(limit=1000)).tasks
     outputs = {task.task_id: await store.outputs(task.task_id) for task in tasks}
     rest = {
-        "dead_letters": sorted(task.task_id for task in await store.dead_letters()),
+        "dead_letters": sorted(task.task_id for task in (await store.dead_letters.page()).tasks),
         "queued": {priority: depth.depth for priority, depth in stats.queues.items()},
         "delayed": stats.delayed,
         "ended_last_minute": dict(stats.ended_last_minute),

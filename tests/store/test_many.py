@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.task import Task
 from fairlead.settings import Admission, Settings, Slots
@@ -266,10 +267,14 @@ async def test_dead_letters_of_a_tenant_are_listed_apart(store: Store) -> None:
     await store.workers.register("w", capacity=9)
     failed = [(await fail(store, tenant), tenant) for tenant in ("a", "b:c", "a", "ä b", "a")]
     for tenant in ("a", "b:c", "ä b", "none"):
-        listed = [task.task_id for task in await store.dead_letters(tenant=tenant)]
-        assert listed == [task_id for task_id, of in reversed(failed) if of == tenant]
-    assert len(await store.dead_letters()) == 5
-    assert len(await store.dead_letters(2, skip=1, tenant="a")) == 2
+        page = await store.dead_letters.page(wanted=DeadFilter(tenant=tenant))
+        assert [task.task_id for task in page.tasks] == [
+            task_id for task_id, of in reversed(failed) if of == tenant
+        ]
+    assert len((await store.dead_letters.page()).tasks) == 5
+    first = await store.dead_letters.page(1, wanted=DeadFilter(tenant="a"))
+    rest = await store.dead_letters.page(9, first.next_cursor, DeadFilter(tenant="a"))
+    assert (len(first.tasks), len(rest.tasks), rest.next_cursor) == (1, 2, "")
 
 
 async def test_a_replayed_or_purged_task_leaves_the_list_of_its_tenant(store: Store) -> None:

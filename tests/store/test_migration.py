@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.job import JobStatus, NewJob, NewStep
 from fairlead.model.reports import Completed, Grant, Handed
 from fairlead.model.states import State
@@ -97,7 +98,9 @@ async def test_dead_letters_are_listed_by_tenant(store: Store, kept: Kept) -> No
     for tenant in ("acme", "zeta"):
         expected = {task_id for task_id in dead if kept.tasks[task_id].get("tenant") == tenant}
         assert expected
-        assert {task.task_id for task in await store.dead_letters(tenant=tenant)} == expected
+        assert {
+            task.task_id for task in (await store.dead_letters.page(wanted=DeadFilter(tenant=tenant))).tasks
+        } == expected
 
 
 async def test_an_api_key_opens_what_it_opened(store: Store, kept: Kept) -> None:

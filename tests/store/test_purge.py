@@ -33,7 +33,7 @@ async def test_a_task_that_can_be_replayed_can_be_purged(store: Store, clock: Cl
         await way(scene)
         kept = await events(store, scene.task_id)
         await store.purge(scene.task_id)
-        assert (await scene.state(), await store.dead_letters()) == (None, []), way.__name__
+        assert (await scene.state(), (await store.dead_letters.page()).tasks) == (None, []), way.__name__
         assert await events(store, scene.task_id) == kept, "its events are kept"
 
 
@@ -76,8 +76,9 @@ async def test_the_others_stay_and_are_listed_page_by_page(store: Store, clock: 
         clock.pass_ms(1)
         ids.append(await dead_task(store))
     await store.purge(ids[2])
-    first, second = await store.dead_letters(2), await store.dead_letters(2, skip=2)
-    assert [task.task_id for task in (*first, *second)] == [ids[3], ids[1], ids[0]]
+    first = await store.dead_letters.page(2)
+    second = await store.dead_letters.page(2, first.next_cursor)
+    assert [task.task_id for task in (*first.tasks, *second.tasks)] == [ids[3], ids[1], ids[0]]
 
 
 async def test_the_idempotency_key_of_a_purged_task_is_free_again(store: Store) -> None:

@@ -34,7 +34,7 @@ Read = Callable[[Store, str, str], Awaitable[Any]]
 READS: dict[str, Read] = {
     "task": lambda store, task, job: store.get(task),
     "job": lambda store, task, job: store.jobs.get(job),
-    "dead letters": lambda store, task, job: store.dead_letters(),
+    "dead letters": lambda store, task, job: store.dead_letters.page(),
     "explanation": lambda store, task, job: store.explain(task),
     "limits": lambda store, task, job: store.limits.all(),
     "task types": lambda store, task, job: store.task_types(),

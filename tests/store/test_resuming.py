@@ -77,10 +77,10 @@ async def test_after_an_outage_a_job_continues_at_its_step_with_all_attempts(
         1,
     )
     assert failed.context["step_1_chat__attempts"] == attempts
-    assert [task.task_id for task in await store.dead_letters(10)] == [failed.steps[1].task_id]
+    assert [task.task_id for task in (await store.dead_letters.page(10)).tasks] == [failed.steps[1].task_id]
 
     await store.jobs.resume(submitted.job_id)
-    assert not await store.dead_letters(10)
+    assert not (await store.dead_letters.page(10)).tasks
     assert await use_up_attempts(store, clock) == attempts
     await store.jobs.resume(submitted.job_id)
     again = await claim_one(store)
@@ -100,7 +100,7 @@ async def test_after_a_permanent_error_a_job_is_resumed_by_force_only(store: Sto
     with pytest.raises(errors.NotResumable, match=refusal):
         await store.jobs.resume(submitted.job_id)
     assert await store.jobs.resume(submitted.job_id, force=True) == []
-    assert not await store.dead_letters(10)
+    assert not (await store.dead_letters.page(10)).tasks
     again = await claim_one(store)
     assert (again.attempt, again.parameters["context"]["step_0_enhance"]["data"]) == (1, "kept")
     await complete(store, again)
@@ -152,7 +152,7 @@ async def test_the_replay_of_a_step_resumes_its_job(store: Store, clock: Clock, 
     assert (await store.jobs.get(submitted.job_id)).status is JobStatus.FAILED
 
     assert sorted(await store.replay(steps[1].task_id)) == sorted(step.task_id for step in steps)
-    assert not await store.dead_letters(10)
+    assert not (await store.dead_letters.page(10)).tasks
     resumed = await store.jobs.get(submitted.job_id)
     assert (resumed.status, resumed.error) == (JobStatus.RUNNING, None)
     with pytest.raises(errors.NotReplayable):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead import errors
+from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.job import JobStatus, NewStep
 from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
@@ -120,7 +121,7 @@ async def test_the_latest_dead_letters_are_kept(store: Store) -> None:
         task = await claim_one(store)
         await store.fail("w", Failed(task.task_id, task.fence, retriable=retriable))
         failed.append(task.task_id)
-    assert [task.task_id for task in await store.dead_letters()] == failed[:-11:-1]
+    assert [task.task_id for task in (await store.dead_letters.page()).tasks] == failed[:-11:-1]
     assert await kept(store) == set(failed[-10:])
 
 
@@ -135,7 +136,7 @@ async def test_the_latest_dead_letters_of_tenants_are_kept(store: Store) -> None
     for tenant, count in (("a", 3), ("b", 7)):
         listed = await raw(store).zrevrange(store.connection.keys.key("deadof", tenant), 0, -1)
         assert [task_id.decode() for task_id in listed] == failed[tenant][: -count - 1 : -1]
-        kept_of = await store.dead_letters(tenant=tenant)
+        kept_of = (await store.dead_letters.page(wanted=DeadFilter(tenant=tenant))).tasks
         assert [task.task_id for task in kept_of] == failed[tenant][: -count - 1 : -1]
 
 

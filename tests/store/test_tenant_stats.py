@@ -65,7 +65,7 @@ async def test_the_lists_of_a_tenant_follow_its_tasks_through_everything(store: 
                     await store.cancel(task.task_id)
             case 6:
                 await store.workers.register("w", capacity=6)
-                for dead in await store.dead_letters(1):
+                for dead in (await store.dead_letters.page(1)).tasks:
                     await store.replay(dead.task_id)
         assert await examine(store.connection, clock.now) == []
     for tenant in ("a", "b"):

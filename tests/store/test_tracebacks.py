@@ -53,7 +53,7 @@ async def test_lists_events_and_the_next_worker_do_without_it(
     assert again.task_id == running.task_id
     assert again.error and again.error.traceback is None
     await fail(store, again)
-    (dead,) = await store.dead_letters()
+    (dead,) = (await store.dead_letters.page()).tasks
     assert dead.error and dead.error.traceback is None
     assert "Traceback" not in repr(await events(store))
 

@@ -40,7 +40,7 @@ async def test_dead_letters_that_are_replayed_or_purged(live_store: Store, shell
     await live_store.submit_one(task := NewTask(task_type="draw", max_wait_seconds=0.001))
 
     async def dies() -> None:
-        while not await live_store.dead_letters():
+        while not (await live_store.dead_letters.page()).tasks:
             await live_store.promote()
 
     await dies()

@@ -23,7 +23,7 @@ async def dead(store: Store, task_type: str = "draw", message: str = "no ink", *
 
 
 async def left(store: Store) -> list[str]:
-    return [task.task_id for task in await store.dead_letters()]
+    return [task.task_id for task in (await store.dead_letters.page()).tasks]
 
 
 async def test_failed_tasks_are_listed_newest_first_with_their_errors(
@@ -38,6 +38,39 @@ async def test_failed_tasks_are_listed_newest_first_with_their_errors(
     only = json.loads((await shell.run("dlq", "list", "--task-type", "draw", "--output", "json")).out)
     assert [(task["task_id"], task["error"]["message"]) for task in only["tasks"]] == [(one, "two\nlines")]
     assert len((await shell.run("dlq", "list", "--limit", "1")).out.splitlines()) == 2
+
+
+async def test_they_are_filtered_and_listed_on(live_store: Store, shell: Shell) -> None:
+    one, two = await dead(live_store, "draw", "no ink"), await dead(live_store, "sing", "no voice")
+    for options in (["--text", "VOICE"], ["--task-type", "sing", "--since", "1h", "--code", "broken"]):
+        found = json.loads((await shell.run("dlq", "list", "--output", "json", *options)).out)
+        assert [task["task_id"] for task in found["tasks"]] == [two], options
+    assert (
+        json.loads((await shell.run("dlq", "list", "--until", "1h", "--output", "json")).out)["tasks"] == []
+    )
+    first = json.loads((await shell.run("dlq", "list", "--limit", "1", "--output", "json")).out)
+    rest = await shell.run("dlq", "list", "--cursor", first["next_cursor"], "--output", "json")
+    listed = first["tasks"] + json.loads(rest.out)["tasks"]
+    assert sorted(task["task_id"] for task in listed) == sorted([one, two])
+
+
+async def test_one_is_shown_with_why_its_parameters_and_its_traceback(
+    live_store: Store, shell: Shell
+) -> None:
+    await live_store.workers.register("w")
+    await live_store.submit_one(task := NewTask(task_type="draw", parameters={"size": 0}))
+    (claimed,) = (await live_store.claim("w")).tasks
+    report = Failed(
+        task.task_id, claimed.fence, "broken", "no ink", retriable=False, traceback="a.py\n  paint()"
+    )
+    await live_store.fail("w", report)
+    lines = (await shell.run("dlq", "show", task.task_id)).out.splitlines()
+    assert lines[0] == "Its run failed with broken, which is not retried."
+    assert lines[-2:] == ["a.py", "  paint()"]
+    assert any('"size":0' in line for line in lines)
+    answer = json.loads((await shell.run("dlq", "show", task.task_id, "--output", "json")).out)
+    assert answer["why"] == lines[0]
+    assert (await shell.run("dlq", "show", "nonsense")).code == 1
 
 
 async def test_tasks_are_replayed_by_id_and_refusals_are_reported(live_store: Store, shell: Shell) -> None:

@@ -121,9 +121,9 @@ async def test_a_failure_is_retried_after_a_while_until_retries_run_out(store: S
     clock.pass_seconds(1)
     (task,) = (await store.claim("w")).tasks
     assert await store.fail("w", Failed(task.task_id, task.fence)) == [State.DEAD_LETTER]
-    assert [dead.task_id for dead in await store.dead_letters()] == [submitted.task_id]
+    assert [dead.task_id for dead in (await store.dead_letters.page()).tasks] == [submitted.task_id]
     await store.replay(submitted.task_id)
-    assert await store.dead_letters() == []
+    assert (await store.dead_letters.page()).tasks == []
     assert (await store.get(submitted.task_id)).retry_count == 0
 
 

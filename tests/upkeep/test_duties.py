@@ -166,10 +166,10 @@ async def test_dead_letters_are_forgotten_after_their_retention(store: Store, cl
     await store.fail("w", Failed(task.task_id, task.fence, retriable=False))
     clock.pass_seconds(30 * 86_400 - 1)
     assert await DUTIES["dead_letters"](store) == 0
-    assert [dead.task_id for dead in await store.dead_letters()] == [task.task_id]
+    assert [dead.task_id for dead in (await store.dead_letters.page()).tasks] == [task.task_id]
     clock.pass_seconds(1)
     assert await DUTIES["dead_letters"](store) == 1
-    assert await store.dead_letters() == []
+    assert (await store.dead_letters.page()).tasks == []
     assert await DUTIES["dead_letters"](store) == 0
 
 

@@ -35,6 +35,7 @@ ARGUMENTS = {
     **{f"task {act}": "task" for act in ("show", "explain", "cancel", "watch")},
     **{f"job {act}": "job" for act in ("show", "explain", "watch", "resume", "cancel")},
     "workers expire": "worker",
+    "dlq show": "dead letter",
 }
 #: Commands that take any number of them.
 REPEATED = {"workers drain": "worker", "dlq replay": "dead letter", "dlq purge": "dead letter"}
@@ -147,7 +148,7 @@ async def _jobs(backend: "Backend") -> Iterable[str]:
 
 
 async def _dead_letters(backend: "Backend") -> Iterable[str]:
-    return [task.task_id for task in await backend.dead_letters(MOST_TASKS)]
+    return [task.task_id for task in (await backend.dead_letters.page(MOST_TASKS)).tasks]
 
 
 async def _workers(backend: "Backend") -> Iterable[str]:

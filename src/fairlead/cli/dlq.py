@@ -1,25 +1,28 @@
 """`fairlead dlq`: failed and dead-lettered tasks, to be run again or forgotten."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
+from msgspec import to_builtins
 
 from fairlead.backend import Backend
 from fairlead.cli import DONE, FAILED
 from fairlead.cli.audit import note
-from fairlead.cli.listing import LIST, ListOptions, show_all
+from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
+from fairlead.cli.moments import read_moment
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import agreed, each, print_json, say
-from fairlead.cli.table import Columns
+from fairlead.cli.output import agreed, each, print_json, printable, say
+from fairlead.cli.table import Columns, print_facts, table_of
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
+from fairlead.model.dead_letter import DeadFilter, why_dead
 from fairlead.model.task import Task
-from fairlead.shapes.task import TaskAnswer
+from fairlead.shapes.dead_letter import DeadLetterAnswer
+from fairlead.shapes.task import TaskAnswer, TasksAnswer
 
-app = App(name="dlq", help="List, replay and purge failed and dead-lettered tasks.")
+app = App(name="dlq", help="List, show, replay and purge failed and dead-lettered tasks.")
 
 COLUMNS: Columns = {
     "task": "task_id",
@@ -29,30 +32,97 @@ COLUMNS: Columns = {
     "code": lambda task: task["error"] and task["error"]["code"],
     "message": lambda task: task["error"] and task["error"]["message"],
 }
+SHOWN = (
+    *("task_id", "task_type", "status", "user_id", "tenant", "job_id", "created_at", "started_at"),
+    *("completed_at", "retry_count", "crash_count", "loss_count", "assigned_worker_id", "parameters"),
+)
 LEAST_USED = ("status", "message", "type", "ended")
 PAGE = 500
 MOST_NAMED = 1_000  # in the audit
 DONE_WORDS = {"replay": "replayed", "purge": "purged"}
 
 TaskIds = Annotated[str, Parameter(help="Ids, as `dlq list` shows them.")]
-OfType = Annotated[str | None, Parameter(help="Only tasks of this type.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Which:
+    """Which dead letters; what is not given may be anything."""
+
+    status: Annotated[
+        Literal["dead_letter", "failed"] | None, Parameter(help="Only those in this state.")
+    ] = None
+    task_type: Annotated[str | None, Parameter(help="Only tasks of this type.")] = None
+    user_id: Annotated[str | None, Parameter(help="Only tasks of this user.")] = None
+    tenant: Annotated[str | None, Parameter(help="Only tasks of this tenant.")] = None
+    code: Annotated[str | None, Parameter(help="Only those that ended with this code.")] = None
+    text: Annotated[str | None, Parameter(help="Only those with this text in the message.")] = None
+    since: Annotated[
+        str | None, Parameter(help="Only those that ended since then: 24h ago, or an RFC 3339 time.")
+    ] = None
+    until: Annotated[str | None, Parameter(help="Only those that ended until then.")] = None
+
+    @property
+    def wanted(self) -> DeadFilter:
+        times = {name: read_moment(f"--{name}", getattr(self, name)) for name in ("since", "until")}
+        return DeadFilter(**(asdict(self) | times))
+
+    @property
+    def words(self) -> str:
+        given = (f"{name.replace('_', ' ')} {value}" for name, value in asdict(self).items() if value)
+        return ", ".join(given)
+
+
+ANY = Which()
 
 
 @app.command(name="list")
 async def list_dead(
     *,
-    task_type: OfType = None,
-    limit: Annotated[int, Parameter(help="Maximum number of tasks, newest first.")] = 50,
+    which: Which = ANY,
+    limit: Annotated[int, Parameter(help="Maximum number of tasks, the latest first.")] = 50,
+    cursor: Annotated[str, Parameter(help="Continue where the previous list ended.")] = "",
     options: ListOptions = LIST,
 ) -> None:
-    """List tasks that failed for good or used up their retries."""
+    """List tasks that failed for good or used up their retries, the latest first."""
     if limit < 1:
         raise InvalidInput("--limit", "is not a number from 1")
+    wanted = which.wanted
+    async with open_backend(options) as backend:
 
-    async def read(backend: Backend) -> list[Task]:
-        return [task async for task in _dead(backend, task_type, limit)]
+        async def read_page(count: int, cursor: str) -> tuple[list[Task], str]:
+            page = await backend.dead_letters.page(min(count, PAGE), cursor, wanted)
+            return page.tasks, page.next_cursor
 
-    await show_all(options, "tasks", read, TaskAnswer.from_value, COLUMNS, LEAST_USED)
+        async def read() -> View:
+            tasks, following = await gathered(read_page, limit, cursor)
+            answers = [TaskAnswer.from_value(task) for task in tasks]
+            more = f"There may be more: --cursor {following}" if following else ""
+            answer = TasksAnswer(tasks=answers, next_cursor=following or None)
+            return View(answer, [table_of(answers, COLUMNS, LEAST_USED)], more)
+
+        await show(options, read)
+
+
+@app.command(name="show")
+async def show_dead(
+    task_id: Annotated[str, Parameter(help="An id, as `dlq list` shows it.")],
+    /,
+    *,
+    options: Options = DEFAULTS,
+) -> None:
+    """Show why a task failed for good, with its parameters and the traceback of its last run."""
+    async with open_backend(options) as backend:
+        task = await backend.dead_letters.get(task_id)
+    if options.output == "json":
+        print_json(DeadLetterAnswer.from_value(task, why=why_dead(task)))
+        return
+    print(why_dead(task))
+    facts = to_builtins(TaskAnswer.from_value(task))
+    shown = {name: facts[name] for name in SHOWN if facts[name] not in (None, {}, 0)}
+    print_facts(shown | ({"message": task.error.message} if task.error else {}))
+    for line in ((task.error and task.error.traceback) or "").splitlines():
+        print(printable(line))
 
 
 @Parameter(name="*")
@@ -61,7 +131,7 @@ class Choice:
     """Which tasks, when they are not named one by one."""
 
     every: Annotated[bool, Parameter(name="--all", help="All, or all of --task-type.", negative=())] = False
-    task_type: OfType = None
+    task_type: Annotated[str | None, Parameter(help="Only tasks of this type.")] = None
 
     def words(self, task_ids: Sequence[str]) -> str:
         if bool(task_ids) == self.every or (self.task_type and not self.every):
@@ -74,7 +144,7 @@ class Choice:
         if not self.every:
             return list(task_ids)
         # all ids before the first act: one that fails again meanwhile is not to be replayed again
-        return [task.task_id async for task in _dead(backend, self.task_type)]
+        return [task.task_id async for task in _dead(backend, DeadFilter(task_type=self.task_type))]
 
 
 NAMED = Choice()
@@ -139,18 +209,13 @@ async def _do(
     return FAILED if refused else DONE
 
 
-async def _dead(backend: Backend, task_type: str | None, most: float = math.inf) -> AsyncIterator[Task]:
-    """Newest first. What fails meanwhile shifts the pages, so a task may be met twice: it is yielded once."""
-    seen: set[str] = set()
-    skip = 0
-    while page := await backend.dead_letters(PAGE, skip=skip):
-        for task in page:
-            if len(seen) == most:
-                return
-            if task.task_id not in seen and task_type in (None, task.task_type):
-                seen.add(task.task_id)
-                yield task
-        skip += PAGE
+async def _dead(backend: Backend, wanted: DeadFilter) -> AsyncIterator[Task]:
+    more, cursor = True, ""
+    while more:
+        page = await backend.dead_letters.page(PAGE, cursor, wanted)
+        for task in page.tasks:
+            yield task
+        more, cursor = bool(page.next_cursor), page.next_cursor
 
 
 def _tasks(count: int) -> str:

@@ -1,6 +1,5 @@
 """`fairlead key`: who may use the gateway, and for what."""
 
-import re
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -9,13 +8,12 @@ from msgspec.structs import asdict
 from fairlead.cli.audit import note
 from fairlead.cli.limit import read_rate
 from fairlead.cli.listing import LIST, ListOptions, View, show
+from fairlead.cli.moments import read_duration
 from fairlead.cli.options import DEFAULTS, Options, open_store
 from fairlead.cli.output import Output, print_answer, print_json, say
 from fairlead.cli.table import Columns, table_of
-from fairlead.errors import InvalidInput
 from fairlead.model.key import NewKey
 from fairlead.settings import Rate
-from fairlead.settings.rates import PERIODS
 from fairlead.shapes.key import KeyAnswer
 from fairlead.store.access.api_keys import id_of
 
@@ -35,7 +33,6 @@ COLUMNS: Columns = {
     "replaces": "replaces",
 }
 LEAST_USED = ("replaces", "created", "at most", "rate", "tenant", "last used", "expires", "scopes")
-DURATION = re.compile(r"([0-9]{1,9})([a-z]+)")
 
 KeyId = Annotated[str, Parameter(help="Id, as `key list` shows it, or the whole key.")]
 
@@ -107,14 +104,6 @@ async def rotate(
         new = await store.api_keys.rotate(id_of(key_id), seconds)
         _show(new, options.output)
         await note(store, "rotate_key", id_of(key_id), None, KeyAnswer.from_value(new.api_key))
-
-
-def read_duration(field: str, text: str) -> int:
-    """`90d` in seconds."""
-    match = DURATION.fullmatch(text)
-    if not match or match[2] not in PERIODS:
-        raise InvalidInput(field, f"{text!r} is not a time such as 90d, 12h, 30min or 45s")
-    return int(match[1]) * PERIODS[match[2]]
 
 
 def _show(new: NewKey, output: Output) -> None:

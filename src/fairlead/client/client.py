@@ -28,6 +28,7 @@ from fairlead.client.bodies import (
     task_body,
 )
 from fairlead.client.crons import Crons
+from fairlead.client.dead_letters import DeadLetters
 from fairlead.client.jobs import Jobs
 from fairlead.client.limits import Limits
 from fairlead.client.live import Live
@@ -54,6 +55,7 @@ from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFil
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
+from fairlead.shapes.dead_letter import PurgeAnswer, ReplayAnswer
 from fairlead.shapes.declaration import ConfirmAnswer, DeclareAnswer, TypeBody
 from fairlead.shapes.forecast import ForecastAnswer
 from fairlead.shapes.stats import StatsAnswer
@@ -64,8 +66,6 @@ from fairlead.shapes.task import (
     ExplainAnswer,
     FrameAnswer,
     OutputsAnswer,
-    PurgeAnswer,
-    ReplayAnswer,
     TaskAnswer,
     TasksAnswer,
 )
@@ -105,6 +105,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         self.workers = Workers(self.transport)
         self.crons = Crons(self.transport)
         self.jobs = Jobs(self.transport)
+        self.dead_letters = DeadLetters(self.transport)
         self.blobs = Blobs(self.transport)
         self.live = Live(self.transport)
         self.policy = Policy(self.transport)
@@ -200,16 +201,6 @@ class Client(AbstractAsyncContextManager["Client"]):
     async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage:
         page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **wanted)
         return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
-
-    async def dead_letters(self, count: int = 100, *, skip: int = 0) -> list[Task]:
-        tasks: list[Task] = []
-        cursor: str | None = str(skip)
-        while cursor is not None and len(tasks) < count:  # an answer may hold a part of them only
-            address, left = path("api", "v1", "dlq"), count - len(tasks)
-            page = await self.transport.get(TasksAnswer, address, limit=left, cursor=cursor)
-            tasks += [one.to_value() for one in page.tasks]
-            cursor = page.next_cursor
-        return tasks
 
     async def replay(self, task_id: str) -> list[str]:
         address = path("api", "v1", "dlq", check_task_id(task_id), "replay")

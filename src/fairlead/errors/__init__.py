@@ -8,6 +8,7 @@ that has one for the error of an HTTP client.
 from fairlead.errors.base import FairleadError as FairleadError
 from fairlead.errors.history import HistoryTooNew as HistoryTooNew
 from fairlead.errors.history import HistoryUnavailable as HistoryUnavailable
+from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
 from fairlead.errors.store import EngineFailed as EngineFailed
 from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
 from fairlead.errors.store import SchemaTooNew as SchemaTooNew

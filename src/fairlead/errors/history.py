@@ -15,3 +15,9 @@ class HistoryTooNew(FairleadError):
     """A newer Fairlead has written this history: upgrade this one."""
 
     code = "history_too_new"
+
+
+class RecordedElsewhere(FairleadError):
+    """Another process has recorded this: read how far the history goes, and continue there."""
+
+    code = "recorded_elsewhere"

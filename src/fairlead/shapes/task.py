@@ -62,13 +62,6 @@ class BatchBody(Body, frozen=True):
     tasks: Annotated[list[Raw], Meta(max_length=1000)]  # SubmitBody, each read when its turn comes
 
 
-class ReplayBody(Body, frozen=True):
-    """Which dead letters: all, or those of one type; at most `limit`."""
-
-    task_type: Name | None = None
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
-
-
 class TaskQuery(Body, frozen=True):
     status: StatusName | None = None
     priority: PriorityName | None = None
@@ -139,7 +132,7 @@ class FrameAnswer(Answer):
 
 
 class TaskAnswer(Shape[Task]):
-    extra: ClassVar = ("queue_position", "estimate")
+    extra: ClassVar[tuple[str, ...]] = ("queue_position", "estimate")
 
     task_id: str
     task_type: str
@@ -282,21 +275,6 @@ class ExplainAnswer(Shape[Explanation]):
     estimate: EstimateAnswer | None  # of the wait that is left
     at: Moment  # when this was so
     chosen_because: ChosenAnswer | None  # of a task that has started
-
-
-class ReplayAnswer(Answer):
-    task_id: str
-    status: Literal["queued"]
-    replayed: list[str]  # with a step of a job, all its failed steps
-
-
-class ReplaysAnswer(Answer):
-    replayed: list[str]
-
-
-class PurgeAnswer(Answer):
-    task_id: str
-    purged: Literal[True]
 
 
 class SimpleAnswer(Shape[Task]):

@@ -40,6 +40,13 @@ class Epochs(Part):
         self._connection.membership.join(found)
         return found
 
+    def expect(self, found: Found, beat: int) -> None:
+        """Raises StoreLost when what was joined is older than this beat, which was remembered elsewhere."""
+        membership = self._connection.membership
+        membership.beat = max(membership.beat, beat)
+        if problem := membership.judge(found):
+            raise problem
+
     async def seal(self) -> None:
         """Closes it to everybody, including processes that start now and know nothing of the loss."""
         await self._connection.run("seal", *self._connection.membership.known)

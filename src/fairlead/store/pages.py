@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -21,6 +22,7 @@ LISTED_SINCE = 5  # the first schema with lists
 CURSOR = re.compile("[1-9][0-9]{0,14}")
 
 T = TypeVar("T")
+P = TypeVar("P")
 #: What a stored record is, by its id; None: not what was looked for.
 Make = Callable[[str, Mapping[bytes, bytes]], T | None]
 
@@ -58,45 +60,70 @@ async def read_slice(
     return Slice(found, looked, size, more=looked < len(ids))
 
 
-@dataclass(frozen=True, slots=True)
-class Newest(Generic[T]):
-    """A list of all tasks or jobs from its end: those with the `wanted` fields (None: anything)."""
+class Listing(ABC, Generic[T, P]):
+    """A list from its end, one page at a time. What a page begins behind, and each entry, has a place."""
 
     connection: Connection
     kind: str  # task or job
-    wanted: Mapping[str, str | None]
     make: Make[T]
 
-    async def page(self, limit: int, cursor: str, room: int = PAGE_BYTES) -> tuple[list[T], str]:
-        """At most `limit`, and the cursor of the next page: "" after the last.
+    @abstractmethod
+    async def entries(self, before: P | None, count: int) -> list[tuple[P, str]]:
+        """Up to `count` places and ids behind this place; fewer: there are no more."""
 
-        A page ends after bounded work, and may then be short or empty although it is not the last. What was
-        listed before the first page was read is on one page, if it exists until then; new ones are on none.
+    @abstractmethod
+    async def fitting(self, entries: Sequence[tuple[P, str]]) -> Sequence[tuple[P, str]]:
+        """Those that are looked for."""
+
+    async def page_before(
+        self, before: P | None, limit: int, room: int = PAGE_BYTES
+    ) -> tuple[list[T], P | None]:
+        """At most `limit`, and what the next page begins behind; None after the last.
+
+        A page ends after bounded work, and may then be short or empty although it is not the last.
         """
         check_whole("limit", limit, MOST_PER_PAGE, least=1)
-        before, count = _read_cursor(cursor), min(limit + 1, ENTRIES_PER_ROUND)
+        count = min(limit + 1, ENTRIES_PER_ROUND)
         found: list[T] = []
         for _ in range(ROUNDS):
-            entries = await self._entries(before, count)
-            if before is None and not entries:
-                await self._check_schema()
-            fitting = await self._fitting(entries)
+            entries = await self.entries(before, count)
+            fitting = await self.fitting(entries)
             ids, left = [of for _, of in fitting], limit - len(found)
             some = await read_slice(self.connection, self.kind, ids, self.make, most=left, room=room)
             found += some.found
             if some.more:
-                return found, str(fitting[some.looked - 1][0])
+                return found, fitting[some.looked - 1][0]
             if len(entries) < count:
-                return found, ""
+                return found, None
             before, count, room = entries[-1][0], ENTRIES_PER_ROUND, room - some.size
             if len(found) >= limit or room <= 0:
                 break
-        return found, str(before)
+        return found, before
 
-    async def _entries(self, before: int | None, count: int) -> list[tuple[int, str]]:
-        """Numbers and ids."""
+
+@dataclass(frozen=True)
+class Newest(Listing[T, int]):
+    """All tasks or jobs: those with the `wanted` fields (None: anything)."""
+
+    connection: Connection
+    kind: str
+    wanted: Mapping[str, str | None]
+    make: Make[T]
+
+    async def page(self, limit: int, cursor: str, room: int = PAGE_BYTES) -> tuple[list[T], str]:
+        """A page, and the cursor of the next one: "" after the last.
+
+        What was listed before the first page was read is on one page, if it exists until then; new ones are
+        on none.
+        """
+        found, before = await self.page_before(_read_cursor(cursor), limit, room)
+        return found, "" if before is None else str(before)
+
+    async def entries(self, before: int | None, count: int) -> list[tuple[int, str]]:
         key, newest = self.connection.keys.key(f"{self.kind}s"), "+" if before is None else before - 1
         (entries,) = await self.connection.read(("XREVRANGE", key, newest, "-", "COUNT", count))
+        if before is None and not entries:
+            await self._check_schema()
         return [(int(name.partition(b"-")[0]), text(of)) for name, (_, of) in entries]
 
     async def _check_schema(self) -> None:
@@ -105,7 +132,7 @@ class Newest(Generic[T]):
         if schema is not None and int(schema) < LISTED_SINCE:
             raise SchemaTooOld()
 
-    async def _fitting(self, entries: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    async def fitting(self, entries: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         """Those whose records exist, say that this is their number, and have the wanted fields."""
         fields = ("made", *self.wanted)
         commands = [("HMGET", self.connection.keys.key(self.kind, of), "facts", *fields) for _, of in entries]

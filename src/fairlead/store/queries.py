@@ -1,4 +1,4 @@
-"""What people look at: a task and its output, those that can be replayed, pages of all, the task types."""
+"""What people look at: a task and its output, pages of all tasks, the task types."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,8 +12,8 @@ from fairlead.model.priority import priority_named
 from fairlead.model.reports import MOST_CHUNKS, Output
 from fairlead.model.states import State
 from fairlead.model.task import Content, Task, TaskPage
-from fairlead.store.connection import pack, text
-from fairlead.store.pages import Make, Newest, Slice, read_slice
+from fairlead.store.connection import Connection, pack, text
+from fairlead.store.pages import Make, Newest
 from fairlead.store.records import TRACEBACK, read_record
 from fairlead.store.session import Session
 
@@ -23,12 +23,7 @@ CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 
 class Queries(Session):
     async def get(self, task_id: str) -> Task:
-        self.connection.membership.check()
-        key = self.connection.keys.key("task", check_task_id(task_id))
-        (record,) = await self.connection.read(("HGETALL", key))
-        if b"state" not in record:
-            raise UnknownTask()
-        return Task.from_record(task_id, read_record(record))
+        return await read_task(self.connection, task_id)
 
     async def estimates_of(self, *task_ids: str) -> dict[str, Estimate]:
         """What is left of the waits of those that wait, if it is known."""
@@ -59,27 +54,6 @@ class Queries(Session):
         wanted = _wanted(status, priority, task_type, user_id, tenant)
         listed = Newest(self.connection, "task", wanted, _made(content, status))
         return TaskPage(*await listed.page(limit, cursor))
-
-    async def dead_letters(self, count: int = 100, *, skip: int = 0, tenant: str | None = None) -> list[Task]:
-        """Failed and dead-lettered tasks, of one tenant or of all, the latest first; each can be replayed."""
-        self.connection.membership.check()
-        tasks: list[Task] = []
-        while True:
-            page = await self.dead_page(count, skip, tenant)
-            tasks, count, skip = tasks + page.found, count - page.looked, skip + page.looked
-            if not page.more or count <= 0:
-                return tasks
-
-    async def dead_page(
-        self, count: int, skip: int, tenant: str | None, content: Content = msgspec.json.decode
-    ) -> Slice[Task]:
-        """Up to `count` of the dead letters, fewer if they are larger than a page."""
-        check_short("tenant", tenant)
-        keys = self.connection.keys
-        key = keys.key("dead") if tenant is None else keys.key("deadof", tenant)
-        (members,) = await self.connection.read(("ZREVRANGE", key, skip, skip + count))
-        ids = [text(member) for member in members]
-        return await read_slice(self.connection, "task", ids, _made(content), most=count)
 
     async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""
@@ -116,6 +90,14 @@ class Queries(Session):
         types: dict[str, int | None] = {text(field).partition(":")[2]: None for field in declared}
         types |= {text(name): int(since) for name, since in paused.items()}
         return dict(sorted(types.items()))
+
+
+async def read_task(connection: Connection, task_id: str) -> Task:
+    connection.membership.check()
+    (record,) = await connection.read(("HGETALL", connection.keys.key("task", check_task_id(task_id))))
+    if b"state" not in record:
+        raise UnknownTask()
+    return Task.from_record(task_id, read_record(record))
 
 
 def _wanted(

@@ -34,6 +34,7 @@ from fairlead.store.batches import in_parts
 from fairlead.store.claims import claim, claim_all
 from fairlead.store.connection import Connection, make_client, pack
 from fairlead.store.crons import Crons
+from fairlead.store.dead_letters import DeadLetters
 from fairlead.store.engine.state import check
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.estimates import Estimates
@@ -44,6 +45,7 @@ from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
+from fairlead.store.outbox import Outbox
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
 from fairlead.store.running import Running
 from fairlead.store.specs import spec_of
@@ -73,10 +75,12 @@ class Store(Running):
         self.workers = Workers(self)
         self.crons = Crons(self)
         self.jobs = Jobs(self)
+        self.dead_letters = DeadLetters(self)
         self.estimates = Estimates(self)
         self.forecasts = Forecasts(self, self.limits)
         self.following = Following(self, self.jobs)
         self.live = Live(self)
+        self.outbox = Outbox(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)

@@ -1,66 +1,71 @@
-"""Dead letters: tasks that failed for good or were given up. List, replay and purge them."""
+"""Dead letters: tasks that failed for good or were given up. List, show, replay and purge them."""
 
 import msgspec
+from msgspec.structs import replace as replaced
 
 from fairlead import errors
 from fairlead.api.request import Request
+from fairlead.api.routes.limits import tenant_of
 from fairlead.api.table import Routes
-from fairlead.model.task import Task
-from fairlead.shapes.base import PageQuery
-from fairlead.shapes.task import PurgeAnswer, ReplayAnswer, ReplayBody, ReplaysAnswer, TaskAnswer, TasksAnswer
-from fairlead.store.pages import Slice
+from fairlead.model.dead_letter import DeadFilter, check_dead, why_dead
+from fairlead.shapes.dead_letter import (
+    DeadLetterAnswer,
+    DeadQuery,
+    PurgeAnswer,
+    ReplayAnswer,
+    ReplayBody,
+    ReplaysAnswer,
+)
+from fairlead.shapes.task import TaskAnswer, TasksAnswer
 
-PAGE, PAGES = 200, 20
+PAGE = 200
 
 routes = Routes("/api/v1/dlq", scope="admin")
 
 
-@routes.get(scope="read")
-async def find(request: Request, query: PageQuery) -> TasksAnswer:
-    """List dead letters, newest first; a page ends early at 1 MiB."""
-    tasks, skip = list[Task](), int(query.cursor or 0)
-    for _ in range(PAGES):  # the records of some may have expired
-        page = await _dead(request, query.limit - len(tasks), skip)
-        tasks, skip = tasks + page.found, skip + page.looked
-        if not page.more:
-            return _page(tasks, None)
-        if page.found:  # all that were asked for, or as much as a page holds
-            break
-    return _page(tasks, str(skip))
+def _own(request: Request, wanted: DeadFilter) -> DeadFilter:
+    """With the key of a tenant those of that tenant alone are meant."""
+    return replaced(wanted, tenant=tenant_of(request, wanted.tenant))
 
 
-async def _dead(request: Request, count: int, skip: int) -> Slice[Task]:
-    return await request.store.dead_page(count, skip, request.caller.tenant, msgspec.Raw)
-
-
-def _page(tasks: list[Task], cursor: str | None) -> TasksAnswer:
-    return TasksAnswer(tasks=[*map(TaskAnswer.from_value, tasks)], next_cursor=cursor)
+@routes.get(scope="read", refusals=(errors.InvalidInput,))
+async def find(request: Request, query: DeadQuery) -> TasksAnswer:
+    """List dead letters, the latest first; a page ends early at 1 MiB."""
+    wanted = _own(request, query.wanted)
+    page = await request.store.dead_letters.page(query.limit, query.cursor, wanted, content=msgspec.Raw)
+    return TasksAnswer(tasks=[*map(TaskAnswer.from_value, page.tasks)], next_cursor=page.next_cursor or None)
 
 
 @routes.post("/replay", refusals=(errors.InvalidInput,))
 async def replay_many(request: Request, body: ReplayBody | None) -> ReplaysAnswer:
     """Queue all dead letters again, or those of one type; the jobs of steps are resumed."""
     body = body or ReplayBody()
-    store, replayed, skip, more = request.store, list[str](), 0, True
-    while len(replayed) < body.limit and more:
-        page = await _dead(request, PAGE, skip)
-        # those without a record stay where they are
-        more, skip = page.more, skip + page.looked - len(page.found)
-        for task in page.found:
-            if body.task_type not in (None, task.task_type) or len(replayed) >= body.limit:
-                skip += 1
-                continue
+    store, replayed, cursor = request.store, list[str](), ""
+    wanted = _own(request, DeadFilter(task_type=body.task_type))
+    while len(replayed) < body.limit:
+        page = await store.dead_letters.page(
+            min(PAGE, body.limit - len(replayed)), cursor, wanted, content=msgspec.Raw
+        )
+        for task in page.tasks:
             try:
                 replayed += await store.replay(task.task_id)
-            except errors.NotReplayable:
-                pass  # it has left the list: with another step of its job, or because of another client
-            except (errors.UnknownTask, errors.StepOfJob):
-                skip += 1  # its record is gone, or its job has not failed
+            except (errors.NotReplayable, errors.UnknownTask, errors.StepOfJob):
+                pass  # it has left the list meanwhile, or its job has not failed
             except errors.InvalidInput:
-                skip += 1  # a limit that it needs is gone: a replay of this one alone says which
+                pass  # a limit that it needs is gone: a replay of this one alone says which
+        if not (cursor := page.next_cursor):
+            break
     after = {"replayed": replayed, "count": len(replayed)}
     await request.audit("replay", body.task_type or "all", None, after)
     return ReplaysAnswer(replayed=replayed)
+
+
+@routes.get("/{task_id}", scope="read", refusals=(errors.UnknownTask,))
+async def get(request: Request) -> DeadLetterAnswer:
+    """Show a dead letter: why it is one, and the traceback of its last run."""
+    task = await request.own_task(request.path["task_id"])
+    check_dead(task)
+    return DeadLetterAnswer.from_value(task, why=why_dead(task))
 
 
 @routes.post(

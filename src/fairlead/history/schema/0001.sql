@@ -16,8 +16,11 @@ CREATE TABLE generations (
   first BIGINT NOT NULL,    -- the number of its first event
   position BIGINT NOT NULL, -- up to which event all is recorded; first - 1: none is
   beat BIGINT NOT NULL,     -- of the store when that was read
-  audited TEXT NOT NULL,    -- up to which entry of the audit log
+  audited TEXT NOT NULL,    -- up to which entry of the audit log, as there
   lost BIGINT NOT NULL,     -- events that left the outbox before they were recorded
+  missing BIGINT NOT NULL,  -- records that were gone before they were read
+  tasks_listed BIGINT,      -- while all records are read once: up to which number of the list; NULL: they were
+  jobs_listed BIGINT,
   UNIQUE (namespace, epoch)
 );
 
@@ -44,9 +47,9 @@ CREATE TABLE tasks (
   error_code TEXT,
   error TEXT,
   traceback TEXT,
-  parameters TEXT,          -- NULL: the record was gone before it was read
+  parameters TEXT,
   result TEXT,
-  record BYTES,             -- the other fields of the store's record, packed
+  record BYTES NOT NULL,    -- the other fields of the store's record, packed
   event BIGINT NOT NULL     -- the last event that this row contains
 );
 CREATE INDEX tasks_by_id ON tasks (id);
