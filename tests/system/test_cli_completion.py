@@ -42,7 +42,7 @@ async def test_the_shell_completes_commands_options_and_values(tmp_path: Path) -
         return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
     assert completed("") >= {name for name in COMMANDS if not name.startswith("-")}
-    assert completed("dlq", "") == {"list", "replay", "purge"}
+    assert completed("dlq", "") == {"list", "show", "replay", "purge"}
     assert completed("submit", "draw", "--idem") == {"--idempotency-key"}
     assert completed("submit", "draw", "--priority", "") == {"high", "medium", "low"}
 

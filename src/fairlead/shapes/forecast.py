@@ -16,7 +16,15 @@ from fairlead.model.forecast import (
 from fairlead.shapes.base import Body, Moment, PriorityName, Shape, Uuid
 from fairlead.shapes.job import StepStatusName
 
-Names = Annotated[str, Meta(max_length=10_000, description="names of limits, separated by commas")]
+LIMIT = "([^,/]{1,200}/)?[A-Za-z0-9_.:-]{1,200}"  # that of a tenant: `tenant/name`
+Names = Annotated[
+    str,
+    Meta(
+        max_length=10_000,
+        pattern=f"^({LIMIT}(,{LIMIT})*)?$",
+        description="names of limits, separated by commas",
+    ),
+]
 
 
 class ForecastQuery(Body, frozen=True):
