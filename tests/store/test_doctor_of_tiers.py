@@ -28,6 +28,11 @@ FAULTS: dict[str, tuple[list[Command], set[str], str]] = {
         "holds none of them",
     ),
     "a session that is never halted": ([("DEL", "sessions")], {"T2"}, "is not among the sessions"),
+    "a client of a session that has ended": (
+        [("ZADD", "attached", 5, "gone")],
+        {"T2"},
+        "waits for its client",
+    ),
     "a count of sessions": ([("HSET", "meta", "sessions", 3)], {"T2"}, "counts 3 sessions"),
     "a revocation for nobody": (
         [("HSET", "relief", "ghost", 1)],

@@ -182,6 +182,28 @@ async def test_frames_are_for_the_holder_of_a_running_session(store: Store) -> N
     assert not await raw(store).exists(store.connection.keys.key("frames", task.task_id))
 
 
+async def test_a_session_ends_when_its_client_is_gone_for_good(store: Store, clock: Clock) -> None:
+    """Its gateway was killed, so nobody cancels it when the client leaves."""
+    kept, gone = await session(store), await session(store)
+    for task in (kept, gone):
+        await store.attach(task.task_id, "client", 1_000)
+    clock.pass_seconds(20)
+    for task in (kept, gone):
+        await store.extend("w", Grant(task.task_id, task.fence), 60_000)
+    await store.attach(kept.task_id, "client of another gateway", 1_000)
+    clock.pass_seconds(10)
+    await store.promote()
+    assert (await store.get(gone.task_id)).status is State.EXECUTING, "a client may still come back"
+    clock.pass_seconds(1)
+    await store.promote()
+    ended = await store.get(gone.task_id)
+    assert (ended.status, ended.error and ended.error.code) == (State.CANCELLED, "CLIENT_GONE")
+    assert (await store.get(kept.task_id)).status is State.EXECUTING
+    await store.complete("w", Completed(kept.task_id, kept.fence))
+    await store.release("w", Grant(gone.task_id, gone.fence))
+    assert await used(store) == {"fast": 0, "medium": 0, "slow": 0}
+
+
 async def test_a_session_is_never_queued(store: Store) -> None:
     given_back, lost = await session(store), await session(store)
     await store.release("w", Grant(given_back.task_id, given_back.fence))

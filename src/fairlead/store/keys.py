@@ -107,6 +107,7 @@ LIVE = (
     Key("elastic", "zset", "runs that may be shortened from this tier, the youngest first", of="tier"),
     Key("relief", "hash", "waiting task -> how many revocations for it are under way"),
     Key("sessions", "zset", "running interactive tasks by their last frame"),
+    Key("attached", "zset", "those with a client, by the instant they end unless it says that it is there"),
     Key("idle", "hash", "idle line -> how many workers wait in it"),
     Key("idlers", "zset", "idle workers of one line, by their last sign", of="line"),
 )

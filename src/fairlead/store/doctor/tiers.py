@@ -86,6 +86,8 @@ def sessions(s: Snapshot) -> Iterator[Breach]:
         yield Breach(
             "T2", f"meta counts {number(s.meta, 'sessions')} sessions, not {len(running)}", "sessions"
         )
+    for task in s.zset("attached").keys() - running:
+        yield Breach("T2", f"task {task} waits for its client, but does not run", f"client of {task}")
     for task, record in s.tasks.items():
         if "interactive" in record and record.get("state") in (State.QUEUED, State.DELAYED):
             yield Breach("T2", f"task {task} is interactive, but waits", task)

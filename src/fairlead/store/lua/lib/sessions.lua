@@ -4,6 +4,9 @@
 local MOST_LOOKED_AT = 64 -- workers
 sessions.MOST_FRAMES = 64 -- that wait for a handler
 local AT_ONCE = 16 -- frames that a handler fetches: a mebibyte at most
+local BACK = 30000 -- ms for a client whose server was killed to connect again
+
+local GONE = {code = "CLIENT_GONE", message = "its client went away"}
 
 -- Workers that may have a free slot, the ones seen last first: before those that are stored, what this act has seen itself.
 local function live_workers()
@@ -79,17 +82,31 @@ end
 
 function sessions.end_run(t)
   remove(ordered(keys.sessions), t.id)
+  if get(t, "client") then remove(ordered(keys.attached), t.id) end
   change_count(act.meta, "sessions", -1)
   act.unlinked[#act.unlinked + 1] = keys.frames(t.id)
   revoking.end_for(t)
 end
 
--- One client at a time is connected, and renews that. Returns whether this one is.
+-- One client at a time is connected, and renews that. Returns whether this one is. A server ends the session of a client that leaves,
+-- but nobody does when that server is killed: time does (time.lua).
 function sessions.attach(t, client, until_when)
   local other = get(t, "client")
   if other and other ~= client and number(t, "client_until") > act.instant then return false end
   put_all(t, {"client", client, "client_until", until_when})
+  add(ordered(keys.attached), t.id, until_when + BACK)
+  alarm_at(until_when + BACK)
   return true
+end
+
+-- Its client did not come back.
+function sessions.end_left(id, now)
+  remove(ordered(keys.attached), id)
+  local t = records.find(id)
+  if not t or t.known.state ~= "executing" then return end -- it is stopping already
+  endings.set_error(t, GONE, false)
+  cancels.cancel(t, now)
+  return t
 end
 
 -- Keeps a frame for the handler. Its number, or nil when too many wait already.

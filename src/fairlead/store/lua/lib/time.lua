@@ -128,6 +128,13 @@ local function end_waits(now)
   return left <= 0
 end
 
+local function end_left_sessions(now)
+  local left = quota.move_due(ordered(keys.attached), now, quota.share(), function(id)
+    return quota.work_of(sessions.end_left(id, now))
+  end)
+  return left <= 0
+end
+
 local function age_out_of(place, now)
   local after = queues.threshold(place)
   if not after then return false end
@@ -177,7 +184,9 @@ end
 -- The next instant at which time alone does something.
 local function next_alarm()
   local instants = {}
-  for _, key in ipairs({keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.refills, keys.revisits, keys.orphans}) do
+  for _, key in ipairs({
+    keys.leases, keys.delayed(0), keys.delayed(1), keys.delayed(2), keys.waits, keys.attached, keys.refills, keys.revisits, keys.orphans,
+  }) do
     instants[#instants + 1] = first_score(ordered(key))
   end
   for _, place in ipairs({"2n", "1n", "1p"}) do
@@ -192,6 +201,7 @@ end
 function time.promote_due(now)
   local more = end_delays(now)
   more = end_waits(now) or more
+  more = end_left_sessions(now) or more
   for _, place in ipairs({"2n", "1n", "1p"}) do more = age_out_of(place, now) or more end
   more = show_refilled(now) or more
   more = revisit_limits(now) or more
