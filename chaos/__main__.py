@@ -18,6 +18,7 @@ from chaos import (
     poison,
     restarts,
     simulate,
+    slots,
     soak,
     zombies,
 )
@@ -37,6 +38,7 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "customers": customers.run,
     "pipeline": pipeline.run,
     "simulate": simulate.run,
+    "slots": slots.run,
     "soak": soak.run,
 }
 
