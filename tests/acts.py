@@ -377,6 +377,7 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "bury": bury,
     "forget": forget,
     "sweep": sweep,
+    "sample": lambda s: s.store.series.sample(),
     "inspect": inspect,
     "audit": lambda s: s.store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}),
     "create_key": create_key,

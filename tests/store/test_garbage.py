@@ -34,6 +34,7 @@ COUNTING = {
     "pace",
     "recent",
     "recentof",
+    "metrics",
 }
 WORDS = (b"profile", b"streak_0", b"streak_1")
 GARBAGE = (b"garbage", b"", b"a=x,b", b"nan", LONG, BINARY)

@@ -60,6 +60,8 @@ FIXED = (
         "hash",
         "of estimates: durations of runs by kind, how they fitted, and up to which event all was learnt",
     ),
+    Key("metrics", "hash", "what is counted since the namespace exists (lua/lib/metrics.lua)"),
+    Key("samples", "stream", "what waited and what had been counted, each ten seconds of the last hour"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
     Key("schedules", "hash", "cron -> its time zone and expression, for people"),
     Key("audit", "stream", "what was changed by hand: a chain of the latest 10,000 entries"),

@@ -16,11 +16,7 @@ from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.explanation import Explanation
 from fairlead.model.forecast import Forecast
-from fairlead.model.reports import (
-    Claimed,
-    Completed,
-    Failed,
-)
+from fairlead.model.reports import Claimed, Completed, Failed
 from fairlead.model.states import State
 from fairlead.model.stats import Stats
 from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
@@ -48,6 +44,7 @@ from fairlead.store.migration import migrate
 from fairlead.store.outbox import Outbox
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
 from fairlead.store.running import Running
+from fairlead.store.series import SeriesReader
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
 from fairlead.store.workers import Workers, listed
@@ -81,6 +78,7 @@ class Store(Running):
         self.following = Following(self, self.jobs)
         self.live = Live(self)
         self.outbox = Outbox(self)
+        self.series = SeriesReader(self)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
         self.upkeep = Upkeep(self)

@@ -58,5 +58,6 @@ DUTIES: dict[str, Callable[[Store], Awaitable[int]]] = {
     "dead_workers": lambda store: log_dead_workers(store.upkeep),
     "dead_letters": lambda store: store.upkeep.forget(),
     "lists": sweep_lists,
+    "samples": lambda store: store.series.sample(),
     "blobs": lambda store: store.upkeep.tidy_blobs(),
 }

@@ -15,9 +15,11 @@ from redis.exceptions import RedisError
 
 from fairlead.store.batches import scan_keys
 from fairlead.store.connection import Connection
+from fairlead.store.doctor.texts import bytes_of, pairs_of, text_of
 from fairlead.store.keys import ALL, PASSING
 from fairlead.store.names import LOTS_OF_TIERS, PLACES, cut_position, route_of
 from fairlead.store.records import Row, read_facts, rows_of
+from fairlead.store.series import row_of
 from fairlead.store.server_errors import translated
 
 Fields = dict[str, str]
@@ -206,7 +208,7 @@ async def take(
     now = int(seconds) * 1000 + int(micros) // 1000 if now_ms is None else now_ms
     snapshot = Snapshot(now=now, torn=torn)
     for key, kind, content, ttl in rows:
-        _keep(snapshot, _text(key), kind.decode(), content, ttl)
+        _keep(snapshot, text_of(key), kind.decode(), content, ttl)
     marked = (name for name, limit in snapshot.limits.items() if limit.get("lowered"))
     snapshot.lowered = frozenset([*lowered, *marked])
     return snapshot
@@ -214,7 +216,7 @@ async def take(
 
 async def _read(connection: Connection, keys: Iterable[str] = ()) -> Any:
     """[time, rows of (key, type, content, ttl)], of these keys or of all; None when they are too many."""
-    names = [_bytes(key) for key in keys]
+    names = [bytes_of(key) for key in keys]
     fields = msgspec.json.encode(TASK_FIELDS)
     client: Any = connection.client
     return await client.eval(
@@ -244,7 +246,7 @@ async def _read_list(connection: Connection, name: str) -> Any:
     kind = await client.type(key)
     while kind == b"stream" and (entries := await client.xrange(key, start, count=PIECE)):
         content += [(number, [one for pair in fields.items() for one in pair]) for number, fields in entries]
-        start = f"({_text(content[-1][0])}"
+        start = f"({text_of(content[-1][0])}"
     return name.encode(), kind, content, -1
 
 
@@ -282,20 +284,20 @@ def _keep(snapshot: Snapshot, key: str, kind: str, content: Any, ttl: int) -> No
     if name == "task":
         facts = {field: str(value) for field, value in _facts(snapshot, key, content[0]).items()}
         values = zip(TASK_FIELDS[1:], content[1:], strict=True)
-        record = facts | {field: _text(value) for field, value in values if value is not None}
+        record = facts | {field: text_of(value) for field, value in values if value is not None}
         snapshot.hashes.setdefault(name, {})[of] = record
     elif kind == "hash":
-        fields = _pairs(content)
+        fields = pairs_of(content)
         if name == "meta":
             _open_meta(snapshot, fields)
         snapshot.hashes.setdefault(name, {})[of] = fields
     elif kind == "zset":
-        scores = {member: float(score) for member, score in _pairs(content).items()}
+        scores = {member: float(score) for member, score in pairs_of(content).items()}
         snapshot.sets.setdefault(name, {})[of] = scores
     elif kind == "stream":
-        _keep_stream(snapshot, name, [(_text(entry), _pairs(flat)) for entry, flat in content])
+        _keep_stream(snapshot, name, [(text_of(entry), pairs_of(flat)) for entry, flat in content])
     elif kind == "string":
-        snapshot.strings.setdefault(name, {})[of] = _text(content)
+        snapshot.strings.setdefault(name, {})[of] = text_of(content)
 
 
 def _facts(snapshot: Snapshot, key: str, packed: bytes | None) -> dict[str, Any]:
@@ -311,12 +313,12 @@ def _open_meta(snapshot: Snapshot, fields: Fields) -> None:
     left, policy = fields.pop("unfinished", None), fields.pop("policy", None)
     try:
         if left is not None:
-            snapshot.unfinished = len(msgspec.msgpack.decode(_bytes(left), type=list[msgspec.Raw]))
+            snapshot.unfinished = len(msgspec.msgpack.decode(bytes_of(left), type=list[msgspec.Raw]))
     except msgspec.MsgspecError:
         snapshot.unreadable["meta"] = "field unfinished cannot be decoded"
     try:
         if policy is not None:
-            numbers = msgspec.msgpack.decode(_bytes(policy), type=dict[str, int | float | str])
+            numbers = msgspec.msgpack.decode(bytes_of(policy), type=dict[str, int | float | str])
             fields |= {name: str(value) for name, value in numbers.items()}
     except msgspec.MsgspecError:
         snapshot.unreadable["meta"] = "field policy cannot be decoded"
@@ -332,19 +334,9 @@ def _keep_stream(snapshot: Snapshot, name: str, entries: list[tuple[str, Fields]
     else:
         for _, entry in entries:
             try:
-                snapshot.events += rows_of(_bytes(entry.get("events", "")))
+                if name == "samples":
+                    row_of(bytes_of(entry.get("sample", "")))
+                else:
+                    snapshot.events += rows_of(bytes_of(entry.get("events", "")))
             except msgspec.MsgspecError:
                 snapshot.unreadable[name] = "an entry cannot be decoded"
-
-
-def _text(value: bytes) -> str:
-    return value.decode(errors="surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
-
-
-def _pairs(flat: list[bytes]) -> Fields:
-    texts = [_text(value) for value in flat]
-    return dict(zip(texts[::2], texts[1::2], strict=True))

@@ -35,7 +35,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         name: ("*",)
         for name in (
             *("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof", "capacity", "relief"),
-            "holders",
+            *("holders", "metrics"),
         )
     },
 }

@@ -25,6 +25,7 @@ end
 function events.add(t, verb, from, to, now, detail)
   local seq = from and next_event_seq(t) or 1
   if from ~= to then jobs.step_moved(t, from, to, now) end
+  metrics.follow(t, verb, from, to, now, detail)
   act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, job_event(t, verb)}
 end
 
