@@ -44,7 +44,7 @@ async def served(
     path = Path.cwd() / "fairlead.toml"
     path.write_text(place + config)
     opened, stop = listen("127.0.0.1", 0), StopRequest(0.0)
-    running = asyncio.create_task(serve(store, load_settings(path, {}), "127.0.0.1", opened, stop))
+    running = asyncio.create_task(serve([store], load_settings(path, {}), "127.0.0.1", opened, stop))
     try:
         async with httpx.AsyncClient(base_url=address_of(opened), trust_env=False) as client:
             yield client

@@ -1,7 +1,7 @@
-"""Every route, called by one tenant for what another has: the same answer as for what never existed."""
+"""Every route, called for what another tenant or another namespace has: as if it had never existed."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -13,21 +13,34 @@ from fairlead.api.server import ROUTES
 from fairlead.api.table import Route
 from fairlead.model.dead_letter import DeadFilter
 from fairlead.model.job import Job, NewJob
+from fairlead.model.key import SCOPES
 from fairlead.model.reports import Failed, Progress
 from fairlead.model.task import NewTask
 from fairlead.pipeline.pipelines import submit_job
 from fairlead.settings import Slots, TaskSettings
+from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys, bearer
 from tests.api.requests import BODIES, NO_BLOB, NO_TASK
+from tests.api.serving import Gateway
+from tests.connections import patient_store
 
 SHARED = "common"
+OTHER = "other"  # a second namespace of the gateway
 TENANT = "acme-tenant"
 
 
 @pytest.fixture(scope="module")
 def server_env() -> Mapping[str, str]:
-    return {"FAIRLEAD_SERVER__FAILED_KEYS_PER_MINUTE": "0"}
+    return {"FAIRLEAD_SERVER__FAILED_KEYS_PER_MINUTE": "0", "FAIRLEAD_NAMESPACES__OTHER": "{}"}
+
+
+@pytest.fixture
+async def key_of_another_namespace(gateway: Gateway) -> AsyncIterator[str]:
+    """It may do everything there."""
+    async with patient_store(gateway.engine, OTHER, gateway.settings) as store:
+        yield (await store.api_keys.create("stranger", SCOPES)).key_text
+        assert not await examine(store.connection)
 
 
 @dataclass(frozen=True)
@@ -133,11 +146,30 @@ def foreign_paths(route: Route, world: World) -> Iterator[tuple[str, str, list[t
         yield paths[0] + query, paths[1] + query, pairs
 
 
-async def test_a_foreign_thing_is_not_found_and_nothing_is_revealed_about_it(
+async def test_a_thing_of_another_tenant_is_not_found_and_nothing_is_revealed_about_it(
     api: httpx.AsyncClient, keys: Keys, store: Store
 ) -> None:
     world = await make_world(store, api, keys)
-    other = bearer(await keys.make(tenant="other"))
+    wrong = await differing_answers(api, store, world, bearer(await keys.make(tenant="other")))
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_a_thing_of_another_namespace_is_not_found_and_nothing_is_revealed_about_it(
+    api: httpx.AsyncClient, keys: Keys, store: Store, key_of_another_namespace: str
+) -> None:
+    world = await make_world(store, api, keys)
+    wrong = await differing_answers(api, store, world, bearer(key_of_another_namespace), is_tenant=False)
+    assert not wrong, "\n".join(wrong)
+
+
+async def differing_answers(
+    api: httpx.AsyncClient, store: Store, world: World, other: dict[str, str], *, is_tenant: bool = True
+) -> list[str]:
+    """Answers to a stranger that are not the same for what is foreign and for what never was.
+
+    One of another namespace may give its own things the same names, and sees those.
+    """
+    secrets = ("acme",) if is_tenant else ("acme-ann", "acme-holder", "acme-error", "acme-trace", TENANT)
     before = await seen_by_operator(store, world)
     wrong: list[str] = []
 
@@ -151,9 +183,9 @@ async def test_a_foreign_thing_is_not_found_and_nothing_is_revealed_about_it(
             text = foreign.text
             for theirs, nobodys in pairs:
                 text = text.replace(theirs, nobodys)
-            if "acme" in text or any(one in text for one in (*world.tasks, *world.jobs, *world.steps)):
+            if any(one in text for one in (*secrets, *world.tasks, *world.jobs, *world.steps)):
                 wrong.append(f"{route.method} {about_foreign} reveals {foreign.text}")
-            if not pairs:
+            if not pairs or (not is_tenant and "{name}" in route.path):
                 continue
             unknown = await ask(route, about_unknown)
             is_same = (foreign.status_code, text) == (unknown.status_code, unknown.text)
@@ -162,10 +194,10 @@ async def test_a_foreign_thing_is_not_found_and_nothing_is_revealed_about_it(
                 wrong.append(f"{route.method} {about_foreign}: {foreign.text} but of none {unknown.text}")
             if "task_id" in route.path or "job_id" in route.path:
                 assert foreign.status_code == 404, (route.path, foreign.text)
-            if route.for_all_tenants:
+            if route.for_all_tenants and is_tenant:
                 assert foreign.status_code == 403, (route.path, foreign.text)
-    assert not wrong, "\n".join(wrong)
     assert await seen_by_operator(store, world) == before
+    return wrong
 
 
 async def test_names_of_another_tenant_mean_nothing_in_a_submit(

@@ -21,7 +21,7 @@ from fairlead import (
     UnknownTask,
 )
 from fairlead.client.bodies import task_body
-from fairlead.errors import InvalidSettings
+from fairlead.errors import UnknownNamespace
 from fairlead.model.states import State
 from fairlead.store.store import Store
 from tests.api.requests import NO_TASK
@@ -201,9 +201,13 @@ async def test_the_address_may_come_from_the_environment(
     assert Fairlead(data="here").target.read_settings().engine.url is None
 
 
-def test_a_gateway_has_its_own_namespace() -> None:
-    with pytest.raises(InvalidSettings, match="its own namespace"):
-        Fairlead("http://127.0.0.1:8000", namespace="blue").target.read_settings()
+async def test_a_namespace_that_the_gateway_does_not_serve_is_refused(gateway: Gateway, store: Store) -> None:
+    async with Fairlead(gateway.url, namespace=gateway.namespace) as fl:
+        await fl.submit("echo")
+    with pytest.raises(UnknownNamespace):
+        async with Fairlead(gateway.url, namespace="blue") as fl:
+            await fl.submit("echo")
+    assert len((await store.list_tasks()).tasks) == 1
 
 
 async def test_without_a_gateway_it_does_not_connect() -> None:

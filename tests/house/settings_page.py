@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.settings import Settings
+from fairlead.settings import NamespaceSettings, Settings
 from fairlead.settings.base import Key, Section
 from fairlead.settings.loading import FAMILIAR_NAMES, PREFIX
 from fairlead.settings.sample import SAMPLE
@@ -58,7 +58,7 @@ class Table:
 
 
 def tables() -> Iterator[Table]:
-    comments = comments_of(Settings)
+    comments = comments_of(NamespaceSettings) | comments_of(Settings)
     for field in msgspec.structs.fields(Settings):
         key, default = (field.name,), getattr(Settings(), field.name)
         if isinstance(default, Section):
@@ -67,7 +67,7 @@ def tables() -> Iterator[Table]:
         (_, kind) = typing.get_args(field.type)
         kind = Tier if kind == TierEntry else kind
         about, example = comments.get(field.name, ("", ""))
-        if isinstance(kind, type) and issubclass(kind, Section):
+        if kind != NamespaceSettings and isinstance(kind, type) and issubclass(kind, Section):
             if example:
                 yield Table(key, "", [_single(key, about, example)])
             yield from _tables_of((*key, NAME), kind())
@@ -172,7 +172,8 @@ def _sample_of(table: Table) -> Iterator[str]:
 def _sample_name(entry: Entry) -> str:
     if entry.key[-1] != NAME:
         return entry.key[-1]
-    name, _, _ = comments_of(Settings)[entry.key[0]][1].partition(" = ")
+    comments = comments_of(NamespaceSettings) | comments_of(Settings)
+    name, _, _ = comments[entry.key[0]][1].partition(" = ")
     return name
 
 

@@ -20,7 +20,8 @@ DAY = 86_400
 
 async def test_a_new_key_is_shown_with_what_it_may_do(store: Store, clock: Clock) -> None:
     new = await store.api_keys.create("web", ["read", "submit"], tenant="acme", expires_seconds=90 * DAY)
-    assert re.fullmatch(r"flk_[a-z0-9]{8}_[A-Za-z0-9_-]{43}", new.key_text)
+    namespace = re.escape(store.connection.keys.namespace)
+    assert re.fullmatch(rf"flk_[a-z0-9]{{8}}_[A-Za-z0-9_-]{{43}}\.{namespace}", new.key_text)
     key = await store.api_keys.get(id_of(new.key_text))
     assert key == new.api_key
     assert (key.name, key.scopes, key.tenant) == ("web", ("submit", "read"), "acme")

@@ -12,6 +12,7 @@ from tests.wheel import Wheel
 PAGES = [
     Page("docs/tasks.md"),
     Page("docs/limits.md"),
+    Page("docs/namespaces.md"),
     Page("docs/priorities.md"),
     Page("docs/estimates.md"),
     Page("docs/tiers.md"),

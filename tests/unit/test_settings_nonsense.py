@@ -29,7 +29,12 @@ def refusal(text: str = "", **env: str) -> str:
 
 
 #: Sections whose keys are names that the user chooses: a table under such a name has known keys.
-ENTRIES = {"tasks": "[tasks.x]", "services": "[services.x]", "tiers": "[tiers.x]"}
+ENTRIES = {
+    "tasks": "[tasks.x]",
+    "services": "[services.x]",
+    "tiers": "[tiers.x]",
+    "namespaces": "[namespaces.x]",
+}
 FREE = ("limits", "pipelines")
 
 

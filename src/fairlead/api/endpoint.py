@@ -46,10 +46,12 @@ class Endpoint:
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(self._gateway, NOBODY, scope["path_params"], headers_of(scope), receive)
+        headers = headers_of(scope)
+        gateway = self._gateway.of_request(headers)
+        request = Request(gateway, NOBODY, scope["path_params"], headers, receive)
         if self._route.body_media:
             request.more_time = scope["fairlead.more_time"]
-        budget, taken = self._gateway.budget, 0
+        budget, taken = gateway.budget, 0
         try:
             arguments = await self._check(request, scope)
             if self._decoder:
@@ -59,7 +61,7 @@ class Endpoint:
         except ClientGone:
             return
         except Exception as error:
-            is_operator = self._gateway.is_operator(request.caller)
+            is_operator = gateway.is_operator(request.caller)
             facts = {"method": self._route.method, "path": self._route.path}
             await send_problem(
                 send, logged_problem("request_failed", error, to_operator=is_operator, **facts)
@@ -69,10 +71,11 @@ class Endpoint:
 
     async def _check(self, request: Request, scope: Scope) -> dict[str, Any]:
         """Identifies the caller and checks the scope; returns the query, if the handler takes one."""
-        route, headers = self._route, request.headers
+        route, headers, gateway = self._route, request.headers, request.gateway
         if route.scope is not None:
-            self._gateway.check_caller(headers)
-            request.caller = await self._gateway.identify(headers.get("authorization"), address_of(scope))
+            gateway.check_caller(headers)
+            request.caller = await gateway.identify(headers.get("authorization"), address_of(scope))
+            gateway.check_namespace(headers)
         query = read_query(scope["query_string"], route.query)
         if route.scope is not None:
             check_scope(request.caller, route.scope_for(query))

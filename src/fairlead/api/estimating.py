@@ -5,6 +5,7 @@ A forecast takes a processor up to half a second at a time: in this process, req
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,7 +22,7 @@ log = EventLog("fairlead.api")
 
 
 class Order(msgspec.Struct):
-    """What the process is to do; not an argument, because a URL may hold a password."""
+    """A namespace to forecast; not an argument, because a URL may hold a password."""
 
     url: str
     namespace: str
@@ -29,16 +30,25 @@ class Order(msgspec.Struct):
 
 
 class Estimating:
-    def __init__(self, store: Store, caretaker: Caretaker) -> None:
-        self._store, self._caretaker = store, caretaker
+    """One process for all namespaces whose caretakers are elected here."""
+
+    def __init__(self, posts: Sequence[tuple[Store, Caretaker]]) -> None:
+        self._posts = posts
 
     async def run(self) -> None:
-        """Until cancelled. A process that ends is replaced as long as its caretaker is elected."""
+        """Until cancelled. A process that ends is replaced as long as a caretaker is elected."""
         pause = FIRST_PAUSE
         while True:
             await asyncio.sleep(pause)
-            if self._caretaker.is_elected:
+            if self._orders():
                 pause = await self._one_life(pause)
+
+    def _orders(self) -> list[Order]:
+        return [
+            Order(store.url, store.connection.keys.namespace, caretaker.name)
+            for store, caretaker in self._posts
+            if caretaker.is_elected
+        ]
 
     async def _one_life(self, pause: float) -> float:
         """How long to wait before the next; longer each time if processes die soon."""
@@ -48,7 +58,7 @@ class Estimating:
         except (OSError, RuntimeError) as problem:  # no room for a process, file or thread: perhaps later
             log.error("estimator_not_started", problem=str(problem))
         else:
-            if not self._caretaker.is_elected:
+            if not self._orders():
                 return FIRST_PAUSE
             log.error("estimator_ended", exit_code=code)
         return FIRST_PAUSE if monotonic() - began > LONGEST_PAUSE else min(LONGEST_PAUSE, 2 * pause)
@@ -56,10 +66,11 @@ class Estimating:
     async def _serve_one(self) -> int:
         process, pipe = await start_child("fairlead.api.estimator_process")
         try:
-            namespace = self._store.connection.keys.namespace
-            pipe.send(Order(self._store.url, namespace, self._caretaker.name))
-            ended = asyncio.ensure_future(process.wait())
-            while self._caretaker.is_elected and not ended.done():
+            ended, sent = asyncio.ensure_future(process.wait()), list[Order]()
+            while (orders := self._orders()) and not ended.done():
+                if orders != sent:
+                    pipe.send(orders)
+                    sent = orders
                 await asyncio.wait({ended}, timeout=LOOK_SECONDS)
         finally:
             with contextlib.suppress(ProcessLookupError):  # it has ended

@@ -13,15 +13,25 @@ from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.clock import monotonic
-from fairlead.errors import StoreFault, StoreLost, StoreUnavailable, UnknownKey
+from fairlead.errors import (
+    FairleadError,
+    StoreFault,
+    StoreLost,
+    StoreUnavailable,
+    UnknownKey,
+    UnknownNamespace,
+)
 from fairlead.log.events import EventLog
 from fairlead.model.key import SCOPES, Identity, Scope
 from fairlead.settings import Rate
+from fairlead.settings.processes import DEFAULT_NAMESPACE
+from fairlead.store.access.api_keys import namespace_of
 from fairlead.store.access.key_ring import KeyRing
 from fairlead.store.store import Store
 
 LOOK_SECONDS = 1.0  # between two checks whether a key exists by now
 MAKE_KEY = "make one with `fairlead key create`"
+NAMESPACE = "fairlead-namespace"  # the header in which a request without a key names it
 
 log = EventLog("fairlead.api")
 
@@ -31,6 +41,8 @@ NOBODY = Identity(None, "nobody", ())  # on routes that are open to everybody
 
 @dataclass(slots=True)
 class Gateway:
+    """The gateway of one namespace; `family` are those of all that this server process serves, by name."""
+
     store: Store
     batcher: SubmitBatcher
     polls: Polls
@@ -46,8 +58,26 @@ class Gateway:
     budget: Budget = field(default_factory=Budget)
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))  # of blobs, at once
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # long polls are to end
+    family: "dict[str, Gateway]" = field(default_factory=dict)
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None
+
+    @property
+    def namespace(self) -> str:
+        return self.store.connection.keys.namespace
+
+    def of_request(self, headers: dict[str, str], ticket: str | None = None) -> "Gateway":
+        """The gateway of the namespace that the key or the ticket names, else the header, else this one."""
+        key = ticket or key_in(headers.get("authorization"))
+        name = namespace_of(key) or DEFAULT_NAMESPACE if key else headers.get(NAMESPACE)
+        return self.family.get(name, self) if name else self
+
+    def check_namespace(self, headers: dict[str, str], ticket: str | None = None) -> None:
+        """Raises UnknownNamespace if the request names another one than that of this gateway."""
+        here, key = self.namespace, ticket or key_in(headers.get("authorization"))
+        for name in (headers.get(NAMESPACE), key and namespace_of(key)):
+            if name and name != here:
+                raise UnknownNamespace()
 
     def check_caller(self, headers: dict[str, str]) -> None:
         """A page of another site can make a browser send requests here: under its own name (DNS rebinding)
@@ -80,10 +110,10 @@ class Gateway:
             raise
 
     async def _identify(self, authorization: str | None) -> Identity:
-        kind, _, key_text = (authorization or "").partition(" ")
-        if kind.lower() != "bearer" or not key_text:
+        key_text = key_in(authorization)
+        if not key_text:
             raise Unauthorized()
-        key = await self.keys.check(key_text.strip())
+        key = await self.keys.check(key_text)
         if key is None:
             raise Unauthorized("This key is unknown, expired or revoked: use another one.")
         has_rate = key.interval_us is not None
@@ -118,7 +148,10 @@ class Gateway:
             return False
 
     async def _must_ask(self) -> bool:
-        """Keys are required from the first one on, which may be created while this server runs."""
+        """Keys are required from the first one on, which may be created while this server runs.
+
+        In all namespaces that it serves: one without a key would be open to everybody.
+        """
         if not self.asks_for_keys and monotonic() - self._looked_at > LOOK_SECONDS:
             if self._looking is None or self._looking.done():
                 # a separate task: the first caller may disconnect, and others wait for the same check
@@ -127,8 +160,19 @@ class Gateway:
         return self.asks_for_keys
 
     async def _look_for_keys(self) -> None:
-        self.asks_for_keys = await self.store.api_keys.any()
+        if await self._any_keys():
+            for gateway in (self, *self.family.values()):
+                gateway.asks_for_keys = True
         self._looked_at = monotonic()
+
+    async def _any_keys(self) -> bool:
+        """Raises what is wrong with this namespace; others that cannot be asked do not count."""
+        others = [one.store.api_keys.any() for one in self.family.values() if one is not self]
+        own, *found = await asyncio.gather(self.store.api_keys.any(), *others, return_exceptions=True)
+        for answer in (own, *(one for one in found if not isinstance(one, FairleadError))):
+            if isinstance(answer, BaseException):
+                raise answer
+        return own is True or True in found
 
     async def report_loss(self, problem: StoreLost | None) -> None:
         """The store has lost data, or (None) an operator has accepted the loss."""
@@ -136,7 +180,7 @@ class Gateway:
             self.readiness.refuse(problem.code, str(problem))
             return
         self.readiness.clear(StoreLost.code)
-        if self.asks_for_keys and not await self.store.api_keys.any():
+        if self.asks_for_keys and not await self._any_keys():
             log.error("keys_lost", problem="no API key is left, so no caller is accepted", next_step=MAKE_KEY)
 
     async def spend(self, caller: Identity, tasks: int) -> None:
@@ -146,6 +190,12 @@ class Gateway:
                 await self.store.api_keys.spend(caller.key_id, tasks, self.submit_rate)
             except UnknownKey:  # deleted since it was checked
                 raise Unauthorized() from None
+
+
+def key_in(authorization: str | None) -> str | None:
+    """The key of an Authorization header, if it has one."""
+    kind, _, key_text = (authorization or "").partition(" ")
+    return key_text.strip() or None if kind.lower() == "bearer" else None
 
 
 def host_name(host: str) -> str:

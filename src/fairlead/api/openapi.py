@@ -17,6 +17,12 @@ from fairlead.api.table import Route
 from fairlead.shapes.problem import ProblemAnswer
 from fairlead.shapes.worker import OneResult
 
+NAMESPACE_PARAMETER = {
+    "name": "Fairlead-Namespace",
+    "in": "header",
+    "description": "Of several namespaces, the one that a request without a key is about.",
+    "schema": {"type": "string"},
+}
 BINARY = {"type": "string", "format": "binary"}
 REF = "#/components/schemas/{name}"
 STYLE = """
@@ -52,6 +58,7 @@ def openapi_of(routes: Sequence[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "parameters": {"namespace": NAMESPACE_PARAMETER},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "flk_..."}},
         },
     }
@@ -67,6 +74,7 @@ def _operation(route: Route, schemas: dict[Any, Any], components: dict[str, Any]
         "responses": _responses(route, schemas),
     }
     if route.scope:
+        operation["parameters"].append({"$ref": "#/components/parameters/namespace"})
         operation["security"] = [{"key": [route.scope]}]
     if route.body:
         operation["requestBody"] = {
@@ -112,6 +120,7 @@ def _refusals(route: Route) -> dict[int, list[str]]:
     if route.scope:
         usual += [problems.WrongHost, problems.ForeignOrigin, problems.Unauthorized, problems.Forbidden]
         usual += [problems.TooManyFailures, errors.StoreUnavailable, errors.StoreFull]
+        usual += [errors.UnknownNamespace]
     if route.body:
         usual += [problems.MalformedJson, problems.NotJson, problems.BodyTooLarge, problems.BodyTooSlow]
         usual += [problems.Overloaded]

@@ -18,8 +18,9 @@ log = EventLog("fairlead.api")
 class Readiness:
     """The component that finds a reason sets it and clears it; several may exist at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str = "") -> None:
         self._reasons: dict[str, str] = {}
+        self._facts = {"namespace": namespace} if namespace else {}  # where there are several
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -29,12 +30,12 @@ class Readiness:
     def refuse(self, code: str, message: str) -> None:
         """Not ready because of this, until it is cleared. Logged when it is new."""
         if code not in self._reasons:
-            log.error("not_ready", reason=code, problem=message)
+            log.error("not_ready", reason=code, problem=message, **self._facts)
         self._reasons[code] = message
 
     def clear(self, code: str) -> None:
         if self._reasons.pop(code, None) is not None:
-            log.info("reason_cleared", reason=code, ready=not self._reasons)
+            log.info("reason_cleared", reason=code, ready=not self._reasons, **self._facts)
 
     def note_background(self, work: str, failing: bool) -> None:
         """For work in the background that fails repeatedly (`keep_running`)."""

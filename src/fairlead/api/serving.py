@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from fairlead.api.batching import SubmitBatcher
+from fairlead.api.budget import Budget
 from fairlead.api.estimating import Estimating
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
@@ -17,7 +19,7 @@ from fairlead.api.http.server import HttpServer
 from fairlead.api.live.connections import Connections
 from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
-from fairlead.api.readiness import ServerWatch
+from fairlead.api.readiness import Readiness, ServerWatch
 from fairlead.api.server import make_app
 from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
@@ -70,9 +72,9 @@ def address_of(opened: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def check_exposure(store: Store, host: str, insecure: bool) -> None:
+async def check_exposure(stores: Sequence[Store], host: str, insecure: bool) -> None:
     """Refuses to serve an address that others can reach without keys."""
-    if is_loopback(host) or await _any_keys(store) is not False:
+    if is_loopback(host) or await _any_keys(stores) is not False:
         return
     if not insecure:
         raise InvalidSettings(
@@ -85,34 +87,52 @@ async def check_exposure(store: Store, host: str, insecure: bool) -> None:
 
 
 async def serve(
-    store: Store,
+    stores: Sequence[Store],
     settings: Settings,
     host: str,
     opened: socket.socket,
     stop: StopRequest,
     end: asyncio.Event | None = None,
 ) -> None:
-    """Runs the gateway, the upkeep and the worker that calls services, until `stop` is set.
+    """Runs the gateway, upkeep and the worker that calls services, of each namespace, until `stop` is set.
+
+    The first of the stores is that of requests that name no namespace.
 
     With an `end`, requests are answered until then: a worker beside it still has to report its results.
     """
-    await warn_if_not_durable(store.connection)
-    async with _gateway(store, settings, host) as gateway, _services(store, settings, stop, gateway):
-        app, bounds, tell = make_app(gateway), _bounds(settings.server), gateway.readiness.note_background
-        caretaker = Caretaker(store)
-        works: dict[str, Work] = {
-            "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
-            "upkeep": caretaker.run,
-            "server_watch": ServerWatch(store, gateway.readiness).run,
-            "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
-        }
-        if settings.estimates.enabled:
-            works["estimates"] = Estimating(store, caretaker).run
-        async with in_background(works, tell), HttpServer.listening(app, bounds, opened) as server:
+    async with AsyncExitStack() as stack:
+        gateways = await _gateways(stack, stores, settings, host)
+        home, posts = gateways[0], list[tuple[Store, Caretaker]]()
+        for gateway in gateways:
+            own = settings.of_namespace(gateway.namespace)
+            await warn_if_not_durable(gateway.store.connection)
+            await stack.enter_async_context(_services(gateway.store, own, stop, gateway))
+            caretaker = Caretaker(gateway.store)
+            works = _works(gateway, caretaker)
+            await stack.enter_async_context(in_background(works, gateway.readiness.note_background))
+            if own.estimates.enabled:
+                posts.append((gateway.store, caretaker))
+        if posts:
+            estimating = in_background({"estimates": Estimating(posts).run}, home.readiness.note_background)
+            await stack.enter_async_context(estimating)
+        bounds = _bounds(settings.server)
+        async with HttpServer.listening(make_app(home), bounds, opened) as server:
             await (end or stop.requested).wait()
-            gateway.stopping.set()
-            gateway.connections.end_all()
+            home.stopping.set()
+            for gateway in gateways:
+                gateway.connections.end_all()
             await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
+
+
+def _works(gateway: Gateway, caretaker: Caretaker) -> dict[str, Work]:
+    """What is done all the time for a namespace."""
+    store = gateway.store
+    return {
+        "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
+        "upkeep": caretaker.run,
+        "server_watch": ServerWatch(store, gateway.readiness).run,
+        "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
+    }
 
 
 @asynccontextmanager
@@ -175,40 +195,54 @@ class ServiceCalls:
         worker.drain(0)
 
 
-@asynccontextmanager
-async def _gateway(store: Store, settings: Settings, host: str) -> AsyncIterator[Gateway]:
+async def _gateways(
+    stack: AsyncExitStack, stores: Sequence[Store], settings: Settings, host: str
+) -> list[Gateway]:
     sites = frozenset(name.lower() for name in settings.server.hosts)
     # on loopback a page of another site must not be accepted under its own name
     hosts = sites | {host.lower()} | LOOPBACK_NAMES if sites or is_loopback(host) else None
-    async with contextlib.AsyncExitStack() as stack:
+    has_keys = await _any_keys(stores)
+    shared: dict[str, Any] = {
+        "asks_for_keys": not is_loopback(host) if has_keys is None else has_keys,
+        "failed_keys": FailedKeys(settings.server.failed_keys_per_minute),
+        "submit_rate": settings.server.submit_rate,
+        "uploads": asyncio.Semaphore(settings.blobs.max_uploads),
+        "hosts": hosts,
+        "sites": sites,
+        "budget": Budget(),
+        "stopping": asyncio.Event(),
+        "family": {},
+    }
+    for store in stores:
+        namespace = store.connection.keys.namespace
+        own = settings.of_namespace(namespace)
         priorities = None
-        if settings.priority_service.url:
-            service = PriorityService(settings.priority_service, settings.fairness.plans)
+        if own.priority_service.url:
+            service = PriorityService(own.priority_service, own.fairness.plans)
             priorities = await stack.enter_async_context(service)
-        has_keys = await _any_keys(store)
         await stack.enter_async_context(store.policy.listening())
-        yield Gateway(
+        shared["family"][namespace] = Gateway(
             store=store,
             batcher=await stack.enter_async_context(SubmitBatcher(store)),
             polls=await stack.enter_async_context(Polls(store)),
             keys=await stack.enter_async_context(KeyRing(store.api_keys)),
             priorities=priorities,
-            asks_for_keys=not is_loopback(host) if has_keys is None else has_keys,
-            failed_keys=FailedKeys(settings.server.failed_keys_per_minute),
             connections=Connections(settings.server.live_per_key),
-            submit_rate=settings.server.submit_rate,
-            uploads=asyncio.Semaphore(settings.blobs.max_uploads),
-            hosts=hosts,
-            sites=sites,
+            readiness=Readiness(namespace if len(stores) > 1 else ""),
+            **shared,
         )
+    return [*shared["family"].values()]
 
 
-async def _any_keys(store: Store) -> bool | None:
-    """None: unknown, because the store has lost its data."""
-    try:
-        return await store.api_keys.any()
-    except StoreLost:
-        return None
+async def _any_keys(stores: Sequence[Store]) -> bool | None:
+    """None: unknown, because a store has lost its data."""
+    found: set[bool | None] = set()
+    for store in stores:
+        try:
+            found.add(await store.api_keys.any())
+        except StoreLost:
+            found.add(None)
+    return True if True in found else None if None in found else False
 
 
 def _bounds(settings: ServerSettings) -> Bounds:

@@ -56,7 +56,8 @@ async def show(*, options: Options = DEFAULTS) -> None:
 
     async with open_backend(options) as backend:
         if isinstance(backend, Store):
-            backend.policy.sources = options.read_settings()[1]
+            settings, sources = options.read_settings()
+            backend.policy.sources = sources.of_namespace(settings.engine.namespace)
         values = await backend.policy.values()
     if options.output == "json":
         print_json(SettingsAnswer(settings=[SettingAnswer.from_value(value) for value in values]))

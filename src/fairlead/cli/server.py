@@ -19,7 +19,7 @@ from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
 from fairlead.store.engine.exec_tied import die_with
-from fairlead.store.opening import gateway_store
+from fairlead.store.opening import gateway_stores
 from fairlead.store.store import Store
 from fairlead.worker.options import GRACE_SECONDS
 from fairlead.worker.signals import StopRequest
@@ -87,12 +87,12 @@ def server(
         if sys.platform == "linux" and not die_with(parent):
             return
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        opening = gateway_store(settings, sources, govern=where.govern, declared=inherited is not None)
+        opening = gateway_stores(settings, sources, govern=where.govern, declared=inherited is not None)
         runner.run(_serve(opening, settings, where, opened, None if inherited else processes))
 
 
 async def _serve(
-    opening: AbstractAsyncContextManager[Store],
+    opening: AbstractAsyncContextManager[list[Store]],
     settings: Settings,
     where: ListenOptions,
     opened: socket.socket,
@@ -101,8 +101,8 @@ async def _serve(
     """`processes`: None: this is one of several, and the first has said where it listens."""
     stop = where.stop().on_signals()
     host = where.host_in(settings)
-    async with opening as store:
-        await check_exposure(store, host, where.insecure)
+    async with opening as stores:
+        await check_exposure(stores, host, where.insecure)
         if processes:
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
         if processes and processes > 1:
@@ -110,4 +110,4 @@ async def _serve(
             command += ["--inherited", str(opened.fileno()), str(os.getpid())]
             await keep_processes(command, opened, processes, stop)
         else:
-            await serve(store, settings, host, opened, stop)
+            await serve(stores, settings, host, opened, stop)

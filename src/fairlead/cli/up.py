@@ -20,7 +20,7 @@ from fairlead.client.target import Target
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
-from fairlead.store.opening import gateway_store
+from fairlead.store.opening import gateway_stores
 from fairlead.store.store import Store
 from fairlead.worker.options import Plan, WorkerOptions
 from fairlead.worker.signals import on_stop
@@ -53,7 +53,7 @@ def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptio
     raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        opening = gateway_store(settings, sources, govern=where.govern)
+        opening = gateway_stores(settings, sources, govern=where.govern)
         return runner.run(Up(settings, where, work, options.config).run(opening, opened))
 
 
@@ -66,14 +66,15 @@ class Up:
         self._stop = where.stop()
         self._supervisor: Supervisor | None = None
 
-    async def run(self, opening: AbstractAsyncContextManager[Store], opened: socket.socket) -> int:
+    async def run(self, opening: AbstractAsyncContextManager[list[Store]], opened: socket.socket) -> int:
         on_stop(self._stop_gently, self._stop_now)
         host, end = self._where.host_in(self._settings), asyncio.Event()
-        async with opening as store:
-            await check_exposure(store, host, self._where.insecure)
+        async with opening as stores:
+            store = stores[0]
+            await check_exposure(stores, host, self._where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
             async with asyncio.TaskGroup() as group:
-                group.create_task(serve(store, self._settings, host, opened, self._stop, end))
+                group.create_task(serve(stores, self._settings, host, opened, self._stop, end))
                 code = await self._until_stopped(store)
                 end.set()  # not before: it serves while the worker drains
         return code

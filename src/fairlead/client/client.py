@@ -100,7 +100,7 @@ class Client(AbstractAsyncContextManager["Client"]):
         if settings.engine.url is None or not settings.engine.is_gateway:
             raise InvalidSettings("give the URL of a gateway, such as http://127.0.0.1:8000")
         self.settings = settings
-        self.transport = HttpTransport(settings.engine.url, settings.engine.key)
+        self.transport = HttpTransport(settings.engine.url, settings.engine.key, settings.engine.namespace)
         self.limits = Limits(self.transport)
         self.workers = Workers(self.transport)
         self.crons = Crons(self.transport)

@@ -13,6 +13,7 @@ import msgspec
 from fairlead import __version__
 from fairlead.client.problems import AWAY, error_of
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
+from fairlead.settings.processes import DEFAULT_NAMESPACE
 from fairlead.shapes.base import Json
 from fairlead.shapes.cron import CronsAnswer
 from fairlead.shapes.limit import LimitsAnswer
@@ -50,11 +51,13 @@ def _segment(part: str) -> str:
 class HttpTransport:
     """Asks one gateway. Nothing is sent before the first call."""
 
-    def __init__(self, url: str, key: str | None = None) -> None:
+    def __init__(self, url: str, key: str | None = None, namespace: str = DEFAULT_NAMESPACE) -> None:
         self.url = url.rstrip("/")
         headers = {"user-agent": f"fairlead/{__version__}"}
         if key:
             headers["authorization"] = f"Bearer {checked_key(key)}"
+        if namespace != DEFAULT_NAMESPACE:  # otherwise the gateway chooses it
+            headers["fairlead-namespace"] = namespace
         # Each call is timed as a whole: a server that sends a byte now and then must not hold it up.
         self.http = httpx.AsyncClient(
             base_url=self.url,

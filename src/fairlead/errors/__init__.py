@@ -18,6 +18,7 @@ from fairlead.errors.store import StoreFull as StoreFull
 from fairlead.errors.store import StoreLost as StoreLost
 from fairlead.errors.store import StoreUnavailable as StoreUnavailable
 from fairlead.errors.store import StoreUnsafe as StoreUnsafe
+from fairlead.errors.store import UnknownNamespace as UnknownNamespace
 from fairlead.errors.store import UnsuitableServer as UnsuitableServer
 from fairlead.errors.store import WrongNode as WrongNode
 

@@ -48,6 +48,12 @@ class StoreFault(FairleadError):
     names_the_store = True
 
 
+class UnknownNamespace(FairleadError):
+    """This gateway serves no such namespace, or the key is of another: leave it out, or name another."""
+
+    http_status, code = 404, "unknown_namespace"
+
+
 class NamespaceNotOpen(StoreFault):
     """The namespace is not open, or the server lost its data: open it, then restore what is missing."""
 

@@ -16,9 +16,18 @@ from msgspec import Meta
 
 from fairlead.checks import MOST_UNITS, check_name, nearest
 from fairlead.errors import InvalidInput, InvalidSettings
-from fairlead.settings import LimitSettings, Rate, ServiceSettings, Settings, Slots, TaskSettings
+from fairlead.settings import (
+    LimitSettings,
+    NamespaceSettings,
+    Rate,
+    ServiceSettings,
+    Settings,
+    Slots,
+    TaskSettings,
+)
 from fairlead.settings.base import Key, Positive, Problem, Section
 from fairlead.settings.pipelines import Stages, name_problem, read_stages
+from fairlead.settings.processes import A_NAMESPACE, NAMESPACE
 from fairlead.settings.rates import A_RATE, RateText
 from fairlead.settings.sources import Sources
 from fairlead.settings.tiers import INTERACTIVE, VICTIM, Tier, TierEntry, Victim
@@ -144,6 +153,8 @@ def _name_problem(kind: Any, name: str) -> str | None:
     """What is wrong with a name that a table has for an entry of this kind, if anything."""
     if kind in (ServiceSettings, Stages):
         return name_problem(name)
+    if kind == NamespaceSettings:
+        return None if NAMESPACE.fullmatch(name) else A_NAMESPACE
     if kind == TierEntry and name == INTERACTIVE:
         return f"{name!r} is a duration of its own: give the tier another name"
     if kind in (LimitSettings, TaskSettings, TierEntry, Positive):

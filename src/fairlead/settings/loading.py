@@ -46,10 +46,7 @@ def load_client_settings(
         given["engine.url"] = (GATEWAY_URL, env.get(GATEWAY_URL, ""))
     if not given["engine.key"][1]:
         given["engine.key"] = (GATEWAY_KEY, env.get(GATEWAY_KEY, ""))
-    settings = load_settings(path, env, given)
-    if settings.engine.is_gateway and given["engine.namespace"][1]:
-        raise InvalidSettings("a gateway has its own namespace: leave out the namespace, or its URL")
-    return settings
+    return load_settings(path, env, given)
 
 
 def read_settings(
@@ -70,8 +67,8 @@ def read_settings(
             _put_text(tree, key_path, env[name], name, sources)
     for key, (option, value) in (options or {}).items():
         _put_text(tree, tuple(key.split(".")), value, option, sources)
-    settings = Builder(sources).section(Settings(), tree, ())
-    return _counted_from_the_submit(settings, sources), sources
+    settings = _counted_from_the_submit(Builder(sources).section(Settings(), tree, ()), sources)
+    return settings.of_namespace(settings.engine.namespace), sources
 
 
 def _counted_from_the_submit(settings: Settings, sources: Sources) -> Settings:

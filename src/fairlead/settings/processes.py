@@ -11,6 +11,7 @@ from fairlead.settings.urls import engine_url_problem, history_url_problem
 
 MOST_NAMESPACE = 64  # characters
 NAMESPACE = re.compile(rf"[A-Za-z0-9_.-]{{1,{MOST_NAMESPACE}}}")
+DEFAULT_NAMESPACE = "default"
 A_NAMESPACE = f"use 1 to {MOST_NAMESPACE} of A-Z a-z 0-9 _ . -"
 
 
@@ -30,7 +31,7 @@ class EngineSettings(Section, frozen=True):
     #: has lost data; by default one in the home folder. Example: "/var/lib/fairlead-state"
     state: str | None = None
     #: Name that keeps gateways on one server apart.
-    namespace: str = "default"
+    namespace: str = DEFAULT_NAMESPACE
     #: When the embedded server writes to disk: before each reply, or once a second.
     durability: Literal["always", "everysec"] = "always"
 

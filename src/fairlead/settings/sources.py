@@ -16,6 +16,7 @@ class Sources:
     texts: dict[Key, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # what is written in them
     empty: dict[Key, str] = field(default_factory=dict)  # tables without a key, which set nothing
+    table: Key = ()  # the one that all keys are in
 
     def of(self, key: Key) -> str | None:
         """What set this key, else something inside it, else a value that it is part of."""
@@ -27,10 +28,23 @@ class Sources:
                 return name
         return None
 
+    def below(self, table: Key) -> "Sources":
+        """Of what is in this table, as if that were all."""
+
+        def inside(known: dict[Key, str]) -> dict[Key, str]:
+            return {key[len(table) :]: value for key, value in known.items() if key[: len(table)] == table}
+
+        return Sources(inside(self.names), inside(self.texts), self.files, inside(self.empty), table)
+
+    def of_namespace(self, name: str) -> "Sources":
+        """Of the settings that a process in this namespace works with."""
+        own = self.below(("namespaces", name))
+        return own if own.names or own.empty else self
+
     def place(self, key: Key) -> str | None:
         """The same, with the line where it is a file."""
         source = self.of(key) or self.empty.get(key)
-        line = line_of(self.files[source], key) if source in self.files else None
+        line = line_of(self.files[source], (*self.table, *key)) if source in self.files else None
         return f"{source}, line {line}" if line else source
 
 

@@ -39,5 +39,6 @@ class HealthAnswer(Answer):
     version: str
 
 
-class ReadyAnswer(Answer):
+class ReadyAnswer(Answer, omit_defaults=True):
     status: Literal["ready"]
+    not_ready: list[str] = field(default_factory=list)  # of several namespaces; only operators see them

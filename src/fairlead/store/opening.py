@@ -57,11 +57,23 @@ async def gateway_store(
     """
     async with connected_store(settings) as store:
         _ = store.blobs.shelf  # raises what is wrong with its settings
-        store.policy.sources = sources or Sources()
+        store.policy.sources = (sources or Sources()).of_namespace(settings.engine.namespace)
         store.rejoin = partial(store.open, govern=govern, declare=True)
         with contextlib.suppress(StoreLost):
             await first_act(store, partial(store.open, govern=False) if declared else store.rejoin)
         yield store
+
+
+@asynccontextmanager
+async def gateway_stores(
+    settings: Settings, sources: Sources | None = None, **options: bool
+) -> AsyncIterator[list[Store]]:
+    """As `gateway_store`, for each namespace that the settings name, the gateway's own first."""
+    async with contextlib.AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(gateway_store(settings.of_namespace(name), sources, **options))
+            for name in settings.served
+        ]
 
 
 def _recall(store: Store, remembered: Remembered) -> None:

@@ -8,6 +8,7 @@ from redis.exceptions import RedisError
 from fairlead.blobs.blobs import Blobs
 from fairlead.settings import Settings
 from fairlead.settings.folders import data_folder
+from fairlead.settings.processes import DEFAULT_NAMESPACE
 from fairlead.store.batches import in_parts
 from fairlead.store.connection import Answer, Connection, pack
 from fairlead.store.replies import expect_ok
@@ -27,6 +28,12 @@ class Session:
             data_folder(settings.engine) / "blobs",
             epoch=lambda: connection.membership.epoch,
         )
+
+    @property
+    def ending(self) -> str:
+        """Of its keys and tickets: a gateway of several namespaces knows by it where to look them up."""
+        namespace = self.connection.keys.namespace
+        return "" if namespace == DEFAULT_NAMESPACE else f".{namespace}"
 
     async def ask(self, act: str, *arguments: Any) -> Answer:
         """The answer of an act, also when it is a refusal."""

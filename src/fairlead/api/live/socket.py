@@ -99,9 +99,10 @@ class SocketEndpoint:
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An error before the socket is accepted is answered as for any other request."""
         headers, query = headers_of(scope), read_query(scope["query_string"], self._route.query)
-        caller = await self._identify(headers, query.ticket, address_of(scope))
-        with self._gateway.connections.admitted(caller.key_id) as connection:
-            request = Request(self._gateway, caller, scope["path_params"], headers, receive)
+        gateway = self._gateway.of_request(headers, query.ticket)
+        caller = await self._identify(gateway, headers, query.ticket, address_of(scope))
+        with gateway.connections.admitted(caller.key_id) as connection:
+            request = Request(gateway, caller, scope["path_params"], headers, receive)
             socket = Socket(connection, receive, send)
             try:
                 await self._route.handler(request, socket, query)
@@ -115,13 +116,15 @@ class SocketEndpoint:
                 logged_problem("socket_failed", error, what=self._route.path)
                 await socket.close(code_of(error))
 
-    async def _identify(self, headers: dict[str, str], ticket: str | None, address: str) -> Identity:
-        gateway = self._gateway
+    async def _identify(
+        self, gateway: Gateway, headers: dict[str, str], ticket: str | None, address: str
+    ) -> Identity:
         gateway.check_caller(headers)
         if ticket is None:
             caller = await gateway.identify(headers.get("authorization"), address)
         else:
             caller = await gateway.identify_by_ticket(ticket, address)
+        gateway.check_namespace(headers, ticket)
         for scope in self._route.scopes:
             check_scope(caller, scope)
         return caller

@@ -1,10 +1,12 @@
 """The smallest interface: two routes for a browser or curl, and the health of the server."""
 
 from fairlead import __version__, errors
+from fairlead.api.gateway import NAMESPACE, Gateway
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import NotReady
 from fairlead.api.request import Request
 from fairlead.api.table import Routes
+from fairlead.errors import FairleadError
 from fairlead.model.task import NewTask
 from fairlead.shapes.base import Json
 from fairlead.shapes.problem import HealthAnswer, ReadyAnswer
@@ -43,13 +45,34 @@ async def healthz(request: Request) -> HealthAnswer:
     return HealthAnswer(status="ok", version=__version__)
 
 
-@routes.get("/readyz", scope=None, refusals=(errors.StoreUnavailable, NotReady))
+@routes.get("/readyz", scope=None, refusals=(errors.StoreUnavailable, errors.UnknownNamespace, NotReady))
 async def readyz(request: Request) -> ReadyAnswer:
-    """Check that the store can be reached and that the server can work; operators see why it cannot."""
+    """Check that the store can be reached and that the server can work; operators see why it cannot.
+
+    One that serves several namespaces is ready while any of them is; with Fairlead-Namespace, or a key, it is
+    about that one.
+    """
+    gateway, headers = request.gateway, request.headers
+    if headers.get(NAMESPACE, gateway.namespace) != gateway.namespace:
+        raise errors.UnknownNamespace()
+    is_named = NAMESPACE in headers or "authorization" in headers
+    asked = {} if is_named else {name: one for name, one in gateway.family.items() if one is not gateway}
+    problems = {name: problem for name, one in asked.items() if (problem := await _problem_of(one))}
+    if problem := await _problem_of(gateway):
+        problems[gateway.namespace] = problem
+    if problems:
+        request.caller = await gateway.recognise(headers.get("authorization"))
+    if problem and len(problems) > len(asked):
+        raise problem
+    return ReadyAnswer(
+        status="ready", not_ready=sorted(problems) if gateway.is_operator(request.caller) else []
+    )
+
+
+async def _problem_of(gateway: Gateway) -> FairleadError | None:
     try:
-        request.gateway.readiness.check()
-    except NotReady:
-        request.caller = await request.gateway.recognise(request.headers.get("authorization"))
-        raise
-    await request.store.check_open()
-    return ReadyAnswer(status="ready")
+        gateway.readiness.check()
+        await gateway.store.check_open()
+    except FairleadError as problem:
+        return problem
+    return None

@@ -15,6 +15,7 @@ from fairlead.model.key import SCOPES, ApiKey, NewKey
 from fairlead.model.limit import limit_arguments
 from fairlead.model.priority import NAMED_PRIORITIES
 from fairlead.settings import Rate
+from fairlead.settings.processes import NAMESPACE
 from fairlead.store.connection import pack
 from fairlead.store.keys import KEY_CHANNEL
 from fairlead.store.replies import expect_ok
@@ -23,7 +24,8 @@ from fairlead.store.subscription import Listener
 
 LETTERS = string.ascii_lowercase + string.digits
 ID = re.compile(r"[a-z0-9]{8}")
-KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})")
+# After the secret comes the namespace, unless it is `default`, so that a gateway of several finds the key.
+KEY = re.compile(rf"flk_({ID.pattern})_([A-Za-z0-9_-]{{43}})(?:\.({NAMESPACE.pattern}))?")
 NOBODY = "0" * 64  # the digest of no secret, compared with where there is no key
 
 
@@ -85,7 +87,8 @@ class ApiKeys(Part):
             key_id, secret = _new_id(), secrets.token_urlsafe(32)
             made = expect_ok(await self._session.ask(act, key_id, digest_of(secret), *arguments), "taken")
             if made["answer"] != "taken":  # one of 36^8 ids: the next one is free
-                return NewKey(f"flk_{key_id}_{secret}", _api_key(key_id, made["fields"], made["now"]))
+                text = f"flk_{key_id}_{secret}{self._session.ending}"
+                return NewKey(text, _api_key(key_id, made["fields"], made["now"]))
 
     async def revoke(self, key_id: str) -> None:
         """Takes effect at once."""
@@ -121,9 +124,10 @@ class ApiKeys(Part):
         parts = KEY.fullmatch(key_text)
         if not parts:
             return None
-        key_id, secret = parts.groups()
+        key_id, secret, namespace = parts.groups()
         answer = await self._session.run("show_keys", key_id, 0)
-        now, facts = answer["now"], answer["keys"][0]["fields"] if answer["keys"] else {}
+        is_here = answer["keys"] and namespace in (None, self._connection.keys.namespace)
+        now, facts = answer["now"], answer["keys"][0]["fields"] if is_here else {}
         if not hmac.compare_digest(facts.get("digest", NOBODY), digest_of(secret)):
             return None
         return Seen(_api_key(key_id, facts, now), now)
@@ -143,6 +147,11 @@ class ApiKeys(Part):
         """Calls `changed` when a key was made or changed, and when such a change may have been missed."""
         channel = self._connection.keys.key(KEY_CHANNEL)
         return Listener(self._connection.subscriber, channel, lambda _: changed(), changed)
+
+
+def namespace_of(key_text: str) -> str | None:
+    """The namespace that a key, or a ticket, names; None: it names none."""
+    return key_text.partition(".")[2] or None
 
 
 def id_of(key_text: str) -> str:

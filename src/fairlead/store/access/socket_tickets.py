@@ -6,17 +6,18 @@ from dataclasses import asdict
 import msgspec
 
 from fairlead.model.key import Identity
+from fairlead.settings.processes import MOST_NAMESPACE
 from fairlead.store.access.api_keys import digest_of
 from fairlead.store.session import Part
 
 TICKET_SECONDS = 30
-LONGEST_TICKET = 100
+LONGEST_TICKET = 100 + MOST_NAMESPACE
 
 
 class SocketTickets(Part):
     async def make(self, holder: Identity) -> str:
         """A ticket for 30 seconds; the store knows only its digest."""
-        ticket = "flt_" + secrets.token_urlsafe(32)
+        ticket = "flt_" + secrets.token_urlsafe(32) + self._session.ending
         content = msgspec.json.encode(asdict(holder))
         await self._session.run("make_ticket", digest_of(ticket), content, TICKET_SECONDS * 1000)
         return ticket
