@@ -21,7 +21,8 @@ from fairlead.model.policy import PolicyValue
 from fairlead.model.reports import Claimed, Completed, Failed, Frame, Grant, Handed, Output, Progress
 from fairlead.model.states import State
 from fairlead.model.stats import Stats
-from fairlead.model.task import NewTask, Submitted, Task, TaskFilter, TaskPage
+from fairlead.model.task import NewTask, Submitted, Task, TaskPage
+from fairlead.model.task_filter import TaskFilter
 from fairlead.model.worker import Beat, LostWorker
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
@@ -51,6 +52,8 @@ class LimitsBackend(Protocol):
     async def set(
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None: ...
+
+    async def pause(self, name: str, paused: bool = True, *, tenant: str | None = None) -> None: ...
 
     async def delete(self, name: str, *, tenant: str | None = None) -> None: ...
 
@@ -217,7 +220,7 @@ class Backend(Reopens, Protocol):
 
     async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage: ...
 
-    async def replay(self, task_id: str) -> list[str]: ...
+    async def replay(self, task_id: str, parameters: Mapping[str, Any] | None = None) -> list[str]: ...
 
     async def purge(self, task_id: str) -> None: ...
 

@@ -6,7 +6,7 @@ import httpx
 
 from fairlead.model.job import NewJob, NewStep
 from fairlead.store.store import Store
-from tests.api.requests import NO_TASK, HttpWorker, good, ids, refused, submit, task
+from tests.api.requests import NO_BLOB, NO_TASK, HttpWorker, good, ids, refused, submit, task
 
 DLQ = "/api/v1/dlq"
 
@@ -78,6 +78,43 @@ async def test_many_are_replayed_by_type_and_number(api: httpx.AsyncClient, stor
     assert sorted(rest + answer["replayed"]) == sorted(failed)
     assert good(await api.post(f"{DLQ}/replay", json={})) == {"replayed": []}
     assert [entry.act for entry in (await store.audit.page()).entries] == ["replay"] * 3
+
+
+async def test_one_is_replayed_with_other_parameters(api: httpx.AsyncClient, store: Store) -> None:
+    (failed,) = await fail_some(api, "draw")
+    edited = {"parameters": {"width": 0, "note": "é"}}
+    missing = {"parameters": {"file": {"blob": NO_BLOB, "size": 1}}}
+    refused(await api.post(f"{DLQ}/{failed}/replay", json=missing), 422, "unknown_blob", "parameters")
+    good(await api.post(f"{DLQ}/{failed}/replay", json=edited))
+    polled = await (await HttpWorker.register(api)).poll_one()
+    assert (polled["task_id"], polled["parameters"]) == (failed, edited["parameters"])
+    assert (await store.audit.page()).entries[0].after == {"status": "queued", "parameters": "changed"}
+
+
+async def test_many_are_replayed_or_purged_by_any_filter(api: httpx.AsyncClient, store: Store) -> None:
+    failed = await fail_some(api, "draw", "write", "draw")
+    assert good(await api.post(f"{DLQ}/purge", json={"text": "other"})) == {"purged": []}
+    purged = good(await api.post(f"{DLQ}/purge", json={"task_type": "draw", "text": "NO"}))["purged"]
+    assert sorted(purged) == sorted([failed[0], failed[2]])
+    wanted = {"code": "error", "status": "failed"}
+    assert good(await api.post(f"{DLQ}/replay", json=wanted)) == {"replayed": [failed[1]]}
+    replayed, removed, nothing = (await store.audit.page()).entries
+    assert (replayed.act, replayed.subject) == ("replay", "status failed, code error")
+    assert (removed.act, removed.after["count"], nothing.after["count"]) == ("purge", 2, 0)
+    refused(await api.post(f"{DLQ}/purge", json={"since": "soon"}), 422, "invalid_input", "since")
+
+
+async def test_a_step_is_not_purged_and_has_no_parameters_of_its_own(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    await store.jobs.submit(NewJob(feature_name="story", stages=[(NewStep("chat", "chat"),)]))
+    worker = await HttpWorker.register(api)
+    step = await worker.poll_one()
+    good(await worker.fail(step, message="no", retriable=False))
+    assert good(await api.post(f"{DLQ}/purge", json={})) == {"purged": []}
+    answer = await api.post(f"{DLQ}/{step['task_id']}/replay", json={"parameters": {}})
+    refused(answer, 422, "invalid_input", "parameters")
+    assert (await task(api, step["task_id"]))["status"] == "failed"
 
 
 async def test_with_a_step_its_job_is_resumed(api: httpx.AsyncClient, store: Store) -> None:

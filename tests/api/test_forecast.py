@@ -9,7 +9,7 @@ import pytest
 
 from fairlead import Fairlead
 from fairlead.clock import now_ms
-from fairlead.model.forecast import ForecastRun, LimitForecast, Track
+from fairlead.model.forecast import ForecastRun, LimitForecast, Outlook, Track
 from fairlead.model.priority import Priority
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
@@ -44,7 +44,9 @@ async def save(store: Store, **limits: LimitForecast) -> None:
     """A gateway beside it does no upkeep for a minute, so this forecast stays."""
     await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
     head = {"head": {"at": now_ms(), "run": 0, "lengths": [], "corrections": [[[1000, 1000]]] * 3}}
-    assert await store.estimates.save_forecast("me", head, 60_000, limits)
+    assert await store.estimates.save_forecast(
+        "me", head, 60_000, Outlook(limits=limits, pressures={}, types={})
+    )
 
 
 def limit(name: str, *runs: ForecastRun, tenant: str | None = None, **facts: Any) -> LimitForecast:

@@ -79,6 +79,22 @@ async def test_0_pauses_and_a_larger_limit_resumes_at_once(api: httpx.AsyncClien
     assert ids(await poll) == [given["task_id"]]
 
 
+async def test_paused_keeps_what_a_limit_allows(api: httpx.AsyncClient, store: Store) -> None:
+    worker = await HttpWorker.register(api)
+    await put(api, "openai", rate="60/min", burst=10)
+    given = await submit(api, limits={"openai": 1})
+    assert (await put(api, "openai", paused=True))["paused"]
+    assert await worker.poll() == []
+    resumed = await put(api, "openai", paused=False)
+    assert (resumed["paused"], resumed["burst"]) == (False, 10)
+    assert ids(await worker.poll()) == [given["task_id"]]
+    acts = [entry.act for entry in (await store.audit.page()).entries]
+    assert acts == ["resume_limit", "pause_limit", "set_limit"]
+    both = await api.put(f"{LIMITS}/openai", json={"paused": True, "limit": 3})
+    refused(both, 422, "invalid_input", "paused")
+    refused(await api.put(f"{LIMITS}/other", json={"paused": True}), 404, "unknown_limit")
+
+
 async def test_setting_a_limit_is_left_in_the_audit(api: httpx.AsyncClient, store: Store) -> None:
     await put(api, "gpu", limit=2)
     await put(api, "gpu", limit=5)

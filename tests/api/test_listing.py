@@ -37,6 +37,19 @@ async def test_only_what_fits_is_listed(api: httpx.AsyncClient) -> None:
     assert await found(api, user_id="eve") == []
 
 
+async def test_they_are_searched_by_the_beginning_of_an_id_or_parts_of_type_and_user(
+    api: httpx.AsyncClient,
+) -> None:
+    one = (await submit(api, "draw:Large", user_id="ann"))["task_id"]
+    two = (await submit(api, "chat", user_id="Draper"))["task_id"]
+    assert await found(api, search="dRa") == sorted([one, two])
+    assert await found(api, search="large") == [one]
+    assert await found(api, search=one[:36].upper()) == [one]
+    assert await found(api, search=one[:8], limit=1) == sorted([one, two])
+    assert await found(api, search=one[1:20]) == []
+    assert await found(api, search="draw", user_id="Draper") == []
+
+
 async def test_tasks_are_listed_newest_first(api: httpx.AsyncClient) -> None:
     wanted = [(await submit(api))["task_id"] for _ in range(7)]
     page = good(await api.get(TASKS, params={"limit": 4}))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from fairlead.clock import now_ms
-from fairlead.model.forecast import ForecastRun, LimitForecast, Track
+from fairlead.model.forecast import ForecastRun, LimitForecast, Outlook, Track
 from fairlead.model.priority import Priority
 from fairlead.model.task import NewTask
 from fairlead.settings import Slots
@@ -29,7 +29,8 @@ async def test_it_shows_limits_runs_and_the_sentence_of_what_is_followed(
     gpu = LimitForecast(name="gpu", kind="slots", limit=1, active=0, waiting=1, tracks=(Track(0, (run,)),))
     await raw(live_store).set(live_store.connection.keys.key("caretaker"), "me", px=60_000)
     head = {"head": {"at": now, "run": 0, "lengths": [], "corrections": [[[1000, 1000]]] * 3}}
-    assert await live_store.estimates.save_forecast("me", head, 60_000, {"gpu": gpu})
+    outlook = Outlook(limits={"gpu": gpu}, pressures={}, types={})
+    assert await live_store.estimates.save_forecast("me", head, 60_000, outlook)
     shown = await shell.run("forecast", "--follow", task_id)
     limit, row = shown.out.split("\n\n")
     assert limit.splitlines()[1].split()[:4] == ["gpu", "1", "0", "1"]

@@ -31,7 +31,8 @@ from fairlead.lease_guard import LeaseGuard
 from fairlead.model.forecast import Forecast
 from fairlead.model.job import JobFilter, JobPage, SubmittedJob
 from fairlead.model.limit import Lease
-from fairlead.model.task import NewTask, Submitted, TaskFilter, TaskPage
+from fairlead.model.task import NewTask, Submitted, TaskPage
+from fairlead.model.task_filter import TaskFilter
 from fairlead.pipeline.pipelines import Step, stages_of
 from fairlead.settings import LimitSettings, PriorityName, Rate, Slots
 from fairlead.settings.loading import DEFAULT_FILE

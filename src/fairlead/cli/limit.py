@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from fairlead.backend import Backend
 from fairlead.cli.audit import note
 from fairlead.cli.listing import LIST, ListOptions, View, show
-from fairlead.cli.options import DEFAULTS, Options, open_backend, open_store
+from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import print_answer
 from fairlead.cli.table import Table, make_table
 from fairlead.errors import FairleadError, Fenced, InvalidInput, UnknownLimit
@@ -146,12 +146,12 @@ async def resume(name: Name, /, *, tenant: Tenant = None, options: Options = DEF
 
 
 async def _pause(name: str, paused: bool, tenant: str | None, options: Options) -> None:
-    async with open_store(options) as store:
-        before = await _before(store, name, tenant)
-        await store.limits.pause(name, paused, tenant=tenant)
-        now = await store.limits.get(name, tenant=tenant)
+    async with open_backend(options, join=True) as backend:
+        before = await _before(backend, name, tenant)
+        await backend.limits.pause(name, paused, tenant=tenant)
+        now = await backend.limits.get(name, tenant=tenant)
         answer = LimitAnswer.from_value(now)
-        await note(store, "pause_limit" if paused else "resume_limit", now.full_name, before, answer)
+        await note(backend, "pause_limit" if paused else "resume_limit", now.full_name, before, answer)
     done = f"{now.full_name} is {'paused' if paused else 'resumed'}"
     if not paused and now.limit == 0:
         done += "; it has 0 units, so nothing starts until `limit set` gives it more"

@@ -51,11 +51,12 @@ from fairlead.model.reports import (
 )
 from fairlead.model.states import State
 from fairlead.model.stats import Stats
-from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskFilter, TaskPage
+from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
+from fairlead.model.task_filter import TaskFilter
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
-from fairlead.shapes.dead_letter import PurgeAnswer, ReplayAnswer
+from fairlead.shapes.dead_letter import PurgeAnswer, ReplayAnswer, ReplayBody
 from fairlead.shapes.declaration import ConfirmAnswer, DeclareAnswer, TypeBody
 from fairlead.shapes.forecast import ForecastAnswer
 from fairlead.shapes.stats import StatsAnswer
@@ -202,9 +203,10 @@ class Client(AbstractAsyncContextManager["Client"]):
         page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **wanted)
         return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
 
-    async def replay(self, task_id: str) -> list[str]:
+    async def replay(self, task_id: str, parameters: Mapping[str, Any] | None = None) -> list[str]:
         address = path("api", "v1", "dlq", check_task_id(task_id), "replay")
-        return (await self.transport.post(ReplayAnswer, address)).replayed
+        body = None if parameters is None else ReplayBody(parameters=dict(parameters))
+        return (await self.transport.post(ReplayAnswer, address, body)).replayed
 
     async def purge(self, task_id: str) -> None:
         await self.transport.ask(PurgeAnswer, "DELETE", path("api", "v1", "dlq", check_task_id(task_id)))

@@ -20,6 +20,7 @@ from fairlead.shapes.limit import (
     LeaseAnswer,
     LeaseBody,
     LimitAndSlots,
+    LimitBody,
     LimitsAnswer,
     ReleasedLease,
     RenewBody,
@@ -33,6 +34,10 @@ class Limits(Part):
         self, name: str, wanted: Slots | Rate, *, tenant: str | None = None, shared: bool | None = None
     ) -> None:
         body, query = limit_body(name, wanted, shared), {"tenant": tenant}
+        await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
+
+    async def pause(self, name: str, paused: bool = True, *, tenant: str | None = None) -> None:
+        body, query = LimitBody(paused=paused), {"tenant": tenant}
         await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def delete(self, name: str, *, tenant: str | None = None) -> None:

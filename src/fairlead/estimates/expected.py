@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -12,13 +12,24 @@ from fairlead.estimates.curve import quantiles
 from fairlead.estimates.forecast import REPLICAS, Chance, Played
 from fairlead.estimates.picture import BARE, Run
 from fairlead.estimates.reading import corrected
+from fairlead.estimates.scene import Known
 from fairlead.estimates.tracks import MOST_TRACKS, Placed, Stay, placed
-from fairlead.model.forecast import MOST_RUNS, ForecastRun, LimitForecast, Track
+from fairlead.model.forecast import (
+    MOST_RUNS,
+    ForecastRun,
+    LimitForecast,
+    Outlook,
+    Pressure,
+    Track,
+    TypeLoad,
+)
 from fairlead.model.priority import Priority
 from fairlead.model.tenants import cut_name
 
 MOST_KEPT_LIMITS, MOST_KEPT_RUNS = 300, 3_000  # of a forecast
+MOST_PRESSURES, MOST_TYPES = 3_000, 1_000
 WORKERS = ""  # instead of a limit: all slots of the workers
+LEASE = "lease"  # instead of a priority: without a task
 
 
 class Row(NamedTuple):
@@ -34,16 +45,18 @@ class Expected:
     def __init__(self) -> None:
         self._before: dict[str, Placed] = {}
 
-    def of(self, played: Played) -> dict[str, LimitForecast]:
-        """By the name in the store: `WORKERS`, then the limits with the longest waits first."""
+    def of(self, played: Played) -> Outlook:
+        """`WORKERS` first, then the limits with the longest waits."""
         queues, room = _Queues(played), MOST_KEPT_RUNS
         found, tracks = dict[str, LimitForecast](), dict[str, Placed]()
-        for name in queues.names()[:MOST_KEPT_LIMITS]:
+        names = queues.names()
+        for name in names[:MOST_KEPT_LIMITS]:
             rows = queues.rows(name, min(MOST_RUNS, room))
             room -= len(rows)
             found[name], tracks[name] = queues.forecast_of(name, rows, self._before.get(name, {}))
         self._before = tracks
-        return found
+        pressures = {name: queues.pressure_of(name) for name in names[1 : 1 + MOST_PRESSURES]}
+        return Outlook(limits=found, pressures=pressures, types=queues.types())
 
 
 class _Queues:
@@ -58,6 +71,7 @@ class _Queues:
         self._held: dict[str, list[tuple[Run, int]]] = defaultdict(list)
         self._waited: dict[str, list[tuple[int, int]]] = defaultdict(list)  # the first to start first
         self._last: dict[str, float] = defaultdict(float)  # p50 of the last start, in ms
+        self._waiting_by_priority: dict[str, Counter[str]] = defaultdict(Counter)
         self._find_holders()
         self._find_waiting()
 
@@ -77,7 +91,7 @@ class _Queues:
     def forecast_of(
         self, name: str, rows: Sequence[Row], before: Placed
     ) -> tuple[LimitForecast, dict[str, tuple[int, ...]]]:
-        facts, waiting, last = self._facts_of(name), self._waiting(name), self._last[name]
+        facts, waiting = self._facts_of(name), self._waiting(name)
         slots = facts["limit"] if facts["kind"] != "rate" and facts["limit"] <= MOST_TRACKS else 0
         stays = [Stay(holder, run.units, run.start_p50, run.end_p50, run.is_running) for holder, run in rows]
         tracks = placed(stays, slots, before)
@@ -86,9 +100,32 @@ class _Queues:
             waiting=waiting,
             tracks=tuple(_tracks(rows, tracks, slots)),
             more=max(0, waiting - sum(not run.is_running for _, run in rows)),
-            last_start_p50=self._picture.at + round(last) if waiting and math.isfinite(last) else None,
+            last_start_p50=self._last_start(name) if waiting else None,
         )
         return forecast, tracks
+
+    def pressure_of(self, name: str) -> Pressure:
+        waiting, held = self._waiting_by_priority[name], Counter[str]()
+        for run, units in self._held[name]:
+            held[LEASE if run.holder.startswith(BARE) else _priority_of(run.facts).word] += units
+        last = self._last_start(name) if waiting else None
+        return Pressure(self._picture.at, dict(waiting), dict(held), last)
+
+    def types(self) -> dict[str, TypeLoad]:
+        """The busiest."""
+        waiting, running = defaultdict[str, Counter[str]](Counter), Counter[str]()
+        for known in self._scene.known:
+            if known.stands_for:
+                waiting[known.kind[0]][_class_of(known)] += known.stands_for
+        running.update(run.facts["type"] for run in self._scene.runs if run.facts)
+        load = Counter({name: counts.total() for name, counts in waiting.items()}) + running
+        return {
+            name: TypeLoad(dict(waiting[name]), running[name]) for name, _ in load.most_common(MOST_TYPES)
+        }
+
+    def _last_start(self, name: str) -> int | None:
+        last = self._last[name]
+        return self._picture.at + round(last) if math.isfinite(last) else None
 
     # Facts
 
@@ -122,7 +159,9 @@ class _Queues:
     def _find_waiting(self) -> None:
         tasks = [waiting.task for waiting in self._scene.snapshot.waiting if not waiting.task.is_probe]
         for task in sorted(tasks, key=lambda task: (*self._quantiles[task.number], task.number)):
+            known = self._scene.known[task.number]
             for name, units in ((WORKERS, 1), *task.kind.needs):
+                self._waiting_by_priority[name][_class_of(known)] += known.stands_for
                 self._waited[name].append((task.number, units))
                 self._last[name] = max(self._last[name], self._corrected(task.number)[0])
 
@@ -171,8 +210,16 @@ class _Queues:
 
 def _named(task_id: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     names = {name: facts.get(name) for name in ("job_id", "user_id", "tenant")}
-    priority = Priority(int(facts.get("priority", Priority.MEDIUM)))
-    return names | {"task_id": task_id, "task_type": facts.get("type"), "priority": priority}
+    return names | {"task_id": task_id, "task_type": facts.get("type"), "priority": _priority_of(facts)}
+
+
+def _priority_of(facts: Mapping[str, Any]) -> Priority:
+    return Priority(int(facts.get("priority", Priority.MEDIUM)))
+
+
+def _class_of(known: Known) -> str:
+    """The priority at which it waits."""
+    return Priority(int(known.place[0])).word
 
 
 def _tracks(rows: Iterable[Row], tracks: Placed, slots: int) -> Iterator[Track]:

@@ -1,7 +1,7 @@
 """What is expected at each limit: who holds it and until when, and who starts next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fairlead.model.priority import Priority
 
@@ -81,6 +81,33 @@ class LimitForecast:
 def _waiting_on(tracks: Sequence[Track]) -> int:
     """A task that needs several units is on several tracks."""
     return len({run.task_id for track in tracks for run in track.runs if not run.is_running})
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Who waits for a limit and who holds it, when the forecast was made. Priorities are by their words."""
+
+    at: int  # ms
+    waiting: dict[str, int]  # tasks
+    held: dict[str, int]  # units; `lease`: of leases without a task
+    last_start_p50: int | None  # ms, of those that wait; None: nobody knows, or nothing waits
+
+
+@dataclass(frozen=True, slots=True)
+class TypeLoad:
+    """How many tasks of a type wait and run."""
+
+    waiting: dict[str, int] = field(default_factory=dict)  # by effective priority
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What the forecast shows to people; limits are by their names in the store."""
+
+    limits: dict[str, LimitForecast]  # the longest waits first
+    pressures: dict[str, Pressure]  # of all that are waited for or held, in this order
+    types: dict[str, TypeLoad]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,7 @@ class JobFilter(TypedDict, total=False):
     status: str | None
     user_id: str | None
     feature_name: str | None
+    search: str | None
     limit: int
     cursor: str
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fairlead import errors
 from fairlead.checks import check_ms, check_name, check_seconds, check_short, check_units, check_whole
+from fairlead.model.forecast import Pressure
 from fairlead.model.priority import priority_named
 from fairlead.model.tenants import scope_of
 from fairlead.settings import Rate, Slots
@@ -44,6 +45,7 @@ class Limit:
     has_more_slots: bool = False
     tenant: str | None = None  # whose own it is; None: the operator's
     shared: bool = False  # with all tenants, which may name it
+    pressure: Pressure | None = None  # None: nothing waits for it or holds it, or it was not read
 
     @property
     def held_back(self) -> bool:

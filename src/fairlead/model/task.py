@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 import uuid_utils
@@ -337,14 +337,3 @@ class TaskPage:
 
     tasks: list[Task]
     next_cursor: str = ""
-
-
-class TaskFilter(TypedDict, total=False):
-    """Which tasks a page lists, and where it begins; what is left out or None may be anything."""
-
-    status: str | None
-    priority: str | None
-    task_type: str | None
-    user_id: str | None
-    limit: int
-    cursor: str

@@ -1,6 +1,6 @@
 """Dead letters: requests and answers."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 from msgspec.structs import fields
@@ -35,11 +35,14 @@ class DeadQuery(DeadChoice, frozen=True):
     cursor: Annotated[str, Meta(max_length=100)] = ""
 
 
-class ReplayBody(Body, frozen=True):
-    """Which dead letters: all, or those of one type; at most `limit`."""
+class ManyBody(DeadChoice, frozen=True):
+    """Which dead letters, at most `limit`: all, or those that fit every field that is given."""
 
-    task_type: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+
+
+class ReplayBody(Body, frozen=True):
+    parameters: dict[str, Any] | None = None  # instead of those that it has
 
 
 class DeadLetterAnswer(TaskAnswer):
@@ -61,3 +64,7 @@ class ReplaysAnswer(Answer):
 class PurgeAnswer(Answer):
     task_id: str
     purged: Literal[True]
+
+
+class PurgesAnswer(Answer):
+    purged: list[str]

@@ -55,6 +55,7 @@ class JobQuery(Body, frozen=True):
     status: JobStatusName | None = None
     user_id: Short | None = None
     feature_name: Name | None = None
+    search: Short | None = None  # the beginning of an id, or a part of a feature_name or a user_id
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from fairlead.model.forecast import Pressure
 from fairlead.model.limit import Lease, Limit, Slot
 from fairlead.settings.rates import read_rate
 from fairlead.shapes.base import (
@@ -21,12 +22,13 @@ from fairlead.shapes.base import (
 
 
 class LimitBody(Body, frozen=True):
-    """Slots (`limit`), or a rate such as `60/min`."""
+    """Slots (`limit`), or a rate such as `60/min`; or `paused` alone, which keeps what the limit allows."""
 
     limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, Meta(max_length=40)] | None = None
     burst: Units | None = None
     shared: bool | None = None  # every tenant may use it; null: unchanged
+    paused: bool | None = None
 
 
 class LeaseBody(Body, frozen=True):
@@ -49,8 +51,14 @@ class TenantQuery(Body, frozen=True):
     tenant: Short | None = None  # for operators: the tenant whose limits are meant
 
 
+LimitState = Literal["waiting", "full", "paused"]
+
+
 class LimitsQuery(LongPageQuery, frozen=True):
     tenant: Short | None = None
+    sort: Literal["name", "pressure"] = "name"  # pressure: the longest waits first
+    search: Short | None = None  # a part of the name, in any case
+    state: LimitState | None = None  # waiting: it makes somebody wait
 
 
 class HolderQuery(TenantQuery, frozen=True):
@@ -60,6 +68,15 @@ class HolderQuery(TenantQuery, frozen=True):
 class ForceQuery(TenantQuery, frozen=True):
     force: bool = False
     fence: Fence | None = None
+
+
+class PressureAnswer(Shape[Pressure]):
+    """By the latest forecast; priorities are `high`, `medium` and `low`."""
+
+    at: Moment  # when it was made
+    waiting: dict[str, int]  # tasks, by effective priority
+    held: dict[str, int]  # units by the priority of the task; `lease`: of leases without a task
+    last_start_p50: Moment | None  # when the last that waits now will start; null: not known
 
 
 class LimitAnswer(Shape[Limit], omit_defaults=True):
@@ -75,6 +92,7 @@ class LimitAnswer(Shape[Limit], omit_defaults=True):
     tenant: str | None  # that owns it; null: the operator's
     rate: str | None = None
     burst: int | None = None
+    pressure: PressureAnswer | None = None  # null: nothing waits for it or holds it
 
     def to_value(self, **given: Any) -> Limit:
         """The answer does not name the sub-queue that units are held back for: it may be another tenant's."""
@@ -85,6 +103,8 @@ class LimitAnswer(Shape[Limit], omit_defaults=True):
 class LimitsAnswer(Answer):
     limits: list[LimitAnswer]
     next_cursor: str | None
+    total: int | None = None  # how many there are; null with the key of a tenant
+    waited_for: int = 0  # how many make somebody wait, by the latest forecast
 
 
 class DeletedLimit(Answer):

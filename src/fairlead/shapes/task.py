@@ -67,6 +67,7 @@ class TaskQuery(Body, frozen=True):
     priority: PriorityName | None = None
     task_type: Name | None = None
     user_id: Short | None = None
+    search: Short | None = None  # the beginning of an id, or a part of a type or a user_id, in any case
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
 

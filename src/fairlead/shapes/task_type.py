@@ -2,6 +2,9 @@
 
 from typing import Self
 
+from msgspec import field
+
+from fairlead.model.forecast import TypeLoad
 from fairlead.shapes.base import Answer, Body, Moment
 from fairlead.times import time_text
 
@@ -10,15 +13,25 @@ class PauseBody(Body, frozen=True):
     paused: bool
 
 
-class TaskTypeAnswer(Answer):
+class TaskTypeAnswer(Answer, omit_defaults=True):
     task_type: str
     paused: bool
     paused_at: Moment | None
+    #: by effective priority, by the latest forecast; `all`: those of a tenant
+    waiting: dict[str, int] = field(default_factory=dict)
+    running: int = 0  # by the latest forecast; not of a tenant
 
     @classmethod
-    def of(cls, task_type: str, paused_at: int | None) -> Self:
+    def of(cls, task_type: str, paused_at: int | None, load: TypeLoad | None = None) -> Self:
         at = None if paused_at is None else Moment(time_text(paused_at))
-        return cls(task_type=task_type, paused=paused_at is not None, paused_at=at)
+        load = load or TypeLoad()
+        return cls(
+            task_type=task_type,
+            paused=paused_at is not None,
+            paused_at=at,
+            waiting=load.waiting,
+            running=load.running,
+        )
 
 
 class TaskTypesAnswer(Answer):

@@ -34,7 +34,9 @@ READS_AT_ONCE = 64  # under way; the others wait here, where no act waits behind
 PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
 #: Acts that only read. They take turns with the other reads.
-LOOKS = frozenset({"explain", "outputs", "show_keys", "show_limits", "show_workers", "stats"})
+LOOKS = frozenset(
+    {"explain", "list_limits", "outputs", "promotions", "show_keys", "show_limits", "show_workers", "stats"}
+)
 
 RUN_FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
 

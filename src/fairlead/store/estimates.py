@@ -7,11 +7,12 @@ from typing import Any
 from fairlead.checks import check_ms, check_name
 from fairlead.estimates.knowledge import Seen
 from fairlead.estimates.picture import Picture
-from fairlead.model.forecast import LimitForecast
+from fairlead.model.forecast import Outlook
 from fairlead.store.connection import pack
 from fairlead.store.forecasts import texts_of
 from fairlead.store.names import PLACES
 from fairlead.store.picture import PictureReader
+from fairlead.store.pressures import texts_of_pressures
 from fairlead.store.records import rows_of
 from fairlead.store.session import Part
 
@@ -61,17 +62,17 @@ class Estimates(Part):
         who: str,
         fields: Mapping[str, Any],
         ttl_ms: int,
-        expected: Mapping[str, LimitForecast] | None = None,
+        outlook: Outlook | None = None,
     ) -> bool:
         """Replaces the forecast (`store/lua/lib/forecasts.lua`), unless another caretaker is elected.
 
-        `expected`, by the name of the limit, is for people (`store/forecasts.py`).
+        The outlook is for people (`store/forecasts.py`, `store/pressures.py`).
         """
         check_name("who", who)
         check_ms("ttl_ms", ttl_ms)
         texts = {name: value if name == HEAD else text_of_curve(value) for name, value in fields.items()}
-        if expected is not None:
-            texts |= texts_of(fields[HEAD]["at"], expected)
+        if outlook is not None:
+            texts |= texts_of(fields[HEAD]["at"], outlook.limits) | texts_of_pressures(outlook)
         answer = await self._session.ask("save_forecast", who, ttl_ms, pack(texts))
         return bool(answer["answer"] == "ok")
 

@@ -32,7 +32,7 @@ from fairlead.settings import Settings
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.store.connection import pack, text
 from fairlead.store.job_estimates import JobEstimates
-from fairlead.store.pages import Newest
+from fairlead.store.pages import Newest, Sought
 from fairlead.store.replies import expect_ok, read_explanation
 from fairlead.store.session import Part, Session
 from fairlead.store.specs import spec_of
@@ -74,6 +74,7 @@ class Jobs(Part):
         status: str | None = None,
         user_id: str | None = None,
         feature_name: str | None = None,
+        search: str | None = None,
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
@@ -81,7 +82,7 @@ class Jobs(Part):
         """A page of matching jobs, newest first; continue with its `next_cursor`.
 
         It ends early at 256 KiB. A job that exists from the first page to the last is on one of them, and on
-        no other.
+        no other. `search`: the beginning of an id, or a part of a feature_name or a user_id.
         """
         self._connection.membership.check()
         if status is not None and status not in list(JobStatus):
@@ -90,6 +91,7 @@ class Jobs(Part):
             check_name("feature_name", feature_name)
         check_short("user_id", user_id)
         check_short("tenant", tenant)
+        check_short("search", search)
         wanted = {"status": status, "user_id": user_id, "feature": feature_name, "tenant": tenant}
         now = self._session.instant(*await self._connection.read(("TIME",)))
 
@@ -98,7 +100,8 @@ class Jobs(Part):
             # it may have changed since the list was read
             return job if status in (None, job.status) else None
 
-        return JobPage(*await Newest(self._connection, "job", wanted, make).page(limit, cursor, PAGE_BYTES))
+        listed = Newest(self._connection, "job", wanted, make, Sought(search, ("feature", "user_id")))
+        return JobPage(*await listed.page(limit, cursor, PAGE_BYTES))
 
     async def explain(self, job_id: str) -> JobExplanation:
         """What the steps of the current stage wait for, or how the job ended."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import uuid_utils
@@ -55,14 +56,20 @@ class Limits(Part):
             cursor, taken = answer["cursor"], answer["taken"]
 
     async def page(
-        self, after: str = "", count: int = 200, *, tenant: str | None = None
+        self, after: str = "", count: int = 200, *, text: str = "", tenant: str | None = None
     ) -> tuple[list[Limit], str]:
         """Limits by name, those after `after`, and the name to continue from: "" when there are no more.
 
+        `text`: those that contain it, in any case; a page may then be short or empty although there are more.
         `tenant`: those that it may name, which are the shared ones and its own.
         """
-        answer = await self._session.run("show_limits", scope_of(tenant), "", "", "", after, count)
+        answer = await self._session.run("list_limits", scope_of(tenant), "", after, count, text.lower())
         return [_limit(row) for row in answer["limits"]], answer.get("last", "")
+
+    async def named(self, names: Sequence[str]) -> list[Limit]:
+        """Those of up to 200 stored names (`tenant/name`) that exist."""
+        answer = await self._session.run("list_limits", "", pack(list(names)), "", 0, "")
+        return [_limit(row) for row in answer["limits"]]
 
     async def pages(self, *, tenant: str | None = None) -> AsyncIterator[list[Limit]]:
         """All of them, page by page, so that other callers are served in between."""
@@ -96,8 +103,9 @@ class Limits(Part):
         if lease_id is not None:
             check_name("lease_id", lease_id)
         whose = tenant if only_own_slots and tenant is not None else ""
-        answer = await self._session.run("show_limits", scope_of(tenant), name, lease_id or "", whose, "", 0)
-        return _limit(answer["limits"][0])
+        answer = await self._session.run("show_limits", scope_of(tenant), name, lease_id or "", whose)
+        slots = sorted(map(_slot, answer["slots"]), key=lambda slot: (not slot.is_task, slot.lease_id))
+        return replace(_limit(answer["limit"]), slots=tuple(slots), has_more_slots=answer["more_slots"])
 
     async def acquire(
         self,
@@ -220,8 +228,6 @@ def _limit(row: Answer) -> Limit:
         paused=row["paused"],
         interval_us=row.get("interval"),
         hold=row.get("hold"),
-        slots=tuple(sorted(map(_slot, row["slots"]), key=lambda slot: (not slot.is_task, slot.lease_id))),
-        has_more_slots=row["more_slots"],
         tenant=tenant,
         shared=row["shared"],
     )

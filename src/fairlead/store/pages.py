@@ -20,6 +20,7 @@ ROUNDS = 20  # looks into the list for one page
 ENTRIES_PER_ROUND = 500
 LISTED_SINCE = 5  # the first schema with lists
 CURSOR = re.compile("[1-9][0-9]{0,14}")
+A_BEGINNING = re.compile("[0-9a-f]{8}[0-9a-f-]{0,28}")  # of an id, so long that it is hardly anything else
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -101,6 +102,25 @@ class Listing(ABC, Generic[T, P]):
         return found, before
 
 
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A text that people search for: it begins the id, or is in one of the fields, in any case."""
+
+    text: str | None = None  # None: everything is meant
+    fields: Sequence[str] = ()
+
+    def is_id(self) -> bool:
+        """Then nothing but ids is compared, and records need not be read."""
+        return self.text is not None and A_BEGINNING.fullmatch(self.text.lower()) is not None
+
+    def fits(self, of: str, record: Mapping[str, object]) -> bool:
+        text = (self.text or "").lower()
+        return of.startswith(text) or any(text in str(record.get(name) or "").lower() for name in self.fields)
+
+
+EVERYTHING = Sought()
+
+
 @dataclass(frozen=True)
 class Newest(Listing[T, int]):
     """All tasks or jobs: those with the `wanted` fields (None: anything)."""
@@ -109,6 +129,7 @@ class Newest(Listing[T, int]):
     kind: str
     wanted: Mapping[str, str | None]
     make: Make[T]
+    sought: Sought = EVERYTHING
 
     async def page(self, limit: int, cursor: str, room: int = PAGE_BYTES) -> tuple[list[T], str]:
         """A page, and the cursor of the next one: "" after the last.
@@ -134,7 +155,9 @@ class Newest(Listing[T, int]):
 
     async def fitting(self, entries: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         """Those whose records exist, say that this is their number, and have the wanted fields."""
-        fields = ("made", *self.wanted)
+        if self.sought.is_id():
+            entries = [entry for entry in entries if self.sought.fits(entry[1], {})]
+        fields = ("made", *dict.fromkeys((*self.wanted, *self.sought.fields)))
         commands = [("HMGET", self.connection.keys.key(self.kind, of), "facts", *fields) for _, of in entries]
         rows = await read_in_pieces(self.connection, commands)
         fitting: list[tuple[int, str]] = []
@@ -144,7 +167,8 @@ class Newest(Listing[T, int]):
             }
             record = read_facts(packed) | plain
             wishes = {**self.wanted, "made": str(number)}
-            if all(wish in (None, str(record.get(name, ""))) for name, wish in wishes.items()):
+            is_wanted = all(wish in (None, str(record.get(name, ""))) for name, wish in wishes.items())
+            if is_wanted and self.sought.fits(of, record):
                 fitting.append((number, of))
         return fitting
 

@@ -8,15 +8,17 @@ import msgspec
 from fairlead.checks import MOST_UNITS, check_name, check_short, check_task_id, check_whole
 from fairlead.errors import InvalidInput, UnknownTask
 from fairlead.model.estimate import Estimate
-from fairlead.model.priority import priority_named
+from fairlead.model.priority import Priority, priority_named
+from fairlead.model.promotion import Promotion
 from fairlead.model.reports import MOST_CHUNKS, Output
 from fairlead.model.states import State
 from fairlead.model.task import Content, Task, TaskPage
 from fairlead.store.connection import Connection, pack, text
-from fairlead.store.pages import Make, Newest
+from fairlead.store.pages import Make, Newest, Sought
 from fairlead.store.records import TRACEBACK, read_record
 from fairlead.store.session import Session
 
+MOST_PROMOTIONS = 100
 ESTIMATED_AT_ONCE = 100  # tasks of one act: a few ms of the server
 CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 
@@ -41,6 +43,7 @@ class Queries(Session):
         priority: str | None = None,
         task_type: str | None = None,
         user_id: str | None = None,
+        search: str | None = None,
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
@@ -48,11 +51,14 @@ class Queries(Session):
     ) -> TaskPage:
         """A page of matching tasks, newest first, up to 1 MiB; continue with its `next_cursor`.
 
-        A task that exists from the first page to the last is on one of them, and on no other.
+        A task that exists from the first page to the last is on one of them, and on no other. `search`: the
+        beginning of an id, or a part of a type or a user_id.
         """
         self.connection.membership.check()
+        check_short("search", search)
         wanted = _wanted(status, priority, task_type, user_id, tenant)
-        listed = Newest(self.connection, "task", wanted, _made(content, status))
+        sought = Sought(search, ("type", "user_id"))
+        listed = Newest(self.connection, "task", wanted, _made(content, status), sought)
         return TaskPage(*await listed.page(limit, cursor))
 
     async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
@@ -81,6 +87,25 @@ class Queries(Session):
         rows = [CHUNK.decode(chunk) for chunk in answer["chunks"]]
         outputs = [Output(seq, fence, content(chunk), *rest) for seq, fence, chunk, *rest in rows]
         return outputs, answer["more"]
+
+    async def promotions(self, count: int = 10, *, tenant: str | None = None) -> list[Promotion]:
+        """The waiting tasks that are promoted next."""
+        check_whole("limit", count, MOST_PROMOTIONS, least=1)
+        check_short("tenant", tenant)
+        rows = (await self.run("promotions", tenant or "", count))["tasks"]
+        return [
+            Promotion(
+                task_id=row["id"],
+                task_type=row["type"],
+                user_id=row.get("user"),
+                tenant=row.get("tenant"),
+                before=Priority(row["from"]),
+                after=Priority(row["to"]),
+                at=row["at"],
+                waiting_since=row["arrival"],
+            )
+            for row in rows
+        ]
 
     async def task_types(self) -> dict[str, int | None]:
         """The task types that are declared or paused, by name, with the ms at which each was paused."""

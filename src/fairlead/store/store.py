@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from fairlead import errors
-from fairlead.checks import check_name, check_short, check_task_id, to_json
+from fairlead.checks import check_name, check_short, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
 from fairlead.model.explanation import Explanation
@@ -36,6 +36,7 @@ from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.estimates import Estimates
 from fairlead.store.following import Following
 from fairlead.store.forecasts import Forecasts
+from fairlead.store.handling import Handling
 from fairlead.store.jobs import Jobs
 from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
@@ -43,7 +44,7 @@ from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.outbox import Outbox
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
-from fairlead.store.running import Running
+from fairlead.store.pressures import Pressures
 from fairlead.store.series import SeriesReader
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
@@ -54,7 +55,7 @@ DECLARED_AT_ONCE = 50  # types, limits and pipelines: a few ms of the server
 CONFIRMED_AT_ONCE = 500
 
 
-class Store(Running):
+class Store(Handling):
     """One namespace on one server. `async with Store.connect(url) as store:`"""
 
     def __init__(
@@ -75,6 +76,7 @@ class Store(Running):
         self.dead_letters = DeadLetters(self)
         self.estimates = Estimates(self)
         self.forecasts = Forecasts(self, self.limits)
+        self.pressures = Pressures(self)
         self.following = Following(self, self.jobs)
         self.live = Live(self)
         self.outbox = Outbox(self)
@@ -277,22 +279,6 @@ class Store(Running):
 
     async def fail(self, worker: str, *reports: Failed) -> list[State | errors.FairleadError]:
         return (await self.report(worker, failed=reports))[0]
-
-    async def cancel(self, task_id: str) -> str | None:
-        """Ends the task; returns the worker that runs it, if there is one."""
-        return (await self.run("cancel", check_task_id(task_id))).get("worker")
-
-    async def replay(self, task_id: str) -> list[str]:
-        """Queues a failed or dead-lettered task again; InvalidInput when a limit that it needs is gone.
-
-        With a step its job is resumed. Returns the tasks that were queued: more if other steps failed too.
-        """
-        queued: list[str] = (await self.run("replay", check_task_id(task_id)))["queued"]
-        return queued
-
-    async def purge(self, task_id: str) -> None:
-        """Forgets a failed or dead-lettered task for good."""
-        await self.run("purge", check_task_id(task_id))
 
     async def expire(self, worker: str = "") -> int:
         """Ends the leases that ran out, or all of a worker that is known to be dead; returns how many."""

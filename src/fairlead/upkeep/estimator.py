@@ -82,8 +82,8 @@ class Estimator:
         limits = self.knowledge.arrivals.limits(await self._estimates.now())
         picture = await self._estimates.picture(limits)
         played = play(picture, self.knowledge)
-        expected = self._expected.of(played)
-        kept = await self._estimates.save_forecast(self._who, fields_of(played), TTL_MS, expected)
+        outlook = self._expected.of(played)
+        kept = await self._estimates.save_forecast(self._who, fields_of(played), TTL_MS, outlook)
         self._pause = (time.process_time() - used) / MOST_SHARE
         self._is_idle = not picture.waiting and not picture.running
         return kept

@@ -1,6 +1,10 @@
 """Dead letters: tasks that failed for good or were given up. List, show, replay and purge them."""
 
+import contextlib
+from collections.abc import Awaitable, Callable
+
 import msgspec
+from msgspec.structs import asdict
 from msgspec.structs import replace as replaced
 
 from fairlead import errors
@@ -11,7 +15,9 @@ from fairlead.model.dead_letter import DeadFilter, check_dead, why_dead
 from fairlead.shapes.dead_letter import (
     DeadLetterAnswer,
     DeadQuery,
+    ManyBody,
     PurgeAnswer,
+    PurgesAnswer,
     ReplayAnswer,
     ReplayBody,
     ReplaysAnswer,
@@ -19,6 +25,8 @@ from fairlead.shapes.dead_letter import (
 from fairlead.shapes.task import TaskAnswer, TasksAnswer
 
 PAGE = 200
+REFUSED = (errors.NotReplayable, errors.NotPurgeable, errors.StepOfJob)
+DONE = {"replay": "replayed", "purge": "purged"}
 
 routes = Routes("/api/v1/dlq", scope="admin")
 
@@ -37,27 +45,41 @@ async def find(request: Request, query: DeadQuery) -> TasksAnswer:
 
 
 @routes.post("/replay", refusals=(errors.InvalidInput,))
-async def replay_many(request: Request, body: ReplayBody | None) -> ReplaysAnswer:
-    """Queue all dead letters again, or those of one type; the jobs of steps are resumed."""
-    body = body or ReplayBody()
-    store, replayed, cursor = request.store, list[str](), ""
-    wanted = _own(request, DeadFilter(task_type=body.task_type))
-    while len(replayed) < body.limit:
-        page = await store.dead_letters.page(
-            min(PAGE, body.limit - len(replayed)), cursor, wanted, content=msgspec.Raw
-        )
+async def replay_many(request: Request, body: ManyBody | None) -> ReplaysAnswer:
+    """Queue all dead letters again, or those that fit; the jobs of steps are resumed."""
+    replayed = await _do_many(request, body or ManyBody(), "replay", request.store.replay)
+    return ReplaysAnswer(replayed=replayed)
+
+
+@routes.post("/purge", refusals=(errors.InvalidInput,))
+async def purge_many(request: Request, body: ManyBody) -> PurgesAnswer:
+    """Delete all dead letters that fit for good, except the steps of jobs."""
+
+    async def purge(task_id: str) -> list[str]:
+        await request.store.purge(task_id)
+        return [task_id]
+
+    return PurgesAnswer(purged=await _do_many(request, body, "purge", purge))
+
+
+async def _do_many(
+    request: Request, body: ManyBody, act: str, do: Callable[[str], Awaitable[list[str]]]
+) -> list[str]:
+    """The tasks for which it was done."""
+    done, cursor, wanted = list[str](), "", _own(request, body.wanted)
+    while len(done) < body.limit:
+        count = min(PAGE, body.limit - len(done))
+        page = await request.store.dead_letters.page(count, cursor, wanted, content=msgspec.Raw)
         for task in page.tasks:
-            try:
-                replayed += await store.replay(task.task_id)
-            except (errors.NotReplayable, errors.UnknownTask, errors.StepOfJob):
-                pass  # it has left the list meanwhile, or its job has not failed
-            except errors.InvalidInput:
-                pass  # a limit that it needs is gone: a replay of this one alone says which
+            # it has left the list meanwhile, is up to its job, or needs a limit that is gone
+            with contextlib.suppress(*REFUSED, errors.UnknownTask, errors.InvalidInput):
+                done += await do(task.task_id)
         if not (cursor := page.next_cursor):
             break
-    after = {"replayed": replayed, "count": len(replayed)}
-    await request.audit("replay", body.task_type or "all", None, after)
-    return ReplaysAnswer(replayed=replayed)
+    given = {name: value for name, value in asdict(wanted).items() if value is not None}
+    subject = ", ".join(f"{name} {value}" for name, value in given.items()) or "all"
+    await request.audit(act, subject, None, {DONE[act]: done, "count": len(done)})
+    return done
 
 
 @routes.get("/{task_id}", scope="read", refusals=(errors.UnknownTask,))
@@ -72,11 +94,16 @@ async def get(request: Request) -> DeadLetterAnswer:
     "/{task_id}/replay",
     refusals=(errors.UnknownTask, errors.NotReplayable, errors.StepOfJob, errors.InvalidInput),
 )
-async def replay(request: Request) -> ReplayAnswer:
-    """Queue a dead letter again, with all its retries; if it is a step, its job is resumed."""
+async def replay(request: Request, body: ReplayBody | None) -> ReplayAnswer:
+    """Queue a dead letter again, with all its retries; if it is a step, its job is resumed.
+
+    `parameters` replace those that it had; a step has none of its own.
+    """
     task = await request.own_task(request.path["task_id"])
-    replayed = await request.store.replay(task.task_id)
-    await request.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"})
+    parameters = body.parameters if body else None
+    replayed = await request.store.replay(task.task_id, parameters, tenant=task.tenant)
+    edited = {} if parameters is None else {"parameters": "changed"}
+    await request.audit("replay", task.task_id, {"status": task.status}, {"status": "queued"} | edited)
     return ReplayAnswer(task_id=task.task_id, status="queued", replayed=replayed)
 
 

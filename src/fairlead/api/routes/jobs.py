@@ -5,9 +5,9 @@ import contextlib
 from msgspec.structs import asdict
 
 from fairlead import errors
+from fairlead.api.limit_pages import AT_ONCE, page_of
 from fairlead.api.priorities import priority_of
 from fairlead.api.request import Request
-from fairlead.api.routes.limits import AT_ONCE, page_of
 from fairlead.api.routes.tasks import REFUSED, key_of, terms_of, trace_of
 from fairlead.api.table import Routes
 from fairlead.model.job import NewJob
@@ -127,7 +127,7 @@ async def pipelines(request: Request, query: LongPageQuery) -> PipelinesAnswer:
 async def services(request: Request, query: LongPageQuery) -> ServicesAnswer:
     """List the services that steps call, each with its limit and use, and for operators its URL."""
     settings, with_url = request.store.settings.services, request.caller.tenant is None
-    limits, cursor = await page_of(request, max(query.cursor, SERVICE), query.limit)
+    limits, cursor = await page_of(request.store, max(query.cursor, SERVICE), query.limit)
     # the limits of services are adjacent: after the first other limit there are none
     found = [limit for limit in limits if limit.full_name.startswith(SERVICE)]
     services = [ServiceAnswer.of(limit, settings, with_url=with_url) for limit in found]

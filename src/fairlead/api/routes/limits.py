@@ -1,10 +1,12 @@
 """Limits: list, get and set them, and hold units of one without a task."""
 
 import asyncio
+from dataclasses import replace
 
 from msgspec import to_builtins
 
 from fairlead import errors
+from fairlead.api.limit_pages import listed
 from fairlead.api.polling import LongPoll
 from fairlead.api.priorities import priority_of
 from fairlead.api.problems import Forbidden, InvalidBody
@@ -30,7 +32,6 @@ from fairlead.shapes.limit import (
     TenantQuery,
 )
 
-AT_ONCE = 200  # limits that are read together: other requests are served in between
 LATE_SECONDS = 10.0  # after its wait the store has answered, or is away
 ROUNDS_TO_HEAR = 4  # of the event loop, until a connection that was cut is known to be
 UNKNOWN = (errors.UnknownLimit, errors.InvalidInput)
@@ -47,29 +48,26 @@ def tenant_of(request: Request, named: str | None) -> str | None:
 
 @routes.get(scope="read")
 async def find(request: Request, query: LimitsQuery) -> LimitsAnswer:
-    """List the limits that the caller may use, for an operator all, and how much of each is in use."""
-    tenant = tenant_of(request, query.tenant)
-    limits, cursor = await page_of(request, query.cursor, query.limit, tenant=tenant)
-    return LimitsAnswer(limits=[*map(LimitAnswer.from_value, limits)], next_cursor=cursor)
+    """List the limits that the caller may use, for an operator all, and how much of each is in use.
 
-
-async def page_of(
-    request: Request, after: str, most: int, *, tenant: str | None = None
-) -> tuple[list[Limit], str | None]:
-    """Up to `most` limits after this name, and the cursor of the next page."""
-    found = list[Limit]()
-    while True:
-        count = min(most - len(found), AT_ONCE)
-        limits, after = await request.store.limits.page(after, count, tenant=tenant)
-        found += limits
-        if not after or len(found) == most:
-            return found, after or None
+    By name, or with `sort=pressure` those first that make tasks wait the longest; this order changes.
+    """
+    tenant, store = tenant_of(request, query.tenant), request.store
+    limits, cursor = await listed(store, query, tenant)
+    return LimitsAnswer(
+        limits=[*map(LimitAnswer.from_value, limits)],
+        next_cursor=cursor,
+        total=await store.limits.count() if tenant is None else None,
+        waited_for=(await store.pressures.order(tenant)).waited_for,
+    )
 
 
 @routes.get("/{name}", scope="read", refusals=UNKNOWN)
 async def get(request: Request, query: HolderQuery) -> LimitAndSlots:
     """Get a limit, and up to 100 holders of its units, or the one with `lease_id`."""
-    return LimitAndSlots.from_value(await _get(request, tenant_of(request, query.tenant), query.lease_id))
+    limit = await _get(request, tenant_of(request, query.tenant), query.lease_id)
+    (pressure,) = await request.store.pressures.of([limit.full_name])
+    return LimitAndSlots.from_value(replace(limit, pressure=pressure))
 
 
 async def _get(request: Request, tenant: str | None, lease_id: str | None = None) -> Limit:
@@ -80,16 +78,21 @@ async def _get(request: Request, tenant: str | None, lease_id: str | None = None
     )
 
 
-@routes.put("/{name}", scope="admin", refusals=(errors.InvalidInput,))
+@routes.put("/{name}", scope="admin", refusals=UNKNOWN)
 async def put(request: Request, body: LimitBody, query: TenantQuery) -> LimitAndSlots:
-    """Define or change a limit (a tenant's key: one of the tenant's own), effective at once; 0 pauses it."""
-    tenant = tenant_of(request, query.tenant)
+    """Define, change, pause or resume a limit (a tenant's key: the tenant's own), effective at once."""
+    tenant, name, limits = tenant_of(request, query.tenant), request.path["name"], request.store.limits
     before = await _own(request, tenant)
-    await request.store.limits.set(
-        request.path["name"], wanted_limit(body), tenant=tenant, shared=body.shared
-    )
+    if body.paused is None:
+        act = "set_limit"
+        await limits.set(name, wanted_limit(body), tenant=tenant, shared=body.shared)
+    elif body == LimitBody(paused=body.paused):
+        act = "pause_limit" if body.paused else "resume_limit"
+        await limits.pause(name, body.paused, tenant=tenant)
+    else:
+        raise InvalidBody("paused", "send it alone: it changes nothing else")
     after = await _get(request, tenant)
-    await request.audit("set_limit", after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
+    await request.audit(act, after.full_name, before, to_builtins(LimitAnswer.from_value(after)))
     return LimitAndSlots.from_value(after)
 
 

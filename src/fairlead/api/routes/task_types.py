@@ -12,12 +12,15 @@ routes = Routes("/api/v1/task-types")
 
 @routes.get(scope="read")
 async def find(request: Request, query: LongPageQuery) -> TaskTypesAnswer:
-    """List the task types that are declared or paused."""
-    known = [one for one in (await request.store.task_types()).items() if one[0] > query.cursor]
+    """List the task types that are declared or paused, or have tasks that wait or run."""
+    loads = await request.store.pressures.types(request.caller.tenant)
+    types = dict.fromkeys(loads) | await request.store.task_types()
+    known = [one for one in sorted(types.items()) if one[0] > query.cursor]
     page = known[: query.limit]
     more = len(known) > len(page)
     return TaskTypesAnswer(
-        task_types=[TaskTypeAnswer.of(*one) for one in page], next_cursor=page[-1][0] if more else None
+        task_types=[TaskTypeAnswer.of(*one, loads.get(one[0])) for one in page],
+        next_cursor=page[-1][0] if more else None,
     )
 
 

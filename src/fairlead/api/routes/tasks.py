@@ -21,6 +21,7 @@ from fairlead.model.tenants import id_of
 from fairlead.shapes.base import Json
 from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.live import EventsQuery
+from fairlead.shapes.promotion import PromotionAnswer, PromotionsAnswer, PromotionsQuery
 from fairlead.shapes.stats import StatsAnswer
 from fairlead.shapes.task import (
     BatchAnswer,
@@ -282,6 +283,13 @@ async def outputs(request: Request, query: EventsQuery) -> OutputsAnswer:
     )
     outputs = [OutputAnswer.from_value(one, seq=one.event_seq) for one in kept]
     return OutputsAnswer(outputs=outputs, next_after=kept[-1].event_seq if more else None)
+
+
+@routes.get("/queue/promotions")
+async def promotions(request: Request, query: PromotionsQuery) -> PromotionsAnswer:
+    """List the waiting tasks that will be promoted next because of their age."""
+    found = await request.store.promotions(query.limit, tenant=request.caller.tenant)
+    return PromotionsAnswer(promotions=[*map(PromotionAnswer.from_value, found)])
 
 
 @routes.get("/queue/stats")

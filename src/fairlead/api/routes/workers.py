@@ -130,6 +130,15 @@ async def find(request: Request, query: LongPageQuery) -> WorkersAnswer:
             return WorkersAnswer(workers=answers, next_cursor=cursor or None)
 
 
+@public.post("/{worker_id}/expire", scope="admin", operation_id="workers_expire_dead", refusals=UNKNOWN)
+async def expire_dead(request: Request) -> ExpireAnswer:
+    """End the leases of a worker that is certainly dead. If it still runs, its tasks run twice."""
+    worker = worker_id(request)
+    expired = await request.store.expire(worker)
+    await request.audit("expire", worker, None, {"expired": expired})
+    return ExpireAnswer(expired=expired)
+
+
 @public.post("/{worker_id}/drain", scope="admin", refusals=UNKNOWN)
 async def drain(request: Request) -> DrainAnswer:
     """Drain a worker: it gets no more tasks, and stops when it has finished those it holds."""

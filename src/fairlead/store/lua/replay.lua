@@ -1,6 +1,7 @@
--- Queue a failed or dead-lettered task again, with all counters reset. With a step its job is resumed, whatever the error was.
+-- Queue a failed or dead-lettered task again, with all counters reset, and with other `parameters` unless these are "". With a step its
+-- job is resumed, whatever the error was.
 --
--- ARGV     id clock
+-- ARGV     id parameters clock
 -- RETURNS  ok queued (ids of tasks) | not_replayable state | step_of_job job status? (none: its record is gone) | conflict
 --          | invalid field code message | unknown_task | uninitialised
 -- FLAGS    allow-oom
@@ -12,6 +13,9 @@ if state ~= "failed" and state ~= "dead_letter" or t.known.facts.interactive the
 
 local queued = {id}
 if t.known.facts.step then
+  if parameters ~= "" then
+    return types.invalid("parameters", "invalid_input", "a step has none of its own: its job has the input")
+  end
   local job = jobs.job_of(t)
   local status = job and get(job, "status")
   if status ~= "FAILED" then return {answer = "step_of_job", job = t.known.facts.job_id, status = status or nil} end
@@ -22,6 +26,10 @@ if t.known.facts.step then
 else
   local problem = submits.refusal_of_return(t)
   if problem then return problem end
+  if parameters ~= "" then
+    put(t, "parameters", parameters)
+    records.change(t, "size", #parameters)
+  end
   endings.revive(t, now)
 end
 waking.reindex_and_commit()

@@ -1,13 +1,13 @@
--- Return limits with their use, and how many queued tasks and acquires wait for each: one limit with some of the holders of its units or
--- with one holder, or a page of all by name. `scope`: those that this tenant may name, or "". `whose`: only holders of this tenant, or "".
+-- Return a limit with its use, how many queued tasks and acquires wait for it, and some of the holders of its units, or one of them.
+-- `scope`: the limit that this tenant means by the name, or "". `whose`: only holders of this tenant, or "".
 --
--- ARGV     scope name lease whose after count clock
--- RETURNS  ok limits {name kind most used waiting room paused shared interval? hold?
---          slots {id units is_task holder? ends?}... more_slots}... last? (there are more after it) | unknown_limit | uninitialised
+-- ARGV     scope name lease whose clock
+-- RETURNS  ok limit {name kind most used waiting room paused shared interval? hold?} slots {id units is_task holder? ends?}... more_slots
+--          | unknown_limit | uninitialised
 -- FLAGS    allow-oom
 
-local wanted = name ~= "" and tenants.limit_meant(scope, name)
-if wanted and not limits.of(wanted) then return {answer = "unknown_limit"} end
+local wanted = tenants.limit_meant(scope, name)
+if not limits.of(wanted) then return {answer = "unknown_limit"} end
 
 local MOST_HOLDERS = 100
 local MOST_PAGES = 20 -- of a hash that has room for many more fields than it contains
@@ -56,21 +56,5 @@ local function one_holder()
   return rows, false
 end
 
-local function row(one, slots, more_slots)
-  local view = limits.of(one)
-  return {
-    name = one, kind = get(view, "kind"), most = limits.size_of(view), used = number(view, "used") or 0,
-    waiting = (number(view, "waiting") or 0) + (number(view, "waiters") or 0), room = limits.room(view, 0, true),
-    paused = get(view, "paused") ~= nil, shared = get(view, "shared") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
-    slots = slots, more_slots = more_slots,
-  }
-end
-
-if wanted then
-  local holders = lease == "" and some_holders or one_holder
-  return {answer = "ok", limits = {row(wanted, holders())}}
-end
-local list = {}
-local found = tenants.names_after(scope, after, tonumber(count))
-for i, one in ipairs(found) do list[i] = row(one, {}, false) end
-return {answer = "ok", limits = list, last = #found == tonumber(count) and found[#found] or nil}
+local slots, more_slots = (lease == "" and some_holders or one_holder)()
+return {answer = "ok", limit = limits.shown(wanted), slots = slots, more_slots = more_slots}

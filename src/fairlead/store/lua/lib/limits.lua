@@ -198,3 +198,13 @@ function limits.define(name, kind, limit, interval, burst)
   queues.reindex()
   act.freed[name] = math.max(0, limits.room(view, 0, true))
 end
+
+-- What people see of it. `waiting`: queued tasks that need it, and acquires.
+function limits.shown(name)
+  local view = limits.of(name)
+  return {
+    name = name, kind = get(view, "kind"), most = limits.size_of(view), used = number(view, "used") or 0,
+    waiting = (number(view, "waiting") or 0) + (number(view, "waiters") or 0), room = limits.room(view, 0, true),
+    paused = get(view, "paused") ~= nil, shared = get(view, "shared") ~= nil, interval = number(view, "interval"), hold = get(view, "hold"),
+  }
+end
