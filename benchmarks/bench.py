@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from fairlead.model.task import MOST_PER_CALL, NewTask
 from fairlead.settings import Admission, Settings
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from fairlead.store.store import Store
 from tests.servers import running
 

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from benchmarks.bench import NO_AOF, SETTINGS, WORKER, Bench, describe, drop_events, register, small_task
 from benchmarks.figures import Figure, Outcome, percentile
 from fairlead.model.reports import Completed, Handed
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from fairlead.store.store import Store
 
 PAUSE = 0.02  # seconds between two tasks

@@ -1,8 +1,7 @@
 """Connections of a test's own store, which checks answers and not how soon they come."""
 
 from fairlead.settings import Settings
-from fairlead.store.connection import Connection, make_client
-from fairlead.store.keys import Keys
+from fairlead.store.connection import Connection
 from fairlead.store.store import Store
 
 PATIENCE = 20.0  # seconds; on a busy machine the test or its server may hang for a while
@@ -14,15 +13,15 @@ class PatientConnection(Connection):
 
 def with_call(connection: Connection, call: str) -> Connection:
     """The same connection, but scripts call the server by another name."""
-    other = Connection(connection.client, connection.keys, call)
+    other = Connection(connection.route, connection.keys, call)
     other.shared, other.membership = connection.shared, connection.membership
     return other
 
 
 def connected(url: str, namespace: str) -> PatientConnection:
-    client = make_client(url)
-    client.connection_pool.connection_kwargs["socket_connect_timeout"] = PATIENCE
-    return PatientConnection(client, Keys(namespace))
+    connection = PatientConnection.to(url, namespace)
+    connection.client.connection_pool.connection_kwargs["socket_connect_timeout"] = PATIENCE
+    return connection
 
 
 def patient_store(url: str, namespace: str = "default", settings: Settings | None = None) -> Store:

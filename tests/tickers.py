@@ -9,8 +9,7 @@ from pathlib import Path
 
 from fairlead.cron import Cron
 from fairlead.settings import Settings
-from fairlead.store.connection import Connection, make_client
-from fairlead.store.keys import Keys
+from fairlead.store.connection import Connection
 from fairlead.store.store import Store
 from fairlead.worker.ticker import Ticker
 
@@ -36,7 +35,7 @@ async def launch(url: str, namespace: str, clock: FastClock) -> Process:
 
 
 async def _main(url: str, namespace: str, started: str) -> None:
-    connection = Connection(make_client(url), Keys(namespace))
+    connection = Connection.to(url, namespace)
     await Ticker(Store(connection, Settings(), FastClock(float(started))), [CRON], longest_sleep=0.01).run()
 
 

@@ -14,7 +14,7 @@ from benchmarks.peers.contender import Contender, Failed
 from benchmarks.peers.environment import NotInstalled, install
 from benchmarks.peers.scenarios import Seen, Sizes
 from benchmarks.peers.table import Peer
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from tests.servers import free_port
 
 UNITS = {

@@ -154,7 +154,7 @@ async def answer(_: Any, writer: asyncio.StreamWriter) -> None:
 async def test_a_subscription_that_fails_is_made_again(
     live_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits, failed = subscription._until_silent, asyncio.Event()
+    waits, failed = subscription.until_silent, asyncio.Event()
 
     async def fail_once(wire: Any) -> None:
         if not failed.is_set():
@@ -162,7 +162,7 @@ async def test_a_subscription_that_fails_is_made_again(
             raise KeyError("planted")
         await waits(wire)
 
-    monkeypatch.setattr(subscription, "_until_silent", fail_once)
+    monkeypatch.setattr(subscription, "until_silent", fail_once)
     task = NewTask(task_type="echo")
     await live_store.submit_one(task)
     async with live_store.live.watch(task.task_id) as events:

@@ -13,7 +13,7 @@ import redis
 from redis.asyncio import Redis
 
 from fairlead.errors import StoreUnavailable
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.api.requests import TASKS, HttpWorker, good, ids, refused, submit

@@ -17,7 +17,7 @@ class Breaking(Connection):
     """The same as another one, but the k-th call of every act fails."""
 
     def __init__(self, healthy: Connection, k: int) -> None:
-        super().__init__(healthy.client, healthy.keys, FAILING)
+        super().__init__(healthy.route, healthy.keys, FAILING)
         self.shared, self.membership = healthy.shared, healthy.membership
         self.answer_within = healthy.answer_within
         self.k = k

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.settings import Settings
-from fairlead.store.connection import Connection, make_client
-from fairlead.store.keys import Keys
+from fairlead.store.connection import Connection
 from fairlead.store.store import Store
 from tests.faults.fleet import Fleet
 from tests.faults.history import History
@@ -51,8 +50,6 @@ async def lossy(live_store: Store, server: Server) -> AsyncIterator[tuple[Wire, 
     """A second client of `live_store`'s namespace, behind a wire that can lose replies."""
     with tempfile.TemporaryDirectory(prefix="fl-wire-") as folder:
         async with wire(server.url, Path(folder)) as (line, url):
-            store = Store(
-                Connection(make_client(url), Keys(live_store.connection.keys.namespace)), live_store.settings
-            )
+            store = Store(Connection.to(url, live_store.connection.keys.namespace), live_store.settings)
             yield line, store
             await store.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from fairlead.store.engine.engine import open_engine
 from fairlead.store.engine.folder import EngineFolder
 from tests.engine_processes import is_running, kill, launch, opened, server_pid

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from fairlead.errors import EngineFailed, InvalidSettings
 from fairlead.settings import EngineSettings, Settings
 from fairlead.settings.folders import default_data_folder
-from fairlead.store.connection import make_client
+from fairlead.store.address import make_client
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.engine import engine as engine_module
 from fairlead.store.engine.engine import Engine, open_engine, url_of

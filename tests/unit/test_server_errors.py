@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from fairlead.api.problems import problem_of
 from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreUnavailable, WrongNode
 from fairlead.store.multiplexer import _error
-from fairlead.store.server_errors import is_temporary, translated
+from fairlead.store.server_errors import is_temporary, node_of, translated
 
 TEMPORARY = (
     "ASK 3999 127.0.0.1:6381",
@@ -23,6 +23,9 @@ TEMPORARY = (
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
     "NOREPLICAS Not enough good replicas to write.",
     "MISCONF Errors writing to the AOF file: No space left on device",
+    "ERR Attempted to access a non local key in a cluster node script: on @user_function:2138.",
+    "ERR Script attempted to access a non local key in a cluster node script: f, on @user_function:123.",
+    "ERR Script attempted to execute a write command while the cluster is down and readonly",
     "BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
 )
@@ -70,11 +73,14 @@ def seen(problem: Any) -> FairleadError:
 def test_a_node_that_does_not_hold_the_namespace_names_the_one_that_does(parse: Any) -> None:
     error = seen(parse("MOVED 3999 127.0.0.1:6381"))
     assert type(error) is WrongNode
-    assert "(127.0.0.1:6381): set engine.url to that node" in error.message
+    assert "(127.0.0.1:6381): set engine.url to redis+cluster://127.0.0.1:6381" in error.message
     problem = problem_of(error)
     assert (problem.status, problem.body["code"]) == (503, "wrong_node")
     assert "127.0.0.1" not in problem.body["detail"]
     assert is_temporary(parse("MOVED 3999 127.0.0.1:6381")), "slots that move become available again"
+    assert node_of(parse("MOVED 3999 127.0.0.1:6381")) == ("127.0.0.1", 6381)
+    assert node_of(parse("ASK 3999 127.0.0.1:6381")) is None, "only a part of the namespace is there"
+    assert type(translated(parse("MOVED 3999 127.0.0.1:6381"), follows=True)) is StoreUnavailable
 
 
 def test_a_server_that_refuses_for_now_is_unavailable(parse: Any, subtests: pytest.Subtests) -> None:

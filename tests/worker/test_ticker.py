@@ -12,8 +12,7 @@ import pytest
 
 from fairlead.cron import MINUTE, Cron, Missed, next_tick
 from fairlead.settings import Slots
-from fairlead.store.connection import Connection, make_client
-from fairlead.store.keys import Keys
+from fairlead.store.connection import Connection
 from fairlead.store.store import Store
 from fairlead.times import time_text
 from fairlead.worker.ticker import Ticker
@@ -115,9 +114,7 @@ async def test_lost_replies_lose_no_tick_and_repeat_none(
     dice = random.Random(7)
     async with wire(server.url, tmp_path) as (line, url):
         line.lose_reply = lambda request: dice.random() < 0.3
-        lossy = Store(
-            Connection(make_client(url), Keys(fast.connection.keys.namespace)), fast.settings, fast.clock
-        )
+        lossy = Store(Connection.to(url, fast.connection.keys.namespace), fast.settings, fast.clock)
         async with ticking(lossy, CRON):
             await wait_until(submitted(fast, 40))
             await wait_until(lambda: line.lost > 10)

@@ -25,7 +25,7 @@ class StoreUnsafe(StoreUnavailable):
 
 
 class WrongNode(StoreUnavailable):
-    """The store is one node of a cluster, and another one holds this namespace: connect to that node."""
+    """The store is one node of a cluster, and another one holds this namespace: use redis+cluster://."""
 
     code = "wrong_node"
 

@@ -21,7 +21,8 @@ class EngineSettings(Section, frozen=True):
     For clients and workers the URL may be a gateway's (`http://...`), which may ask for a key.
     """
 
-    #: The server; by default the embedded one. Example: "redis://127.0.0.1:6379/0"
+    #: The server ([forms](engines.md#urls), Sentinel and Cluster among them); by default the embedded one.
+    #: Example: "redis://127.0.0.1:6379/0"
     url: str | None = None
     #: API key of clients and workers for a gateway. Example: "flk_..."
     key: str | None = None

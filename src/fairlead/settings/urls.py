@@ -3,6 +3,14 @@
 import re
 from urllib.parse import SplitResult, urlsplit
 
+from fairlead.settings.engine_urls import (
+    CLUSTER_FORM,
+    FOUND,
+    SENTINEL_FORM,
+    is_found_by_asking,
+    read_engine_url,
+)
+
 FORMS = "redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH"
 SCHEMES = ("redis", "rediss", "unix")
 GATEWAYS = ("http", "https")
@@ -15,8 +23,10 @@ def engine_url_problem(url: str) -> str | None:
     """What is wrong with it, if anything. The URL itself is not repeated: it may hold a password."""
     scheme, separator, _ = url.partition("://")
     scheme = scheme.lower()
-    if not separator or scheme not in SCHEMES + GATEWAYS:
+    if not separator or scheme not in SCHEMES + FOUND + GATEWAYS:
         return _other(url)
+    if is_found_by_asking(url):
+        return _discovery_problem(url)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -28,6 +38,14 @@ def engine_url_problem(url: str) -> str | None:
         return f"url names no {'path' if scheme == 'unix' else 'host'}: expected {FORMS}"
     if scheme != "unix" and not DATABASE.fullmatch(parts.path):
         return "url must end with the number of a database, as in redis://HOST:PORT/0, or without a path"
+    return None
+
+
+def _discovery_problem(url: str) -> str | None:
+    try:
+        read_engine_url(url)
+    except ValueError as problem:
+        return f"url cannot be used: {problem}"
     return None
 
 
@@ -44,19 +62,15 @@ def _other(url: str) -> str:
     scheme = scheme if separator else ""
     if HOST_AND_PORT.fullmatch(url):
         return f"url lacks the scheme: write redis://{url} for a server, or http://{url} for a gateway"
-    if "sentinel" in scheme:
-        return (
-            "Fairlead does not ask Sentinel for the primary: set url to the primary itself "
-            "(redis://HOST:PORT), or to an address that always leads to it"
-        )
-    if "cluster" in scheme:
-        return (
-            "Fairlead does not follow a cluster from node to node: set url to a single server, or to the "
-            "node that holds the namespace (redis://HOST:PORT)"
-        )
+    for word, form in (("sentinel", SENTINEL_FORM), ("cluster", CLUSTER_FORM)):
+        if word in scheme:
+            return f"url must be {form}, with rediss+{word}:// for TLS"
     if scheme in ("valkey", "valkeys"):
         return f"url begins with {scheme}://: write redis:// or rediss://, Valkey speaks the same protocol"
-    return f"url must be {FORMS}, or for clients and workers a gateway's http://HOST:PORT"
+    return (
+        f"url must be {FORMS}, {SENTINEL_FORM}, {CLUSTER_FORM}, or for clients and workers a gateway's "
+        "http://HOST:PORT"
+    )
 
 
 HISTORY_FORMS = "sqlite:///PATH or postgresql://HOST/NAME"

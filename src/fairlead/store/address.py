@@ -10,15 +10,41 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from redis.asyncio import Redis, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from fairlead.errors import InvalidSettings
+from fairlead.settings.urls import engine_url_problem
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
+ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 PROTOCOL = 3  # replies as maps, and messages of a subscription distinct from replies
 #: Seconds of silence, seconds between probes, and probes: a host that vanished is noticed within a minute.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+
+
+def make_client(url: str, *, answer_within: float | None = None) -> Redis:
+    """A client that never sends anything twice: a script whose reply was lost may have run.
+
+    It has no timeout unless asked for one, because its timeout may swallow a cancellation (by `wait_for` of
+    Python 3.11). `Connection.guard` limits the time instead.
+    """
+    if problem := engine_url_problem(url):
+        raise InvalidSettings(problem)
+    try:
+        client: Redis = Redis.from_url(
+            url,
+            retry=Retry(NoBackoff(), 0),
+            socket_connect_timeout=ANSWER_WITHIN,
+            socket_timeout=answer_within,
+            max_connections=1000,
+        )
+    except ValueError as error:  # an option after the question mark, say
+        raise InvalidSettings(f"the URL of the server cannot be used: {error}") from None
+    check_options(client)
+    return client
 
 
 def options_of(client: Redis) -> Mapping[str, Any]:

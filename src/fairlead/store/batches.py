@@ -64,7 +64,8 @@ async def read_in_pieces(connection: Connection, commands: Sequence[Command]) ->
 async def scan_keys(connection: Connection) -> list[str]:
     """The keys of the namespace, without their prefix; bytes that are not UTF-8 become surrogates."""
     prefix = connection.keys.prefix
-    found = {key async for key in connection.client.scan_iter(match=prefix + "*", count=1000)}
+    client = await connection.found_client()
+    found = {key async for key in client.scan_iter(match=prefix + "*", count=1000)}
     return [key.decode(errors="surrogateescape").removeprefix(prefix) for key in found]
 
 

@@ -3,33 +3,30 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import msgspec
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 
 from fairlead.clock import monotonic
-from fairlead.errors import FairleadError, InvalidSettings, StoreFault, StoreFull, StoreLost
+from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.model.states import TERMINAL
-from fairlead.settings.urls import engine_url_problem
-from fairlead.store.address import check_options, options_of
+from fairlead.store.address import ANSWER_WITHIN, options_of
 from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
 from fairlead.store.membership import Membership
-from fairlead.store.multiplexer import Channel, Command, SharedConnection
+from fairlead.store.multiplexer import Command, SharedConnection
+from fairlead.store.route import Route, route_to
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
-from fairlead.store.server_errors import NOT_PRIMARY, error_code, is_temporary, translated
+from fairlead.store.server_errors import NOT_PRIMARY, error_code, is_temporary, node_of, translated
 from fairlead.store.subscription import Subscriber
 from fairlead.timeouts import LenientTimeout
 
 log = EventLog("fairlead.store")
 
 LOAD_AGAIN_SECONDS = 60.0  # after the server had no memory for the functions
-ANSWER_WITHIN = 2.0  # seconds; a script takes microseconds, so silence means the server is away
 READS_AT_ONCE = 64  # under way; the others wait here, where no act waits behind them
 PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
@@ -48,28 +45,6 @@ unpack_answer = msgspec.msgpack.Decoder(Answer).decode
 unpack_handed = msgspec.msgpack.Decoder(tuple[int, tuple[str, dict[str, Any]]]).decode
 
 
-def make_client(url: str, *, answer_within: float | None = None) -> Redis:
-    """A client that never sends anything twice: a script whose reply was lost may have run.
-
-    It has no timeout unless asked for one, because its timeout may swallow a cancellation (by `wait_for` of
-    Python 3.11). `Connection.guard` limits the time instead.
-    """
-    if problem := engine_url_problem(url):
-        raise InvalidSettings(problem)
-    try:
-        client: Redis = Redis.from_url(
-            url,
-            retry=Retry(NoBackoff(), 0),
-            socket_connect_timeout=ANSWER_WITHIN,
-            socket_timeout=answer_within,
-            max_connections=1000,
-        )
-    except ValueError as error:  # an option after the question mark, say
-        raise InvalidSettings(f"the URL of the server cannot be used: {error}") from None
-    check_options(client)
-    return client
-
-
 class Connection:
     """The scripts of one namespace on one server.
 
@@ -79,12 +54,13 @@ class Connection:
 
     answer_within = ANSWER_WITHIN
 
-    def __init__(self, client: Redis, keys: Keys, call: str = "redis.call") -> None:
-        self.shared = SharedConnection(client)
+    def __init__(self, route: Route, keys: Keys, call: str = "redis.call") -> None:
+        self.route = route
+        self.shared = SharedConnection(route.connect)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._page_turns = asyncio.Semaphore(PAGES_AT_ONCE)
-        self.subscriber = Subscriber(lambda pushed: Channel.connect(self.client, pushed))
-        self.blocking = BlockingPool(lambda: Channel.connect(self.client), self._unblock)
+        self.subscriber = Subscriber(lambda pushed: self.route.connect(pushed))
+        self.blocking = BlockingPool(lambda: self.route.connect(), self._unblock)
         self.keys = keys
         self.membership = Membership(keys.namespace)
         self._meta = keys.meta
@@ -93,10 +69,22 @@ class Connection:
         # until then scripts are sent instead; a test that calls by another name always sends scripts
         self.functions_refused_until = 0.0 if call == "redis.call" else math.inf
 
+    @classmethod
+    def to(cls, url: str, namespace: str) -> Self:
+        """Nothing is sent before the first call."""
+        keys = Keys(namespace)
+        return cls(route_to(url, keys.meta), keys)
+
     @property
     def client(self) -> Redis:
-        """For everything but scripts."""
-        return self.shared.client
+        """For everything but acts and reads."""
+        return self.route.client
+
+    async def found_client(self) -> Redis:
+        """The same, for who has made no call before."""
+        if not self._known:
+            await self.guard(self.route.find())
+        return self.client
 
     @property
     def address(self) -> str:
@@ -228,8 +216,11 @@ class Connection:
     async def refusal(self, problem: Exception) -> Exception:
         """The error for the caller; disconnects from a server that is no longer the primary."""
         if isinstance(problem, RedisError) and error_code(problem) in NOT_PRIMARY:
-            await self.shared.reconnect()
-        return translated(problem)
+            if node := node_of(problem):
+                self.route.suggest(node)
+            if self.shared.reconnect():
+                await self.route.disconnect()
+        return translated(problem, follows=self.route.finds)
 
     async def _unblock(self, client_id: int) -> bool | None:
         """Ends the blocking command of a connection; False: there is none. None: this user may not do it."""
@@ -241,7 +232,15 @@ class Connection:
 
     async def close(self) -> None:
         self.blocking.close()
-        await self.shared.close()
+        self.shared.close()
+        await self.route.close()
+
+    async def move(self, route: Route) -> None:
+        """Works on another server from now on; calls under way on the one before end with an error."""
+        before, self.route = self.route, route
+        shared, self.shared = self.shared, SharedConnection(route.connect)
+        shared.close()
+        await before.close()
 
     def _command(self, act: str, arguments: Sequence[Argument]) -> Command:
         given = (*self.membership.known, *arguments)

@@ -8,7 +8,7 @@ import asyncio
 import errno
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -164,8 +164,8 @@ class Channel(asyncio.Protocol):
 class SharedConnection:
     """The way to a server: a channel, opened when it is needed and again after it was lost."""
 
-    def __init__(self, client: Redis) -> None:
-        self.client = client  # for everything but scripts
+    def __init__(self, connect: Callable[[], Awaitable[Channel]]) -> None:
+        self._connect = connect
         self._channel: Channel | None = None
         self._retired: list[Channel] = []
         self._reconnected_at = -math.inf
@@ -181,7 +181,7 @@ class SharedConnection:
         if channel is None or not channel.is_open:
             async with self._connecting:  # one for all callers at the same time
                 if self._channel is None or not self._channel.is_open:
-                    self._channel = await Channel.connect(self.client)
+                    self._channel = await self._connect()
                 channel = self._channel
         if patience:
             patience.last_received = channel.received_at
@@ -203,21 +203,21 @@ class SharedConnection:
             self._retired = [channel for channel in retired if not channel.closed.is_set()]
             self._channel = None
 
-    async def reconnect(self) -> None:
+    def reconnect(self) -> bool:
         """Every later call connects again: the address may lead to another server by now.
 
-        Not more than once a second, because the server may stay what it is.
+        Not more than once a second, because the server may stay what it is. Returns whether it does.
         """
-        if monotonic() - self._reconnected_at >= RECONNECT_SECONDS:
-            self._reconnected_at = monotonic()
-            self.replace()
-            await self.client.connection_pool.disconnect(inuse_connections=False)
+        if monotonic() - self._reconnected_at < RECONNECT_SECONDS:
+            return False
+        self._reconnected_at = monotonic()
+        self.replace()
+        return True
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self.replace()
         for channel in self._retired:
             channel.abort()
-        await self.client.aclose()
 
 
 def _packed(command: Command) -> bytes:

@@ -11,12 +11,11 @@ from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, Sto
 from fairlead.settings import Settings
 from fairlead.settings.folders import data_folder
 from fairlead.settings.sources import Sources
-from fairlead.store.connection import make_client
 from fairlead.store.engine.engine import Engine, open_engine
 from fairlead.store.engine.folder import EngineFolder
 from fairlead.store.engine.state import EngineHealth
-from fairlead.store.multiplexer import SharedConnection
 from fairlead.store.remembered import Remembered
+from fairlead.store.route import route_to
 from fairlead.store.store import Store
 
 T = TypeVar("T")
@@ -154,6 +153,5 @@ class _Embedded:
                 raise
             # Else the connection finds the new server by itself, and has calls under way.
             if engine.url != self._url:
-                before, connection.shared = connection.shared, SharedConnection(make_client(engine.url))
                 self._url = self.store.url = engine.url
-                await before.close()
+                await connection.move(route_to(engine.url, connection.keys.meta))

@@ -16,6 +16,7 @@ import msgspec
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
 from fairlead.settings import EngineSettings
+from fairlead.settings.engine_urls import is_found_by_asking
 from fairlead.settings.folders import default_state_folder
 from fairlead.store.membership import Membership, began
 
@@ -53,7 +54,10 @@ class Remembered:
     def of_server(cls, engine: EngineSettings, membership: Membership) -> "Remembered":
         assert engine.url
         url = urlsplit(engine.url)
-        where = f"{url.hostname or ''}:{url.port or ''}{url.path}?{url.query}"  # neither user nor password
+        if is_found_by_asking(engine.url):  # neither user nor password
+            where = f"{url.netloc.rpartition('@')[2]}{url.path}"
+        else:
+            where = f"{url.hostname or ''}:{url.port or ''}{url.path}?{url.query}"
         name = hashlib.sha256(f"{where} {membership.namespace}".encode()).hexdigest()[:24]
         folder = Path(engine.state).expanduser() if engine.state else default_state_folder(os.environ)
         return cls(folder / f"{name}.json", where.rstrip("?"), membership)

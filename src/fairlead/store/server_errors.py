@@ -15,20 +15,25 @@ NOT_NOW = frozenset({"LOADING", "BUSY", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", 
 #: The code begins the text of an error, which the client library quotes when a command of a pipeline fails.
 ERROR_CODE = re.compile(r"""(?:^|caused error: \(['"])([A-Z]+)(?: |$)""")
 
+#: An act found that a part of its namespace is on another node already, or that the cluster went down.
+SLOT_MOVES = re.compile(r"(?i)attempted to (access a non local key|execute a .*while the cluster is down)")
+
 NODE = re.compile(r"[^\s'\"]+:\d+")  # as MOVED names it
 
 
-def translated(problem: BaseException) -> FairleadError:
+def translated(problem: BaseException, *, follows: bool = False) -> FairleadError:
+    """`follows`: the connection goes where the namespace is by itself."""
     if isinstance(problem, OutOfMemoryError):
         return StoreFull()
     if isinstance(problem, RedisConnectionError | RedisTimeoutError | OSError | TimeoutError):
         return StoreUnavailable(f"{StoreUnavailable.__doc__} ({type(problem).__name__}: {problem})")
-    if isinstance(problem, RedisError) and error_code(problem) == "MOVED":
-        where = NODE.search(str(problem))
+    if isinstance(problem, RedisError) and error_code(problem) == "MOVED" and not follows:
+        node = node_of(problem)
+        where = "{}:{}".format(*node) if node else ""
         return WrongNode(
             "The server is one node of a cluster, and another one holds this namespace"
-            f"{f' ({where[0]})' if where else ''}: set engine.url to that node, or to a single server; "
-            "Fairlead does not follow a cluster from node to node."
+            f"{f' ({where})' if where else ''}: set engine.url to redis+cluster://{where or 'HOST:PORT'}, so "
+            "that Fairlead follows the namespace from node to node."
         )
     if isinstance(problem, RedisError) and is_temporary(problem):
         return StoreUnavailable(
@@ -39,7 +44,15 @@ def translated(problem: BaseException) -> FairleadError:
 
 def is_temporary(problem: RedisError) -> bool:
     """Whether the server refused the command because of its own state, before it did anything."""
-    return error_code(problem) in NOT_PRIMARY | NOT_NOW
+    return error_code(problem) in NOT_PRIMARY | NOT_NOW or SLOT_MOVES.search(str(problem)) is not None
+
+
+def node_of(problem: RedisError) -> tuple[str, int] | None:
+    """Where a node of a cluster says that the namespace is now. Not for ASK: only a part of it is there."""
+    if error_code(problem) != "MOVED" or not (found := NODE.search(str(problem))):
+        return None
+    host, _, port = found[0].rpartition(":")
+    return host, int(port)
 
 
 def error_code(problem: RedisError) -> str:

@@ -28,7 +28,7 @@ from fairlead.store.access.audit import Audit
 from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import in_parts
 from fairlead.store.claims import claim, claim_all
-from fairlead.store.connection import Connection, make_client, pack
+from fairlead.store.connection import Connection, pack
 from fairlead.store.crons import Crons
 from fairlead.store.dead_letters import DeadLetters
 from fairlead.store.engine.state import check
@@ -38,7 +38,6 @@ from fairlead.store.following import Following
 from fairlead.store.forecasts import Forecasts
 from fairlead.store.handling import Handling
 from fairlead.store.jobs import Jobs
-from fairlead.store.keys import Keys
 from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
@@ -90,7 +89,7 @@ class Store(Handling):
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
         """Nothing is sent before the first call."""
-        store = cls(Connection(make_client(url), Keys(namespace)), settings or Settings())
+        store = cls(Connection.to(url, namespace), settings or Settings())
         store.url = url
         return store
 

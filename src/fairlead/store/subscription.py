@@ -98,7 +98,7 @@ class Subscriber:
         try:
             self._connection = connection
             connection.send("SUBSCRIBE", *self._listeners)
-            await _until_silent(connection)
+            await until_silent(connection)
         finally:
             self._connection = None
             connection.abort()
@@ -112,7 +112,7 @@ class Subscriber:
                 listener.turn(True)
 
 
-async def _until_silent(connection: Channel) -> None:
+async def until_silent(connection: Channel) -> None:
     """Until it is closed, or a ping is not answered."""
     while not connection.closed.is_set():
         await within(PING_EVERY, connection.closed.wait())

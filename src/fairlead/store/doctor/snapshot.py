@@ -218,7 +218,7 @@ async def _read(connection: Connection, keys: Iterable[str] = ()) -> Any:
     """[time, rows of (key, type, content, ttl)], of these keys or of all; None when they are too many."""
     names = [bytes_of(key) for key in keys]
     fields = msgspec.json.encode(TASK_FIELDS)
-    client: Any = connection.client
+    client: Any = await connection.found_client()
     return await client.eval(
         _script(), 1, connection.keys.meta, connection.keys.prefix, SMALL, fields, *names
     )
@@ -241,7 +241,7 @@ async def _read_in_pieces(connection: Connection, before: Snapshot | None) -> An
 
 async def _read_list(connection: Connection, name: str) -> Any:
     """Its row, in pieces. What was listed before is there, as long as its record is."""
-    client: Any = connection.client
+    client: Any = await connection.found_client()
     key, content, start = connection.keys.key(name), list[Any](), "-"
     kind = await client.type(key)
     while kind == b"stream" and (entries := await client.xrange(key, start, count=PIECE)):

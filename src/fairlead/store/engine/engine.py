@@ -18,7 +18,7 @@ from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed
 from fairlead.log.events import EventLog
-from fairlead.store.connection import ANSWER_WITHIN, make_client
+from fairlead.store.address import ANSWER_WITHIN, make_client
 from fairlead.store.engine.folder import EngineFolder
 from fairlead.store.engine.process import ServerProcess, find_server, server_arguments
 from fairlead.store.engine.state import was_truncated

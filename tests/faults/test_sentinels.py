@@ -1,0 +1,68 @@
+"""A primary that Sentinels replace: every connection of a process follows it by itself."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from fairlead import errors
+from fairlead.model.states import State
+from fairlead.store.doctor.doctor import examine
+from fairlead.store.store import Store
+from tests.sentinels import Deployment, Node, deployment
+from tests.store.namespace import new
+from tests.waiting import wait_until
+
+
+def killed(_: Deployment, primary: Node) -> None:
+    primary.kill()
+
+
+def stopped(_: Deployment, primary: Node) -> None:
+    primary.signal(signal.SIGSTOP)
+
+
+def replaced(deployed: Deployment, _: Node) -> None:
+    deployed.sentinels[0].ask("SENTINEL", "FAILOVER", "jobs")
+
+
+async def is_answered(call: Callable[[], Any]) -> bool:
+    try:
+        await call()
+    except errors.StoreUnavailable as problem:
+        assert not isinstance(problem, errors.StoreLost), problem
+        return False
+    return True
+
+
+@pytest.mark.parametrize("how", [killed, stopped, replaced])
+async def test_acts_waits_and_subscriptions_follow_the_primary(
+    how: Callable[[Deployment, Node], None],
+) -> None:
+    kind = "redis" if how is replaced else "valkey"
+    async with deployment(kind) as deployed, Store.connect(deployed.url) as store:
+        before = new()
+        await store.workers.register("w")
+        await store.submit_one(before)
+        primary = deployed.primary()
+        waiting = asyncio.create_task(store.workers.wait("w", 60))
+        async with store.live.watch() as events:
+            assert await anext(events) is None
+            assert primary.ask("WAIT", 2, 5000) == 2
+            how(deployed, primary)
+            after = await deployed.another_is_primary(primary)
+            await wait_until(partial(is_answered, store.promote), because="acts find the new primary")
+            assert store.connection.address == f"127.0.0.1:{after.port}"
+            with pytest.raises(errors.StoreUnavailable):
+                await waiting
+            assert await store.workers.wait("w", 0.01) is None
+            assert await anext(events) is None, "a watcher learns that it may have missed something"
+            later = new()
+            await store.submit_one(later)
+            event = await anext(events)
+            assert event and event.task_id == later.task_id
+        assert (await store.get(before.task_id)).status is State.QUEUED
+        assert await examine(store.connection) == []
