@@ -13,7 +13,7 @@ from tests.conftest import Clock
 from tests.connections import PatientConnection
 
 #: Acts that begin or end a loss of data, or that read an older schema, have their own tests.
-ELSEWHERE = {"accept", "migrate", "seal"}
+ELSEWHERE = {"accept", "migrate", "restore", "seal"}
 
 
 @pytest.mark.every_server

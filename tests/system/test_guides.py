@@ -28,6 +28,7 @@ PAGES = [
     Page("docs/any-language.md"),
     Page("docs/migrating.md"),
     Page("docs/security.md"),
+    Page("docs/recovery.md"),
     Page("docs/settings.md"),
 ]
 

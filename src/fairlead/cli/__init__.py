@@ -21,6 +21,7 @@ EXIT_CODES: dict[type[errors.FairleadError], int] = {
     errors.InvalidInput: USAGE,
     errors.InvalidSettings: USAGE,
     errors.NotAllowed: USAGE,
+    errors.RestoreRefused: USAGE,
     errors.WrongNode: USAGE,
     errors.EngineFailed: NOT_REACHABLE,
     errors.NamespaceNotOpen: NOT_REACHABLE,
@@ -56,6 +57,7 @@ COMMANDS = {
         "open:open_again",
         "After a loss of data: accept what is left in the store (--new, --restored).",
     ),
+    "restore": ("restore:restore", "After a loss of data: rebuild what the store has lost from the history."),
     "config": ("config:app", "Write a sample configuration, check it, and show what is in effect."),
     "--install-completion": (
         "completion:install_completion",

@@ -7,7 +7,11 @@ from cyclopts import Parameter
 
 from fairlead.cli.audit import note
 from fairlead.cli.options import DEFAULTS, StoreOptions
-from fairlead.errors import InvalidInput, StoreLost
+from fairlead.cli.output import say
+from fairlead.errors import HistoryUnavailable, InvalidInput, StoreLost
+from fairlead.history.opening import open_history
+from fairlead.history.restoring import greatest_number
+from fairlead.settings import Settings
 from fairlead.store.opening import connected_store
 from fairlead.store.store import Store
 
@@ -32,18 +36,32 @@ async def open_again(
     namespace = settings.engine.namespace
     async with connected_store(settings) as store:
         hold = settings.lease_ms + round(settings.lease.grace_seconds * 1000)
-        seconds = await store.epochs.accept(how, hold)
+        seconds = await store.epochs.accept(how, hold, await _greatest_number(settings))
         if seconds > 0:
             print(
                 f"Namespace {namespace!r} opens in {seconds:.0f} s, when all leases from before have ended."
             )
-        await _until_open(store)
+        await until_open(store)
         store.remember()
         await note(store, "open", namespace, None, {"accepted": how})
         print(f"Namespace {namespace!r} is open.")
 
 
-async def _until_open(store: Store) -> None:
+async def _greatest_number(settings: Settings) -> int:
+    """Of the tasks and jobs in the history: later ones are listed after them."""
+    if not (history := open_history(settings)):
+        return 0
+    try:
+        return await greatest_number(history)
+    except HistoryUnavailable as problem:
+        say(f"fairlead: warning: the history was not asked for its numbers: {problem}")
+        return 0
+    finally:
+        await history.close()
+
+
+async def until_open(store: Store) -> None:
+    """Until the leases from before the loss have ended."""
     while True:
         try:
             return await store.open(govern=False)

@@ -9,6 +9,7 @@ from fairlead.errors.base import FairleadError as FairleadError
 from fairlead.errors.history import HistoryTooNew as HistoryTooNew
 from fairlead.errors.history import HistoryUnavailable as HistoryUnavailable
 from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
+from fairlead.errors.history import RestoreRefused as RestoreRefused
 from fairlead.errors.store import EngineFailed as EngineFailed
 from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
 from fairlead.errors.store import SchemaTooNew as SchemaTooNew

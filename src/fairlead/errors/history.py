@@ -21,3 +21,9 @@ class RecordedElsewhere(FairleadError):
     """Another process has recorded this: read how far the history goes, and continue there."""
 
     code = "recorded_elsewhere"
+
+
+class RestoreRefused(FairleadError):
+    """The namespace cannot be restored now."""
+
+    http_status, code = 409, "restore_refused"

@@ -13,6 +13,7 @@ SEALED_WHEN = ("gone", "rolled_back")  # not when it is another namespace: that 
 REFUSALS = {
     "not_empty": "the namespace is not empty: `fairlead open --restored` accepts the data that is there",
     "empty": "the namespace is empty: restore the data, or accept that it is lost by `fairlead open --new`",
+    "restoring": "it is being restored, or that was interrupted: run `fairlead restore` again",
 }
 
 
@@ -26,14 +27,14 @@ class Epochs(Part):
 
     async def check(self) -> Found:
         """Raises StoreLost when the data is not what is known."""
-        found = await self._look()
+        found = await self.look()
         if problem := self._connection.membership.judge(found):
             raise problem
         return found
 
     async def join(self) -> Found:
         """Works on the data if it is what is known, or was accepted since; raises StoreLost if not."""
-        found = await self._look()
+        found = await self.look()
         problem = self._connection.membership.judge(found)
         if problem and problem.standing != "reopened":
             raise problem
@@ -51,19 +52,21 @@ class Epochs(Part):
         """Closes it to everybody, including processes that start now and know nothing of the loss."""
         await self._connection.run("seal", *self._connection.membership.known)
 
-    async def accept(self, how: Literal["new", "restored"], hold_ms: int) -> float:
+    async def accept(self, how: Literal["new", "restored"], hold_ms: int, made: int = 0) -> float:
         """An operator accepts what a loss has left; returns in how many seconds the namespace opens.
 
         `new`: that there is no data; `restored`: data that is older or other than before. `hold_ms`: for how
-        long after the loss was noticed handlers from before may run.
+        long after the loss was noticed handlers from before may run. `made`: the greatest number of a task or
+        job that the history knows.
         """
-        answer = await self._connection.run("accept", how, new_token(), hold_ms)
+        answer = await self._connection.run("accept", how, new_token(), hold_ms, made)
         if refused := REFUSALS.get(answer["answer"]):
             raise InvalidInput(f"--{how}", refused)
         self._connection.membership.join(Found())  # whatever it knew: it looks again
         return (int(answer["opens_at"]) - int(answer["now"])) / 1000
 
-    async def _look(self) -> Found:
+    async def look(self) -> Found:
+        """Whatever this process knows."""
         # on the connection that acts use: it may be lost while the client opens another one for itself
         connection = self._connection
         values = await connection.call("HMGET", connection.keys.meta, *FIELDS)

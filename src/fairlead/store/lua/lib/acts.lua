@@ -21,6 +21,7 @@ local TABLES = {
   "newly_finished", "newly_dead", "newly_dead_jobs", -- entries that this act adds to the lists of ended tasks and jobs
   "newly_dead_of", -- tenants of such tasks
   "unlinked", -- keys to delete, at the very end of the act
+  "last_listed", -- list -> the last number in it, while a namespace is restored
   "unlisted", -- list -> the command that removes what is deleted
   "lost", -- worker -> whether it held one task (alone) or several (in company)
   "begun", -- worker -> {all, not_high}: tasks that it was given in this act
@@ -112,6 +113,11 @@ function next_number(counter, count)
   local last = act.counters[counter] or number(act.meta, counter) or 0
   act.counters[counter] = last + (count or 1)
   return last + 1
+end
+
+-- Its numbers continue above this one.
+function acts.raise_number(counter, least)
+  act.counters[counter] = math.max(act.counters[counter] or number(act.meta, counter) or 0, least)
 end
 
 -- Larger than all before, and no less than the time: a replica that took over without the latest claims must not give their fences

@@ -29,6 +29,11 @@ function events.add(t, verb, from, to, now, detail)
   act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, job_event(t, verb)}
 end
 
+-- Of what happened before a loss of data, which only the job of the task knows: the job is not changed.
+function events.add_lost(t, verb, from, to, now)
+  act.events[#act.events + 1] = {t.id, verb, from, to, now, number(t, "fence") or 0, {restored = true}, next_event_seq(t), false}
+end
+
 -- For live subscribers only: `detail` is JSON, and each event is a separate message because it may be large. Returns its number.
 function events.publish(t, verb, now, detail)
   local seq, state = next_event_seq(t), get(t, "state")

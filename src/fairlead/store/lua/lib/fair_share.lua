@@ -61,6 +61,20 @@ function fair_share.reserve(place, account, stride, count)
   return tag
 end
 
+-- What an account has been charged for, after a loss of data.
+function fair_share.charge(place, account, fin)
+  local ledger = ledger_of(place)
+  if fin <= (fin_of(ledger, account) or 0) then return end
+  ledger.fins[account], ledger.changed = fin, ledger.changed or {}
+  ledger.changed[account] = true
+end
+
+-- Newcomers do not overtake those that wait in the place, if nothing has started there since the loss of data.
+function fair_share.begin_at_head(place)
+  local ledger, _, tag = ledger_of(place), first(ordered(keys.order(place)))
+  if tag and ledger.v == 0 then set_virtual(ledger, tag) end
+end
+
 -- The tag that the next task of this account gets.
 function fair_share.next_tag(place, account)
   local ledger = ledger_of(place)

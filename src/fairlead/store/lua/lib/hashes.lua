@@ -86,6 +86,16 @@ function number(view, field)
   return value and tonumber(value)
 end
 
+-- All fields at once: others are deleted.
+function hashes.replace(view, fields)
+  local before = whole(view.key)
+  for field in pairs(before and before.known or NONE) do
+    if not fields[field] then put(view, field, nil) end
+  end
+  for field, value in pairs(fields) do put(view, field, value) end
+  view.whole, view.is_gathered = true, nil
+end
+
 -- nil deletes the field.
 function put(view, field, value)
   local known = view.known

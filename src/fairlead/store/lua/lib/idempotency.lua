@@ -11,9 +11,16 @@ function idempotency.find(key)
   return {digest = digest, id = id, state = state, priority = priority, effective = effective}
 end
 
-function idempotency.remember(key, digest, id)
+-- For the whole window, or what is `left` of it.
+function idempotency.remember(key, digest, id, left)
   act.submitted_keys[key] = digest .. " " .. id
-  write({"SET", keys.idempotency(key), act.submitted_keys[key], "PX", setting("idempotency_ttl")})
+  write({"SET", keys.idempotency(key), act.submitted_keys[key], "PX", left or setting("idempotency_ttl")})
+end
+
+-- As it was remembered before the data was lost, for what is left of its window.
+function idempotency.restore(key, digest, id, created)
+  local left = created + setting("idempotency_ttl") - act.instant
+  if key and digest and left > 0 then idempotency.remember(key, digest, id, left) end
 end
 
 -- After its window the key may belong to another task.

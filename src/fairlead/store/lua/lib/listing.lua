@@ -11,6 +11,29 @@ function listing.append(list, id)
   return made
 end
 
+-- The last number that a list ever had.
+local function last_of(list)
+  if call("EXISTS", list) == 0 then return 0 end
+  local facts = call("XINFO", "STREAM", list)
+  for i = 1, #facts, 2 do
+    if facts[i] == "last-generated-id" then return tonumber(string.match(facts[i + 1], "^%d+")) end
+  end
+end
+
+-- Lists what had this number before the data was lost. A number that was given again since is replaced by the next. Returns the number.
+function listing.restore(list, made, id)
+  local last = act.last_listed[list] or last_of(list)
+  if made > last then
+    acts.raise_number("made", made)
+    write({"XADD", list, int(made), "id", id})
+  else
+    acts.raise_number("made", last)
+    made = listing.append(list, id)
+  end
+  act.last_listed[list] = made
+  return made
+end
+
 -- The record is deleted.
 function listing.remove(list, made)
   local gone = act.unlisted[list] or {"XDEL", list}

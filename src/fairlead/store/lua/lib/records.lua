@@ -30,7 +30,11 @@ end
 -- With its content.
 function records.whole(id)
   local t = whole(keys.task(id))
-  if not t or not t.known.state then return nil end
+  return t and t.known.state and records.opened(t, id) or nil
+end
+
+-- All fields of which are known.
+function records.opened(t, id)
   t.id = id
   if t.known.facts then unpack_field(t, "facts") else gather(t, "facts", FACTS) end
   return t
@@ -44,7 +48,7 @@ function records.make(spec, now)
   local facts = {
     type = spec.type, priority = spec.priority, timeout = timeout, max_retries = max_retries, weight = spec.weight, created = now,
     capabilities = given(spec.capabilities), limits = given(spec.limits), fair = given(spec.fair), key = spec.key, size = #spec.parameters,
-    lease = lease, elastic = spec.elastic, interactive = spec.interactive,
+    lease = lease, elastic = spec.elastic, interactive = spec.interactive, digest = spec.key and spec.digest,
   }
   for fact, value in pairs(spec.facts or NONE) do facts[fact] = value end
   facts.made = listing.append(keys.tasks, spec.id)

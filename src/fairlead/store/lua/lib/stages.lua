@@ -49,17 +49,24 @@ function stages.check_context(job, result)
 end
 
 -- A service returns data and metrics itself.
-local function as_context(t, result, now)
-  local by_service = string.sub(t.known.facts.type, 1, 8) == "service:" and string.sub(result, 1, 8) == '{"data":'
+local function as_context(task_type, result, ran)
+  local by_service = string.sub(task_type, 1, 8) == "service:" and string.sub(result, 1, 8) == '{"data":'
   if by_service then return '{"status":"SUCCESS",' .. string.sub(result, 2) end
-  local ran = int(now - number(t, "started"))
-  return '{"status":"SUCCESS","data":' .. result .. ',"metrics":{"execution_time_ms":' .. ran .. "}}"
+  return '{"status":"SUCCESS","data":' .. result .. ',"metrics":{"execution_time_ms":' .. int(ran) .. "}}"
+end
+
+function stages.keep_result(job, step, task_type, result, ran)
+  put(job, "result:" .. step, as_context(task_type, result, ran))
 end
 
 -- Returns the steps to queue after the event of this one.
 function stages.step_completed(job, t, result, now)
-  put(job, "result:" .. t.known.facts.step, as_context(t, result, now))
-  if not jobs.end_step(job, now) then return nil end
+  stages.keep_result(job, t.known.facts.step, t.known.facts.type, result, now - number(t, "started"))
+  return jobs.end_step(job, now) and stages.end_stage(job, now) or nil
+end
+
+-- All steps of the stage have ended. Returns the steps to queue, or nil: the job has ended.
+function stages.end_stage(job, now)
   local index = number(job, "stage") + 1
   if get(job, "error") then
     jobs.end_job(job, "FAILED", now)
@@ -85,10 +92,10 @@ function stages.refusal_of_resume(job, force)
   return problem
 end
 
--- Queues those steps of a stage that have no result, with all their attempts. Returns their ids.
-local function queue_again(job, stage, now)
+-- Queues steps that have no result, with all their attempts. Returns their ids.
+function stages.queue_again(job, specs, now)
   local fresh, queued = {}, {}
-  for _, spec in ipairs(stages.missing_steps(job, stage)) do
+  for _, spec in ipairs(specs) do
     local t = records.find(spec.id)
     if t then
       endings.revive(t, now)
@@ -113,7 +120,7 @@ function stages.resume(job, now)
     if get(job, "result:" .. spec.facts.step) then done[#done + 1] = "step_" .. spec.facts.step .. "_" .. spec.step_name end
   end
   change_count(act.meta, "jobs_open", 1)
-  local queued = queue_again(job, stage, now)
+  local queued = stages.queue_again(job, stages.missing_steps(job, stage), now)
   put(job, "error", nil)
   put(job, "finished", nil)
   put(job, "effective", number(job, "priority"))

@@ -1,0 +1,99 @@
+"""`fairlead restore`: after a loss of data, the live state comes back from the history."""
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from msgspec import to_builtins
+
+from fairlead.cli.audit import note
+from fairlead.cli.open import until_open
+from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
+from fairlead.cli.output import print_json, say
+from fairlead.errors import InvalidSettings
+from fairlead.history.opening import open_history
+from fairlead.history.restoring import LOST, Restore, Restored
+from fairlead.settings import Settings
+from fairlead.store.opening import connected_store
+
+NO_HISTORY = (
+    "there is no history to restore from: set history.url (or DATABASE_URL) to the database that was used"
+)
+
+
+async def restore(
+    *,
+    dry_run: Annotated[
+        bool, Parameter(help="Only show what was lost, and what would be restored.", negative=())
+    ] = False,
+    options: StoreOptions = DEFAULTS,
+    output: OutputOption = "table",
+) -> None:
+    """Rebuild what the store has lost from the history: tasks, jobs, limits and keys.
+
+    Nothing is accepted or started until it is complete. If it is interrupted, run it again.
+    """
+    settings, _ = options.read_settings()
+    if not (history := open_history(settings)):
+        raise InvalidSettings(NO_HISTORY)
+    try:
+        async with connected_store(settings) as store:
+            work = Restore(store, history)
+            if dry_run:
+                standing, _, _ = await work.look()
+                return _print_plan(output, standing in LOST, await work.plan())
+            done = await work.run(hold_of(settings))
+            if done.opens_in > 0:
+                words = f"opens in {done.opens_in:.0f} s, when all leases from before have ended"
+                say(f"Restored; namespace {settings.engine.namespace!r} {words}.")
+            await until_open(store)
+            store.remember()
+            facts = to_builtins(done)
+            await note(store, "restore", settings.engine.namespace, None, _short(facts))
+            _print(output, done, f"Namespace {settings.engine.namespace!r} is open.")
+    finally:
+        await history.close()
+
+
+def hold_of(settings: Settings) -> int:
+    """For how many ms after a loss handlers from before may run."""
+    return settings.lease_ms + round(settings.lease.grace_seconds * 1000)
+
+
+def _print_plan(output: str, is_lost: bool, plan: Restored) -> None:
+    last = (
+        "The store has lost it: `fairlead restore` brings it back."
+        if is_lost
+        else "Nothing is lost: the store is as new as the history."
+    )
+    if output == "json":
+        print_json({"lost": is_lost} | to_builtins(plan))
+    else:
+        _print(output, plan, last)
+
+
+def _print(output: str, done: Restored, last: str) -> None:
+    if output == "json":
+        print_json(to_builtins(done))
+        return
+    print(f"tasks: {_counts(done.tasks)}")
+    print(f"jobs: {_counts(done.jobs)}")
+    if done.kept:
+        print(f"as new as the history: {done.kept}")
+    if done.steps_again:
+        print(f"steps queued again, because their end was not recorded: {done.steps_again}")
+    for name in done.unknown_limits:
+        print(
+            f"limit {name} is not in the history and allows nothing: set it with `fairlead limit set {name}`"
+        )
+    for task in done.missing:
+        print(f"task {task} is not restored: its record was gone before it was recorded")
+    print(last)
+
+
+def _counts(counts: Any) -> str:
+    return ", ".join(f"{count} {state.lower()}" for state, count in counts.items()) or "none"
+
+
+def _short(facts: dict[str, Any]) -> dict[str, Any]:
+    """For the audit."""
+    return facts | {"missing": len(facts["missing"]), "unknown_limits": len(facts["unknown_limits"])}

@@ -1,0 +1,83 @@
+"""Reads rows page by page: any number of them in little memory."""
+
+import heapq
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+from fairlead.history.database import Row
+from fairlead.history.numbers import PLACES
+from fairlead.history.opening import History
+
+AT_ONCE = 200
+
+T = TypeVar("T", bound=NamedTuple)
+
+
+async def rows_by_place(
+    history: History, table: str, row: Callable[..., T], *, status: str | None = None, after: int = 0
+) -> AsyncIterator[T]:
+    """The oldest first, those after this place; of all statuses or of one."""
+    names = ", ".join(row._fields)  # type: ignore[attr-defined]
+    number, which = await history.number(), "" if status is None else " AND status = ?"
+    sql = (
+        f"SELECT {names} FROM {table} WHERE namespace = ?{which} AND place > ? ORDER BY place LIMIT {AT_ONCE}"
+    )
+    while True:
+        values = [number, after] if status is None else [number, status, after]
+        page = await history.database.read(sql, *values)
+        for one in page:
+            yield row(*one)
+        if len(page) < AT_ONCE:
+            return
+        after = page[-1][0]
+
+
+async def in_order(sources: Iterable[AsyncIterator[T]]) -> AsyncIterator[T]:
+    """Rows of several sources, each in the order of its first column, in that order."""
+    heads: list[tuple[Any, int, T, AsyncIterator[T]]] = []
+    order = count()
+    for source in sources:
+        if (first := await anext(source, None)) is not None:
+            heapq.heappush(heads, (first[0], next(order), first, source))
+    while heads:
+        _, _, row, source = heapq.heappop(heads)
+        yield row
+        if (following := await anext(source, None)) is not None:
+            heapq.heappush(heads, (following[0], next(order), following, source))
+
+
+async def in_chunks(rows: AsyncIterator[T], size: int = AT_ONCE) -> AsyncIterator[list[T]]:
+    chunk: list[T] = []
+    async for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+async def where_in(history: History, sql: str, values: Sequence[Any]) -> list[Row]:
+    """`sql` has `{marks}` where the marks of the values go."""
+    if not values:
+        return []
+    return await history.database.read(sql.format(marks=", ".join("?" * len(values))), *values)
+
+
+async def place_since(history: History, table: str, since: int) -> int:
+    """The place before the first row that was made at this instant (ms) or later.
+
+    Places rise with time, so it is searched for by halves; no index by time is needed.
+    """
+    number = await history.number()
+    low, high = number << PLACES, (number + 1) << PLACES
+    sql = f"SELECT place, created_at FROM {table} WHERE namespace = ? AND place > ? ORDER BY place LIMIT 1"
+    while low < high:
+        middle = (low + high) // 2
+        found = await history.database.read(sql, number, middle)
+        if not found or found[0][1] >= since:
+            high = middle
+        else:
+            low = found[0][0]
+    return low
