@@ -15,8 +15,9 @@ from datetime import datetime
 from pathlib import Path
 
 from benchmarks.figures import Figure
+from fairlead.model.measures import Measures
 from fairlead.settings import Fairness, Promotion, Settings, Slots, WorkerSettings
-from fairlead.simulate.replays import Measures, measure, replay
+from fairlead.simulate.replays import measure, replay
 from fairlead.simulate.scenarios import scenario
 from fairlead.simulate.traces import Collector, Row, Trace
 

@@ -12,6 +12,7 @@ from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
+from fairlead.api.simulating import Simulations
 from fairlead.clock import monotonic
 from fairlead.errors import (
     FairleadError,
@@ -59,8 +60,12 @@ class Gateway:
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))  # of blobs, at once
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # long polls are to end
     family: "dict[str, Gateway]" = field(default_factory=dict)
+    simulations: Simulations = field(init=False)
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.simulations = Simulations(self.store)
 
     @property
     def namespace(self) -> str:

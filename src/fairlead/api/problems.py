@@ -77,6 +77,19 @@ class Overloaded(HttpProblem):
     retry_after = 1.0
 
 
+class SimulationRunning(HttpProblem):
+    """This server runs another simulation: retry when it has ended, in some seconds at most."""
+
+    http_status, code = 429, "simulation_running"
+    retry_after = 1.0
+
+
+class SimulationFailed(HttpProblem):
+    """The simulation took too much time or memory: choose a shorter time."""
+
+    http_status, code = 503, "simulation_failed"
+
+
 class Unauthorized(HttpProblem):
     """A valid key is required: send Authorization: Bearer flk_...; `fairlead key create` creates one."""
 

@@ -15,10 +15,11 @@ from fairlead.cli.output import print_json, say
 from fairlead.cli.table import Table, make_table, print_tables
 from fairlead.errors import InvalidInput
 from fairlead.estimates.foresight import replay_with_estimates
+from fairlead.model.measures import Measures, Waits
 from fairlead.settings import Settings
 from fairlead.settings.loading import read_settings
 from fairlead.simulate.plot import draw_waits
-from fairlead.simulate.replays import Measures, Replay, Waits, measure, replay, write_starts
+from fairlead.simulate.replays import Replay, measure, replay, write_starts
 from fairlead.simulate.scenarios import Scenario, scenario
 from fairlead.simulate.trace_files import Format, read_trace
 from fairlead.simulate.traces import Trace

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from fairlead.simulate.replays import Measures, Waits
+from fairlead.model.measures import Measures, Waits
 
 WIDTH, LEFT, RIGHT, TOP = 720, 90, 60, 64
 BAR, GAP, GROUP_GAP = 14, 4, 18
