@@ -6,18 +6,13 @@ from cyclopts import Parameter
 from msgspec import to_builtins
 
 from fairlead.cli.audit import note
+from fairlead.cli.history_options import opened_history
 from fairlead.cli.open import until_open
 from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
 from fairlead.cli.output import print_json, say
-from fairlead.errors import InvalidSettings
-from fairlead.history.opening import open_history
 from fairlead.history.restoring import LOST, Restore, Restored
 from fairlead.settings import Settings
 from fairlead.store.opening import connected_store
-
-NO_HISTORY = (
-    "there is no history to restore from: set history.url (or DATABASE_URL) to the database that was used"
-)
 
 
 async def restore(
@@ -33,25 +28,21 @@ async def restore(
     Nothing is accepted or started until it is complete. If it is interrupted, run it again.
     """
     settings, _ = options.read_settings()
-    if not (history := open_history(settings)):
-        raise InvalidSettings(NO_HISTORY)
-    try:
-        async with connected_store(settings) as store:
-            work = Restore(store, history)
-            if dry_run:
-                standing, _, _ = await work.look()
-                return _print_plan(output, standing in LOST, await work.plan())
-            done = await work.run(hold_of(settings))
-            if done.opens_in > 0:
-                words = f"opens in {done.opens_in:.0f} s, when all leases from before have ended"
-                say(f"Restored; namespace {settings.engine.namespace!r} {words}.")
-            await until_open(store)
-            store.remember()
-            facts = to_builtins(done)
-            await note(store, "restore", settings.engine.namespace, None, _short(facts))
-            _print(output, done, f"Namespace {settings.engine.namespace!r} is open.")
-    finally:
-        await history.close()
+    async with opened_history(settings) as history, connected_store(settings) as store:
+        work = Restore(store, history)
+        if dry_run:
+            standing, _, _ = await work.look()
+            _print_plan(output, standing in LOST, await work.plan())
+            return
+        done = await work.run(hold_of(settings))
+        if done.opens_in > 0:
+            words = f"opens in {done.opens_in:.0f} s, when all leases from before have ended"
+            say(f"Restored; namespace {settings.engine.namespace!r} {words}.")
+        await until_open(store)
+        store.remember()
+        facts = to_builtins(done)
+        await note(store, "restore", settings.engine.namespace, None, _short(facts))
+        _print(output, done, f"Namespace {settings.engine.namespace!r} is open.")
 
 
 def hold_of(settings: Settings) -> int:

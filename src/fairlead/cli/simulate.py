@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from fairlead.cli.options import OutputOption
+from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
 from fairlead.cli.output import print_json, say
 from fairlead.cli.table import Table, make_table, print_tables
+from fairlead.cli.trace import record_trace
 from fairlead.errors import InvalidInput
 from fairlead.estimates.foresight import replay_with_estimates
 from fairlead.model.measures import Measures, Waits
@@ -30,12 +31,13 @@ Bar = Callable[[int], None]
 
 
 def simulate(
-    trace: Path,
+    trace: Path | None = None,
     /,
     *,
-    config: Annotated[
-        Path | None, Parameter(help="File with the settings; else ./fairlead.toml, if any.")
+    record: Annotated[
+        Path | None, Parameter(help="Write the work of the past to this CSV file instead, as a trace.")
     ] = None,
+    since: Annotated[str, Parameter(help="Of the work to record: 24h, 30min, or a time.")] = "24h",
     slots: Annotated[int | None, Parameter(help="How many tasks run at once; else worker.capacity.")] = None,
     format: Annotated[Format | None, Parameter(help="Of the trace; else by its name, or csv.")] = None,
     what_if: Annotated[
@@ -58,16 +60,23 @@ def simulate(
         int, Parameter(help="Of what is drawn: the run to shorten, if tiers.victim is random.")
     ] = 0,
     output: OutputOption = "table",
+    options: StoreOptions = DEFAULTS,
 ) -> None:
     """Replay a trace of tasks on a virtual clock, and show how long they would wait.
 
     TRACE is a CSV file with the columns arrival_seconds and duration_seconds and, if known, task_type,
     priority, user_id, tenant, limits (a=1;b=2), capabilities (x;y) and tier; or a log in the Standard
-    Workload Format. Either may be gzipped.
+    Workload Format. Either may be gzipped. With --record there is no TRACE: one is written from the history.
     """
-    _check_folders({"--starts": starts, "--plot": plot})
-    before = _settings(config, slots, [])
-    after = _settings(config, slots, what_if) if what_if else None
+    _check_folders({"--starts": starts, "--plot": plot, "--record": record})
+    if (trace is None) == (record is None):
+        raise InvalidInput("TRACE", "name the trace to replay, or one to write with --record")
+    if record:
+        record_trace(options.read_settings()[0], record, since)
+        return
+    assert trace
+    before = _settings(options.config, slots, [])
+    after = _settings(options.config, slots, what_if) if what_if else None
     read = _read(trace, format)
     scenarios = [scenario(NOW, trace.name, read, before)]
     if after:

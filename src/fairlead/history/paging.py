@@ -66,16 +66,28 @@ async def where_in(history: History, sql: str, values: Sequence[Any]) -> list[Ro
 
 
 async def place_since(history: History, table: str, since: int) -> int:
-    """The place before the first row that was made at this instant (ms) or later.
-
-    Places rise with time, so it is searched for by halves; no index by time is needed.
-    """
+    """The place before the first row that was made at this instant (ms) or later."""
     number = await history.number()
-    low, high = number << PLACES, (number + 1) << PLACES
-    sql = f"SELECT place, created_at FROM {table} WHERE namespace = ? AND place > ? ORDER BY place LIMIT 1"
+    bounds = number << PLACES, (number + 1) << PLACES
+    return await first_since(history, table, ("place", "created_at"), bounds, since)
+
+
+async def first_since(
+    history: History, table: str, columns: tuple[str, str], bounds: tuple[int, int], since: int
+) -> int:
+    """The key before the first row with a time since then, within these bounds.
+
+    Keys rise with time, so it is searched for by halves; no index by time is needed.
+    """
+    (key, time), (low, high) = columns, bounds
+    sql = (
+        f"SELECT {key}, {time} FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ? "
+        f"ORDER BY {key} LIMIT 1"
+    )
+    number = await history.number()
     while low < high:
         middle = (low + high) // 2
-        found = await history.database.read(sql, number, middle)
+        found = await history.database.read(sql, number, middle, bounds[1])
         if not found or found[0][1] >= since:
             high = middle
         else:

@@ -17,14 +17,14 @@ async def past_tasks(store: Queries, since: int, most: int) -> list[PastTask]:
     found, cursor = list[PastTask](), ""
     for _ in range(MOST_PAGES):
         page = await store.list_tasks(limit=PAGE, cursor=cursor, content=msgspec.Raw)
-        found += [_past(task) for task in page.tasks if _has_run(task) and _arrival(task) >= since]
+        found += [past_task(task) for task in page.tasks if has_run(task) and _arrival(task) >= since]
         is_over = page.tasks and page.tasks[-1].created_at < since
         if is_over or len(found) >= most or not (cursor := page.next_cursor):
             break
     return sorted(found[:most], key=lambda task: task.arrival)
 
 
-def _has_run(task: Task) -> bool:
+def has_run(task: Task) -> bool:
     return task.status in RAN and None not in (task.started_at, task.completed_at) and not task.interactive
 
 
@@ -35,7 +35,7 @@ def _arrival(task: Task) -> int:
     return max(task.created_at, task.run_at or 0)
 
 
-def _past(task: Task) -> PastTask:
+def past_task(task: Task) -> PastTask:
     assert task.started_at is not None and task.completed_at is not None
     return PastTask(
         arrival=_arrival(task),
