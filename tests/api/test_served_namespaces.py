@@ -22,6 +22,7 @@ from tests.commands import Shell
 from tests.connections import patient_store
 from tests.servers import Server
 from tests.waiting import wait_until
+from tests.workers import WorkerLauncher
 
 FILE = """
 [limits]
@@ -124,6 +125,24 @@ async def test_a_client_names_its_namespace(gateway: Gateway, stores: dict[str, 
         assert (await stores["blue"].get(task.task_id)).task_type == "draw"
         with pytest.raises(UnknownNamespace):
             await red.list_tasks()
+
+
+async def test_a_worker_claims_from_several_through_the_gateway(
+    gateway: Gateway, stores: dict[str, Store], tmp_path: Path
+) -> None:
+    (tmp_path / "now").touch()
+    launcher = WorkerLauncher(tmp_path, lambda: ("--url", gateway.url, "--capacity", "1"))
+    named = ("--namespace", "blue", "--namespace", "green")
+    async with launcher.workers("tests.apps.sharing:fl", *named, ready=2) as workers:
+        for name in ("blue", "green", "blue"):
+            new = NewTask(task_type="until", parameters={"path": str(tmp_path / "now")})
+            task = (await stores[name].submit_one(new)).task_id
+
+            async def is_done(store: Store = stores[name], task_id: str = task) -> bool:
+                return str((await store.get(task_id)).status) == "completed"
+
+            await wait_until(is_done)
+        assert await workers.end() == 0
 
 
 async def test_one_without_its_data_leaves_the_server_ready(

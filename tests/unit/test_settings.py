@@ -13,7 +13,7 @@ from fairlead.settings import (
     Settings,
     Slots,
 )
-from fairlead.settings.loading import load_settings, read_settings
+from fairlead.settings.loading import load_client_settings, load_settings, read_settings
 from fairlead.settings.rates import parse_rate
 
 EXAMPLE = """
@@ -343,3 +343,35 @@ def test_an_invalid_rate_is_refused(subtests: pytest.Subtests) -> None:
     for text in ["", "60", "60/", "/min", "-1/s", "0/s", "1.5/s", "1/week", "1/s/s", "\u0661/s"]:
         with subtests.test(text=text), pytest.raises(ValueError, match="expected a rate such as"):
             parse_rate(text)
+
+
+def test_a_namespace_has_settings_of_its_own() -> None:
+    path = written(
+        "[worker]\ncapacity = 9\n[limits]\ngpu = 1\n"
+        "[namespaces.blue]\nlimits = { gpu = 2 }\n[namespaces.green]\n"
+    )
+    settings, sources = read_settings(path, {"FAIRLEAD_NAMESPACES__BLUE__PROMOTION__BUDGET": "7"})
+    assert settings.served == ("default", "blue", "green")
+    blue, green = settings.of_namespace("blue"), settings.of_namespace("green")
+    assert (blue.limits, blue.promotion.budget, blue.worker.capacity) == ({"gpu": Slots(limit=2)}, 7, 5)
+    assert (green.limits, green.worker.capacity, green.engine.namespace) == ({}, 5, "green")
+    assert settings.of_namespace("default") == settings
+    assert sources.of_namespace("blue").place(("limits", "gpu")) == "some.toml, line 6"
+    env = {"FAIRLEAD_ENGINE__NAMESPACE": "blue"}
+    assert load_settings(path, env).limits == {"gpu": Slots(limit=2)}
+    assert "use 1 to 64 of" in refusal('[namespaces."a b"]\nlimits = {}')
+
+
+@pytest.mark.parametrize(
+    ("namespace", "key"), [("", "flk_b"), ("default", "flk_b"), ("red", "flk_a.red"), ("blue", "flk_a.red")]
+)
+def test_of_several_keys_a_client_uses_that_of_its_namespace(namespace: str, key: str) -> None:
+    none = ("", "")
+    options = {
+        "engine.url": none,
+        "engine.data": none,
+        "engine.key": none,
+        "engine.namespace": ("", namespace),
+    }
+    env = {"FAIRLEAD_URL": "http://127.0.0.1:8000", "FAIRLEAD_KEY": "flk_a.red,flk_b"}
+    assert load_client_settings(None, env, options).engine.key == key

@@ -38,6 +38,7 @@ from fairlead.settings import LimitSettings, PriorityName, Rate, Slots
 from fairlead.settings.loading import DEFAULT_FILE
 from fairlead.settings.pipelines import Stages
 from fairlead.store.store import Store
+from fairlead.worker.context import current_backend
 from fairlead.worker.handler import Handler
 from fairlead.worker.options import GRACE_SECONDS, WorkerOptions
 from fairlead.worker.running import running_worker
@@ -76,13 +77,15 @@ class Fairlead(Files):
         )
         self._opened: AsyncExitStack | None = None
         self._backend: Backend | None = None
+        self.served: list[Backend] = []  # of the namespaces whose tasks its handlers run
 
     @property
     def backend(self) -> Backend:
-        """The store itself, or the gateway in front of it."""
-        if self._backend is None:
-            raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
-        return self._backend
+        """The store itself, or the gateway in front of it. In a handler: of the namespace of its task."""
+        current = current_backend.get()
+        if backend := current if current in self.served else self._backend:
+            return backend
+        raise FairleadError("Fairlead is not connected: do this inside `async with fl:`.")
 
     @property
     def store(self) -> Store:

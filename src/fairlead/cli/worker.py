@@ -1,7 +1,8 @@
 """`fairlead worker`: run the tasks of an app."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -19,7 +20,18 @@ from fairlead.worker.supervisor import Supervisor
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class WorkerBackendOptions(ServerOptions, ClientOptions):
-    """Of a worker: it keeps running, and may work through a gateway."""
+    """Of a worker: it keeps running, and may work through a gateway, in several namespaces."""
+
+    namespace: Annotated[str | None, Parameter(parse=False)] = None
+    namespaces: Annotated[
+        tuple[str, ...],
+        Parameter(name="--namespace", negative=(), help="Namespace to claim from; repeatable: in turn."),
+    ] = ()
+
+    def each(self) -> "Iterator[WorkerBackendOptions]":
+        """These options for each namespace, which may have settings of its own."""
+        for name in self.namespaces or (None,):
+            yield replace(self, namespace=name)
 
 
 BACKEND = WorkerBackendOptions()
@@ -46,19 +58,22 @@ def worker(
     """Run the tasks of an app until SIGTERM or Ctrl-C; a second signal ends the draining."""
     if bool(target) == services:
         raise InvalidInput("app", "name one, as in `fairlead worker tasks:fl`, or say --services; not both")
+    if services and len(options.namespaces) > 1:
+        raise InvalidInput("--services", "each namespace has services of its own: run a worker for each")
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
     # a mistake in them is reported once, not by every process
-    set_up_logging(options.client_settings().log)
+    first, *_ = [one.client_settings() for one in options.each()]
+    set_up_logging(first.log)
     raise_open_files()
     plan = Plan(
         app=target,
         target=Target(
             url=options.url or options.engine,
             data=str(options.data) if options.data else None,
-            namespace=options.namespace,
             config=str(options.config) if options.config else None,
             key=options.key,
         ),
+        namespaces=tuple(dict.fromkeys(options.namespaces)),
         options=WorkerOptions(
             capacity=capacity, reserve=reserve, capabilities=capability, name=name, grace=grace
         ),

@@ -12,6 +12,7 @@ from fairlead.errors import InvalidSettings
 from fairlead.settings import Settings
 from fairlead.settings.base import Key
 from fairlead.settings.building import Builder
+from fairlead.settings.processes import DEFAULT_NAMESPACE
 from fairlead.settings.sources import Sources
 
 DEFAULT_FILE = "fairlead.toml"
@@ -46,7 +47,15 @@ def load_client_settings(
         given["engine.url"] = (GATEWAY_URL, env.get(GATEWAY_URL, ""))
     if not given["engine.key"][1]:
         given["engine.key"] = (GATEWAY_KEY, env.get(GATEWAY_KEY, ""))
+    option, keys = given["engine.key"]
+    given["engine.key"] = option, _key_of(keys.split(","), given["engine.namespace"][1])
     return load_settings(path, env, given)
+
+
+def _key_of(keys: list[str], namespace: str) -> str:
+    """Of several keys, the one of this namespace: it ends with its name, unless that is `default`."""
+    ending = "" if namespace in ("", DEFAULT_NAMESPACE) else namespace
+    return next((key for key in keys if key.partition(".")[2] == ending), keys[0])
 
 
 def read_settings(

@@ -17,7 +17,7 @@ from fairlead.backend import Backend
 from fairlead.errors import FairleadError, StoreFault, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.model.reports import Grant
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import Pipe
 
 CLOSED, OPENED, USED, FIRST = 0, 1, 2, 3  # words; from FIRST on each is a fence, or 0
 MOST = 1 << 17  # words, of 8 bytes each; memory that is not used is not taken
@@ -107,7 +107,7 @@ class Gate:
 class Silence:
     """Gives back what the worker has not begun, until it answers again."""
 
-    def __init__(self, backend: Backend, pipe: MessagePipe, begun: Begun) -> None:
+    def __init__(self, backend: Backend, pipe: Pipe, begun: Begun) -> None:
         self._backend = backend
         self._pipe = pipe
         self._begun = begun

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from fairlead.backend import Backend
 from fairlead.checks import check_seconds, check_text, to_json
 from fairlead.errors import InvalidInput, NotInteractive
 from fairlead.log.events import EventLog
@@ -25,6 +27,9 @@ from fairlead.model.task import Task
 from fairlead.pipeline.steps import input_of
 from fairlead.worker.files import Answer, Ask, OpenedBlob, Wish, nobody
 from fairlead.worker.frames import FetchFrames, Frames
+
+#: Of the namespace whose task runs: a worker may serve several.
+current_backend: ContextVar[Backend | None] = ContextVar("current_backend", default=None)
 
 ROOM_SECONDS = 0.01  # between two looks whether there is room for more output
 

@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.backend import Backend
 from fairlead.clock import monotonic
 from fairlead.model.reports import Grant
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import Pipe
 from fairlead.worker.registration import Registration
 from fairlead.worker.run import Run
 from fairlead.worker.runs import Runs
@@ -21,7 +21,7 @@ class Deadlines:
     as the task; the time left that the call names has aged by then.
     """
 
-    def __init__(self, backend: Backend, registration: Registration, runs: Runs, pipe: MessagePipe) -> None:
+    def __init__(self, backend: Backend, registration: Registration, runs: Runs, pipe: Pipe) -> None:
         self._backend = backend
         self._registration = registration
         self._runs = runs

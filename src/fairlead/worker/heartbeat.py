@@ -22,7 +22,7 @@ from fairlead.log.tracebacks import traceback_of
 from fairlead.model.worker import Beat
 from fairlead.upkeep.duties import BATCH, log_dead_workers
 from fairlead.worker.begun import Begun, Silence
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import MessagePipe, Pipe
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 0.25  # how often it looks whether the worker still shows signs of life
@@ -34,7 +34,7 @@ log = EventLog("fairlead.worker")
 
 class Heartbeat:
     def __init__(
-        self, backend: Backend, pipe: MessagePipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
+        self, backend: Backend, pipe: Pipe, begun: Begun, vouch: Callable[[], bool] = lambda: True
     ) -> None:
         self.worker: str | None = None
         # of what the worker holds, by the latest beat; monotonic, the same in every process of a machine

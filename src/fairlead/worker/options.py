@@ -1,6 +1,6 @@
 """What a worker process is to do, as its supervisor sends it, and how its end is read."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead.checks import check_seconds, check_whole
 from fairlead.client.target import Target
@@ -37,4 +37,15 @@ class Plan:
 
     app: str  # module:attribute; empty: call the services of the settings
     target: Target = field(default_factory=Target)
+    namespaces: tuple[str, ...] = ()  # to claim from, in turn; none: that of the target
     options: WorkerOptions = field(default_factory=WorkerOptions)
+
+    @property
+    def count(self) -> int:
+        """How many namespaces each process works for."""
+        return len(self.namespaces) or 1
+
+    def targets(self, other: Target) -> list[Target]:
+        """One for each namespace; `other` is the app's own, where nothing is said."""
+        target = self.target.or_else(other)
+        return [replace(target, namespace=name) for name in self.namespaces] or [target]

@@ -4,11 +4,21 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 MOST_BYTES = 4 * 1024 * 1024  # of one message; parameters and results are far smaller
+
+
+class Pipe(Protocol):
+    """One end, used in one event loop. The other end going away ends the iteration."""
+
+    def send(self, message: Any) -> None: ...
+
+    async def receive(self) -> Any | None: ...
+
+    def __aiter__(self) -> AsyncIterator[Any]: ...
 
 
 class MessagePipe:
@@ -51,3 +61,44 @@ class MessagePipe:
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
+
+
+class Branch:
+    """A pipe within a pipe: the messages of one of several."""
+
+    def __init__(self, pipe: MessagePipe, number: int) -> None:
+        self._pipe, self._number = pipe, number
+        self.received: asyncio.Queue[Any | None] = asyncio.Queue()
+
+    def send(self, message: Any) -> None:
+        self._pipe.send({"branch": self._number, "message": message})
+
+    async def receive(self) -> Any | None:
+        message = await self.received.get()
+        if message is None:
+            self.received.put_nowait(None)  # for the next call, too
+        return message
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+
+class Branches:
+    """All of them; a message that names none is for each. Nothing else reads the pipe any more."""
+
+    def __init__(self, pipe: MessagePipe, count: int) -> None:
+        self.all = [Branch(pipe, number) for number in range(count)]
+        self._reading = asyncio.create_task(self._read(pipe))
+
+    async def _read(self, pipe: MessagePipe) -> None:
+        async for message in pipe:
+            to = [self.all[message["branch"]]] if "branch" in message else self.all
+            for branch in to:
+                branch.received.put_nowait(message["message"] if "branch" in message else message)
+        for branch in self.all:
+            branch.received.put_nowait(None)
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await asyncio.wait({self._reading})

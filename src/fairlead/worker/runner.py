@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.reports import Completed, Grant
 from fairlead.model.task import Task
 from fairlead.worker.begun import Gate
-from fairlead.worker.context import Context
+from fairlead.worker.context import Context, current_backend
 from fairlead.worker.files import asking, granted
 from fairlead.worker.frames import ClientFrames, TakeFrames
 from fairlead.worker.handler import Handler, RunIn
@@ -95,6 +96,7 @@ class Runner:
         self._runs.end(run, report)
 
     async def _outcome(self, run: Run) -> Report:
+        current_backend.set(self._backend)
         try:
             if not await self._gate.passes(run.task.fence):
                 return Grant(run.task.task_id, run.task.fence)
@@ -150,7 +152,8 @@ class Runner:
         return await called if run.handler.is_async else called
 
     async def _in_thread(self, run: Run, arguments: dict[str, Any]) -> Any:
-        call = await self._threads.start(lambda: run.handler.function(**arguments))
+        context = copy_context()
+        call = await self._threads.start(lambda: context.run(run.handler.function, **arguments))
         run.halt = call.interrupt
         if run.why is not None:  # stopped before there was a thread to interrupt
             call.interrupt()

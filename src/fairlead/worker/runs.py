@@ -6,7 +6,7 @@ from fairlead.model.reports import Failed
 from fairlead.worker.context import HandlerMessage
 from fairlead.worker.failures import log_failure
 from fairlead.worker.outcome import Report, Stop
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import Pipe
 from fairlead.worker.progress import ProgressBuffer
 from fairlead.worker.run import Run
 
@@ -14,7 +14,7 @@ from fairlead.worker.run import Run
 class Runs:
     """The runs of a worker, and what the store does not know of them yet. `pipe` leads to the heartbeat."""
 
-    def __init__(self, worker: str, pipe: MessagePipe) -> None:
+    def __init__(self, worker: str, pipe: Pipe) -> None:
         self.running: dict[int, Run] = {}  # by fence: a task may be here twice, its older run being stopped
         self.reports: list[Report] = []  # of those that have ended
         self.progress = ProgressBuffer()

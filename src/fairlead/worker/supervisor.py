@@ -5,6 +5,7 @@ The supervisor imports none of the user's code, so nothing a handler does can ho
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from fairlead.backend import Backend
@@ -38,7 +39,7 @@ class Supervisor:
         self._processes = processes
         self._workers: set[WorkerProcess] = set()
         self._excused: Counter[str] = Counter()
-        self._backend: Backend | None = None
+        self._backends: list[Backend] = []  # one for each namespace
         self._opening = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._grace = 0.0  # for worker processes that are still starting
@@ -53,8 +54,9 @@ class Supervisor:
             first = group.create_task(self._keep(stack))
             while not (first.done() or self._has_worked()):
                 await asyncio.sleep(LOOK_SECONDS)  # what is wrong with the app is reported once, not by each
-            if self._worked and isinstance(self._backend, Store):  # else the server may be the wrong one
-                await warn_if_not_durable(self._backend.connection)
+            for backend in self._backends:
+                if self._worked and isinstance(backend, Store):  # else the server may be the wrong one
+                    await warn_if_not_durable(backend.connection)
             for _ in range(1, self._processes):
                 group.create_task(self._keep(stack))
         return self._exit_code
@@ -113,7 +115,7 @@ class Supervisor:
     def _has_worked(self) -> bool:
         """Whether some worker has ever registered."""
         self._worked = self._worked or any(
-            worker.heartbeat and worker.heartbeat.worker for worker in self._workers
+            heartbeat.worker for worker in self._workers for heartbeat in worker.heartbeats
         )
         return self._worked
 
@@ -122,17 +124,17 @@ class Supervisor:
 
         The one that the worker found may have ended with the command that owned it, before it could register.
         """
-        if self._backend is None or self._backend.settings.engine.url:
+        if not self._backends or self._backends[0].settings.engine.url:
             return False
         try:
-            await self._backend.reopen()
+            await self._backends[0].reopen()
         except FairleadError:
             return False
         return True
 
-    async def _open(self, stack: AsyncExitStack, settings: Settings) -> Backend:
+    async def _open(self, stack: AsyncExitStack, settings: Sequence[Settings]) -> list[Backend]:
         """Opened by the supervisor first: an embedded server is to live as long as the supervisor."""
         async with self._opening:
-            if self._backend is None:
-                self._backend = await stack.enter_async_context(connected_backend(settings))
-        return self._backend
+            for one in settings[len(self._backends) :]:
+                self._backends.append(await stack.enter_async_context(connected_backend(one)))
+        return self._backends

@@ -22,8 +22,9 @@ from fairlead.worker.frames import taken_frames
 from fairlead.worker.handler import Handler
 from fairlead.worker.options import STOP_SECONDS, WorkerOptions
 from fairlead.worker.outcome import Stop, stopped
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import Pipe
 from fairlead.worker.registration import Registration
+from fairlead.worker.room import Room
 from fairlead.worker.run import Run
 from fairlead.worker.runner import Runner
 from fairlead.worker.runs import Runs
@@ -40,7 +41,8 @@ log = EventLog("fairlead.worker")
 class Worker:
     """`begun` is the register that it shares with its heartbeat, to which `pipe` leads.
 
-    `supervised`: a parent process kills and replaces this one when a handler cannot be stopped. `declare`:
+    `room`: it shares its slots with the workers of other namespaces in this process. `supervised`: a parent
+    process kills and replaces this one when a handler cannot be stopped. `declare`:
     what is done again before it registers again, because the store may have lost its data.
     """
 
@@ -50,11 +52,12 @@ class Worker:
         handlers: Mapping[str, Handler],
         crons: Sequence[Cron],
         options: WorkerOptions,
-        pipe: MessagePipe,
+        pipe: Pipe,
         begun: Begun,
         *,
         supervised: bool = False,
         declare: Callable[[], Awaitable[None]] | None = None,
+        room: Room | None = None,
     ) -> None:
         if not handlers:
             raise InvalidInput("tasks", "there is nothing to run: decorate a function with @fl.task")
@@ -72,7 +75,7 @@ class Worker:
         take_frames = partial(taken_frames, backend, self._registration)
         self._runner = Runner(handlers, self._gate, self._runs, backend, take_frames)
         self._deadlines = Deadlines(backend, self._registration, self._runs, pipe)
-        self._claimer = Claimer(backend, self._registration, self._runs, self._runner, begun)
+        self._claimer = Claimer(backend, self._registration, self._runs, self._runner, begun, room)
         self._ending: asyncio.TimerHandle | None = None
         self._ends_at = math.inf  # by the loop's clock; not every loop's handle can say it
         self._drained = asyncio.Event()

@@ -6,12 +6,13 @@ import math
 import os
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
 from fairlead.backend import Backend
-from fairlead.background import in_background, within
+from fairlead.background import cancel_all, in_background, within
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, InvalidInput
 from fairlead.log.events import EventLog
@@ -22,7 +23,7 @@ from fairlead.worker.child_process import start_child
 from fairlead.worker.heartbeat import Heartbeat
 from fairlead.worker.options import DRAINED, STOP_SECONDS, STUCK, Plan
 from fairlead.worker.outcome import DEADLINE
-from fairlead.worker.pipe import MessagePipe
+from fairlead.worker.pipe import Branches, MessagePipe
 
 LOOK_SECONDS = 0.1
 SILENT_SECONDS = 2.0  # a worker shows every half second that its loop runs
@@ -35,12 +36,15 @@ log = EventLog("fairlead.worker")
 
 
 class WorkerProcess:
-    heartbeat: Heartbeat | None = None  # once it has said which store it works for
-
     def __init__(
-        self, process: asyncio.subprocess.Process, pipe: MessagePipe, begun: Begun, excused: Counter[str]
+        self,
+        process: asyncio.subprocess.Process,
+        pipe: MessagePipe,
+        begun: Sequence[Begun],
+        excused: Counter[str],
     ) -> None:
         self.process = process
+        self.heartbeats: list[Heartbeat] = []  # one for each namespace, once it has said for which it works
         self._pipe = pipe
         self._begun = begun
         self._excused = excused  # how often each task was not charged with the death of its worker
@@ -51,41 +55,48 @@ class WorkerProcess:
     @classmethod
     async def start(cls, plan: Plan, excused: Counter[str]) -> "WorkerProcess":
         """Raises OSError or RuntimeError when the system has no room for another process or file."""
-        register = shared_file()
+        registers = [shared_file() for _ in range(plan.count)]
         try:
-            begun = Begun(register)
-            process, pipe = await start_child("fairlead.app.worker_main", register)
+            begun = [Begun(register) for register in registers]
+            process, pipe = await start_child("fairlead.app.worker_main", *registers)
         finally:
-            os.close(register)
+            for register in registers:
+                os.close(register)
         pipe.send(plan)  # not as an argument: everybody may read those, and a URL may hold a password
         return cls(process, pipe, begun, excused)
 
-    async def settings(self) -> Settings | None:
-        """Those of its app that its supervisor needs; None when it ended before."""
-        message = await self._pipe.receive()
-        if message is None:
-            return None
-        return Settings(
-            engine=msgspec.convert(message["engine"], EngineSettings),
-            worker=msgspec.convert(message["worker"], WorkerSettings),
-            lease=msgspec.convert(message["lease"], LeaseSettings),
-        )
+    async def settings(self) -> list[Settings]:
+        """Those of its app that its supervisor needs, for each namespace; none when it ended before."""
+        return [
+            Settings(
+                engine=msgspec.convert(message["engine"], EngineSettings),
+                worker=msgspec.convert(message["worker"], WorkerSettings),
+                lease=msgspec.convert(message["lease"], LeaseSettings),
+            )
+            for message in await self._pipe.receive() or ()
+        ]
 
-    async def live(self, backend: Backend) -> None:
+    async def live(self, backends: Sequence[Backend]) -> None:
         """Until it has ended and its affairs are in order."""
-        self.heartbeat = Heartbeat(backend, self._pipe, self._begun, vouch=self.moves)
-        beating = asyncio.create_task(self.heartbeat.run())
+        branches = Branches(self._pipe, len(backends))
+        self.heartbeats = [
+            Heartbeat(backend, branch, begun, vouch=self.moves)
+            for backend, branch, begun in zip(backends, branches.all, self._begun, strict=True)
+        ]
+        beating = asyncio.gather(*(heartbeat.run() for heartbeat in self.heartbeats))
         self._pipe.send({"go": True})
+        guards = {f"guard {i}": partial(self._guard, one) for i, one in enumerate(self.heartbeats)}
         try:
-            async with in_background({"guard": partial(self._guard, self.heartbeat)}):
+            async with in_background(guards):
                 code = await self.process.wait()
                 # It reads the goodbye, if there was one. The pipe ends with the process, unless a process
                 # that it has started and left behind holds it open.
                 await within(SAID_SECONDS if code in (DRAINED, STUCK) else GOODBYE_SECONDS, beating)
         finally:
-            beating.cancel()
-            await asyncio.wait({beating})
-        await self._settle(backend, self.heartbeat)
+            await cancel_all(beating)
+            await branches.close()
+        for backend, heartbeat in zip(backends, self.heartbeats, strict=True):
+            await self._settle(backend, heartbeat)
 
     async def close(self) -> int:
         """Its exit code."""
