@@ -183,7 +183,7 @@ async def claim(scene: Scene) -> object:
 
 async def recorded(scene: Scene) -> object:
     entries: Any = await scene.store.connection.client.xrange(scene.store.connection.keys.key("events"))
-    return await scene.store.recorded(entries[-1][0].decode()) if entries else 0
+    return await scene.store.run("recorded", entries[-1][0].decode() if entries else "")
 
 
 async def tick(scene: Scene) -> object:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 MODULES = (
     *("fairlead.app.worker_main", "fairlead.app.handler_process", "fairlead.cli"),
-    "fairlead.api.estimator_process",
+    *("fairlead.api.estimator_process", "fairlead.api.recorder_process"),
 )
 
 executed = asyncio.create_subprocess_exec

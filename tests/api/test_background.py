@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from fairlead import background
-from fairlead.api.estimating import Estimating
 from fairlead.api.live.connections import Connections
 from fairlead.api.readiness import ServerWatch
 from fairlead.api.serving import address_of, listen, serve
+from fairlead.api.side_process import SideProcess
 from fairlead.model.reports import Grant
 from fairlead.model.states import State
 from fairlead.model.task import NewTask
@@ -109,11 +109,11 @@ async def test_forecasts_are_made_only_if_estimates_are_enabled(
 ) -> None:
     begun = asyncio.Event()
 
-    async def run(_: Estimating) -> None:
+    async def run(_: SideProcess) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Estimating, "run", run)
+    monkeypatch.setattr(SideProcess, "run", run)
     async with served(live_store, server, estimates=enabled) as client:
         await client.get("/healthz")  # all that is done in the background has begun
     assert begun.is_set() == enabled

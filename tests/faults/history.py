@@ -65,7 +65,7 @@ class History:
             self._last = number.decode()
             for event in events_in(fields):
                 self._note(event)
-        await self._store.recorded(self._last)
+        await self._store.run("recorded", self._last)
 
     def _note(self, row: dict[str, Any]) -> None:
         event = Event(

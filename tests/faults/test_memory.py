@@ -151,7 +151,8 @@ async def test_unrecorded_events_are_removed_when_memory_is_full() -> None:
             await store.upkeep.inspect()
             await store.cancel(waiting[0])
             meta = await raw(store).hgetall(store.connection.keys.meta)
-            assert int(meta[b"events"]) - int(meta[b"events_gone"]) == 1000
+            kept = int(meta[b"events"]) - int(meta[b"events_gone"])
+            assert 800 < kept <= 1000  # entries go as a whole
             assert int(meta[b"lost"]) == int(meta[b"events_gone"])
             assert await examine(store.connection) == []
 
@@ -161,7 +162,7 @@ async def test_events_wait_for_their_recorder_even_when_memory_is_full() -> None
         async with Store.connect(server.url, "full") as store:
             await store.submit_one(NewTask(task_type="echo"))
             ((first, _),) = await raw(store).xrange(store.connection.keys.key("events"))
-            assert await store.recorded(first.decode()) == 1
+            assert (await store.run("recorded", first.decode()))["dropped"] == 1
             for _ in range(10):
                 await store.submit(*[NewTask(task_type="echo") for _ in range(200)])
             waiting = await fill(store)

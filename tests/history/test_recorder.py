@@ -153,7 +153,7 @@ async def test_events_that_left_the_outbox_unread_are_counted(
     await record_all(recorder)
     await store.submit(*[new() for _ in range(4)])
     ((number, _),) = await raw(store).xrange(store.connection.keys.key("events"))
-    await store.recorded(number.decode())  # as if the bound had been reached
+    await store.run("recorded", number.decode())  # as if the bound had been reached
     await store.submit_one(new())
     assert await record_all(recorder) == 1
     assert await history.database.read("SELECT position, lost FROM generations") == [(6, 4)]

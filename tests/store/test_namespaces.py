@@ -234,7 +234,7 @@ async def test_after_a_loss_of_data_every_act_says_what_to_do_and_writes_nothing
 async def test_after_a_loss_of_data_the_recorder_is_refused_too(store: Store) -> None:
     await wipe(store)
     with pytest.raises(errors.StoreFault):
-        await store.recorded("1-0")
+        await store.run("recorded", "1-0")
 
 
 @pytest.mark.every_server

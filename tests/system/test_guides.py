@@ -22,6 +22,7 @@ PAGES = [
     Page("docs/slots.md"),
     Page("docs/periodic.md"),
     Page("docs/progress.md"),
+    Page("docs/history.md"),
     Page("docs/testing.md"),
     Page("docs/simulator.md"),
     Page("docs/workers.md"),

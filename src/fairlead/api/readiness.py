@@ -21,6 +21,22 @@ class Readiness:
     def __init__(self, namespace: str = "") -> None:
         self._reasons: dict[str, str] = {}
         self._facts = {"namespace": namespace} if namespace else {}  # where there are several
+        self._warnings: dict[str, str] = {}
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """Code -> what an operator has to see to, although this server is ready."""
+        return dict(self._warnings)
+
+    def warn(self, code: str, message: str | None) -> None:
+        """Until it is None. Logged when it is new."""
+        if message is None:
+            if self._warnings.pop(code, None) is not None:
+                log.info("warning_cleared", warning=code)
+            return
+        if code not in self._warnings:
+            log.error("warned", warning=code, problem=message)
+        self._warnings[code] = message
 
     @property
     def reasons(self) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from fairlead.api.batching import SubmitBatcher
 from fairlead.api.budget import Budget
-from fairlead.api.estimating import Estimating
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.gateway import Gateway
 from fairlead.api.http.manager import Bounds
@@ -21,6 +20,7 @@ from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
 from fairlead.api.readiness import Readiness, ServerWatch
 from fairlead.api.server import make_app
+from fairlead.api.side_works import SideWorks
 from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreLost
 from fairlead.log.events import EventLog
@@ -102,19 +102,15 @@ async def serve(
     """
     async with AsyncExitStack() as stack:
         gateways = await _gateways(stack, stores, settings, host)
-        home, posts = gateways[0], list[tuple[Store, Caretaker]]()
+        home, beside = gateways[0], SideWorks()
         for gateway in gateways:
             own = settings.of_namespace(gateway.namespace)
             await warn_if_not_durable(gateway.store.connection)
             await stack.enter_async_context(_services(gateway.store, own, stop, gateway))
             caretaker = Caretaker(gateway.store)
-            works = _works(gateway, caretaker)
+            works = _works(gateway, caretaker) | beside.add(gateway, caretaker, own)
             await stack.enter_async_context(in_background(works, gateway.readiness.note_background))
-            if own.estimates.enabled:
-                posts.append((gateway.store, caretaker))
-        if posts:
-            estimating = in_background({"estimates": Estimating(posts).run}, home.readiness.note_background)
-            await stack.enter_async_context(estimating)
+        await stack.enter_async_context(in_background(beside.works, home.readiness.note_background))
         bounds = _bounds(settings.server)
         async with HttpServer.listening(make_app(home), bounds, opened) as server:
             await (end or stop.requested).wait()

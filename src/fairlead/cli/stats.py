@@ -37,6 +37,9 @@ async def stats(*, options: Options = DEFAULTS) -> None:
             **_fit(answer.estimates),
         }
     )
+    if answer.history_lag_seconds is not None:
+        lag, waiting = answer.history_lag_seconds, answer.unrecorded_events
+        print_facts({"history": f"{lag:.1f} s behind, {waiting} events" if waiting else "up to date"})
     if answer.lost_events:
         print_facts({"lost events": answer.lost_events})
 

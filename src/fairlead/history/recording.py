@@ -8,16 +8,19 @@ from fairlead.history.generations import Generation, advance
 from fairlead.history.numbers import event_id
 from fairlead.history.opening import History
 from fairlead.history.rows import (
+    AuditRow,
     EventRow,
     Fields,
     JobRow,
     TaskRow,
+    audit_row,
     event_row,
     job_row,
     limits_of,
     task_row,
 )
 from fairlead.log.events import EventLog
+from fairlead.model.audit import AuditEntry
 from fairlead.store.records import Row
 
 T = TypeVar("T")
@@ -26,11 +29,13 @@ log = EventLog("fairlead.history")
 
 
 class Read(NamedTuple):
-    """Events with their numbers, and the records of tasks and jobs, which may be newer; {}: it is gone."""
+    """Events with their numbers, the records of tasks and jobs, which may be newer ({}: it is gone), and
+    entries of the audit, each with its place and its JSON."""
 
     events: Sequence[tuple[int, Row]] = ()
     tasks: Mapping[str, Fields] = {}
     jobs: Mapping[str, Fields] = {}
+    audit: Sequence[tuple[str, AuditEntry, str]] = ()
 
 
 def _insert(table: str, row: type, *, known: str) -> str:
@@ -56,6 +61,7 @@ EVENTS = _insert("events", EventRow, known="(id) DO NOTHING")
 TASKS, JOBS = _replace("tasks", TaskRow), _replace("jobs", JobRow)
 ATTEMPTS = _add_to("attempts", AttemptRow, ("task_id", "fence"))
 CANCELLED = "UPDATE attempts SET ended_at = ?, ended_by = 'cancel' WHERE task_id = ? AND ended_at IS NULL"
+AUDIT = _insert("audit", AuditRow, known="DO NOTHING")
 LIMITS = "INSERT INTO task_limits (namespace, name, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
@@ -66,6 +72,7 @@ async def record(history: History, read: Read, before: Generation, after: Genera
     jobs = [*_rows(job_row, namespace, read.jobs, last)]
     after.missing += len(read.tasks) - len(tasks) + len(read.jobs) - len(jobs)
     events = [event_row(namespace, event_id(before.id, number), event) for number, event in read.events]
+    audit = [audit_row(namespace, *entry) for entry in read.audit]
     attempts = attempts_of(namespace, (event for _, event in read.events), read.tasks)
     async with history.database.transaction() as transaction:
         await advance(transaction, before, after)
@@ -75,6 +82,7 @@ async def record(history: History, read: Read, before: Generation, after: Genera
         await transaction.run_many(JOBS, jobs)
         await transaction.run_many(ATTEMPTS, attempts.rows)
         await transaction.run_many(CANCELLED, attempts.cancelled)
+        await transaction.run_many(AUDIT, audit)
 
 
 def _rows(

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead.history.numbers import place_of
+from fairlead.history.numbers import padded, place_of
+from fairlead.model.audit import AuditEntry
 from fairlead.model.states import State
 from fairlead.model.task import read_limits
 from fairlead.store.records import Row, read_record
@@ -81,6 +82,15 @@ class EventRow(NamedTuple):
     after: str
     fence: int
     detail: str
+
+
+class AuditRow(NamedTuple):
+    namespace: int
+    entry: str
+    seq: int
+    at: int
+    content: str
+    hash: str
 
 
 def task_row(namespace: int, task_id: str, fields: Mapping[bytes, bytes], event: int) -> TaskRow | None:
@@ -166,6 +176,12 @@ def event_row(namespace: int, event: int, row: Row) -> EventRow:
     return EventRow(
         event, namespace, row.task, row.seq, row.at, row.act, row.before, row.after, row.fence, detail
     )
+
+
+def audit_row(namespace: int, place: str, entry: AuditEntry, content: str) -> AuditRow:
+    # bytes that are not UTF-8 are an edit by hand, which the hash shows
+    readable = plain(content.encode(errors="surrogateescape").decode(errors="replace")) or ""
+    return AuditRow(namespace, padded(place), entry.seq, entry.at, readable, entry.hash)
 
 
 def _apart(fields: Mapping[bytes, bytes]) -> tuple[Fields, dict[str, str]]:

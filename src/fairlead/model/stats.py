@@ -23,6 +23,8 @@ class Stats:
     missing_records: int = 0  # queued tasks whose records were deleted by something else
     # For one tenant: how many of its tasks workers hold. The workers themselves belong to no tenant.
     held: int | None = None
+    history_lag_seconds: float | None = None  # None: nothing is recorded
+    unrecorded_events: int = 0
     estimates: EstimateQuality = field(default_factory=EstimateQuality)  # of the last hour
 
     @property

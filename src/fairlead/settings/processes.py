@@ -47,11 +47,12 @@ class EngineSettings(Section, frozen=True):
 
 
 class HistorySettings(Section, frozen=True):
-    """The database of finished work. It is checked, but this version does not write it yet."""
+    """The [history](history.md): all that has happened, in SQLite or PostgreSQL."""
 
-    #: The database. Example: "sqlite:///history.sqlite3"
+    #: The database. By default `history.sqlite3` in the data folder of the embedded server; with a server of
+    #: your own there is no history without a URL. Example: "postgresql://fairlead@db/history"
     url: str | None = None
-    #: Whether history is written.
+    #: Whether a server records it.
     enabled: bool = True
     #: How many days it is kept.
     keep_days: Positive = 30

@@ -173,5 +173,5 @@ class Retention(Section, frozen=True):
 class Outbox(Section, frozen=True):
     """The stream of events in the store."""
 
-    #: How many events are kept for readers that are behind.
+    #: How many events are kept for the history while its database is away.
     max_events: Positive = 100_000

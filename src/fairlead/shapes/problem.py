@@ -39,6 +39,13 @@ class HealthAnswer(Answer):
     version: str
 
 
+class WarningAnswer(Answer, omit_defaults=True):
+    code: str
+    message: str
+    namespace: str | None = None  # where there are several
+
+
 class ReadyAnswer(Answer, omit_defaults=True):
     status: Literal["ready"]
     not_ready: list[str] = field(default_factory=list)  # of several namespaces; only operators see them
+    warnings: list[WarningAnswer] = field(default_factory=list)  # likewise

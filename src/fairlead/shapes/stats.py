@@ -48,6 +48,8 @@ class StatsAnswer(Shape[Stats]):
     throughput: Throughput
     estimates: QualityAnswer
     lost_events: int
+    history_lag_seconds: float | None = None
+    unrecorded_events: int = 0
 
     @classmethod
     def from_value(cls, value: Stats, **given: Any) -> Self:

@@ -3,7 +3,7 @@
 import secrets
 from typing import Literal
 
-from fairlead.errors import InvalidInput, StoreFault
+from fairlead.errors import InvalidInput, StoreFault, StoreLost
 from fairlead.store.membership import Found, unreadable
 from fairlead.store.session import Part
 
@@ -27,26 +27,24 @@ class Epochs(Part):
 
     async def check(self) -> Found:
         """Raises StoreLost when the data is not what is known."""
-        found = await self.look()
-        if problem := self._connection.membership.judge(found):
+        found, problem = await self._judge()
+        if problem:
             raise problem
         return found
 
     async def join(self) -> Found:
         """Works on the data if it is what is known, or was accepted since; raises StoreLost if not."""
-        found = await self.look()
-        problem = self._connection.membership.judge(found)
+        found, problem = await self._judge()
         if problem and problem.standing != "reopened":
             raise problem
         self._connection.membership.join(found)
         return found
 
-    def expect(self, found: Found, beat: int) -> None:
+    async def expect(self, beat: int) -> None:
         """Raises StoreLost when what was joined is older than this beat, which was remembered elsewhere."""
         membership = self._connection.membership
         membership.beat = max(membership.beat, beat)
-        if problem := membership.judge(found):
-            raise problem
+        await self.check()
 
     async def seal(self) -> None:
         """Closes it to everybody, including processes that start now and know nothing of the loss."""
@@ -64,6 +62,12 @@ class Epochs(Part):
             raise InvalidInput(f"--{how}", refused)
         self._connection.membership.join(Found())  # whatever it knew: it looks again
         return (int(answer["opens_at"]) - int(answer["now"])) / 1000
+
+    async def _judge(self) -> tuple[Found, StoreLost | None]:
+        membership = self._connection.membership
+        beat = membership.beat  # while the answer is under way, others may hear of later ones
+        found = await self.look()
+        return found, membership.judge(found, beat)
 
     async def look(self) -> Found:
         """Whatever this process knows."""

@@ -150,6 +150,7 @@ PASSING = (
         ends="a minute after it was made",
     ),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
+    Key("recorder", "string", "the process that records the history", ends="15 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),
     Key("recentof", "hash", "<state>:<tenant> -> ended tasks, of ten seconds", of="bucket", ends="120 s"),
 )

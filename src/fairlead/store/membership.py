@@ -127,9 +127,12 @@ class Membership:
         self.epoch = self.epoch or epoch
         self.beat = max(self.beat, beat)
 
-    def judge(self, found: Found) -> StoreLost | None:
-        """The problem, if there is one. A namespace that was opened again has to be joined first."""
-        standing = judge(self.epoch, self.beat, found)
+    def judge(self, found: Found, beat: int | None = None) -> StoreLost | None:
+        """The problem, if there is one. A namespace that was opened again has to be joined first.
+
+        `beat`: that was known when it was asked for; by default the latest.
+        """
+        standing = judge(self.epoch, self.beat if beat is None else beat, found)
         self._lost = None if standing == "open" else self._words(standing, found)
         return self.problem
 

@@ -1,20 +1,24 @@
-"""What only the recorder does: read the outbox with the records that its events are about, and trim it."""
+"""The outbox as the recorder reads it, with the records that its events are about."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from fairlead.store.batches import read_in_pieces, size_of
+from fairlead.store.connection import text
 from fairlead.store.epochs import Epochs
 from fairlead.store.membership import Found
 from fairlead.store.records import JobRow, Row, rows_of
 from fairlead.store.session import Part
 
-MOST_ENTRIES = 256  # each with the events of an act
+MOST_ENTRIES = 500  # each with the events of an act
 MOST_EVENTS = 1_000  # of a batch, but for those of its last act
 ROOM = 8 * 1024 * 1024  # bytes of the records of a batch, but for those of its last act
 RECORDS_AT_ONCE = 200
+LISTED_AT_ONCE = 100
 
 Fields = dict[bytes, bytes]
+Kind = Literal["task", "job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,50 @@ class Batch:
         return [(number, row) for one in self.entries for number, row in enumerate(one.events, one.first)]
 
 
+class Lag(NamedTuple):
+    """How far the recorder is behind."""
+
+    events: int = 0
+    seconds: float = 0  # since the oldest of them
+    lost: int = 0  # ever: events that were dropped before they were recorded
+
+
 class Outbox(Part):
-    async def first(self) -> int:
-        """The number of the first event that is, or will be, in the outbox."""
+    async def begin(self) -> int:
+        """There is a recorder from now on. Returns the number of the first event that it can read."""
+        await self._session.run("recorded", "")
         meta = self._connection.keys.meta
         ((gone,),) = await self._connection.read(("HMGET", meta, "events_gone"))
         return int(gone or 0) + 1
 
     async def recorded(self, last: Entry) -> int:
-        """All events up to the end of this act are recorded: they are dropped from the outbox."""
-        return int((await self._session.run("recorded", last.id))["dropped"])
+        """All events up to the end of this act are recorded; returns how many are kept for the estimator.
+
+        The others are dropped from the outbox.
+        """
+        return int((await self._session.run("recorded", last.id))["kept"])
+
+    async def lag(self) -> Lag | None:
+        """None: there was never a recorder."""
+        keys = self._connection.keys
+        fields = ("events", "recorded", "events_gone", "lost")
+        ((last, recorded, gone, lost),) = await self._connection.read(("HMGET", keys.meta, *fields))
+        if recorded is None:
+            return None
+        position = max(int(recorded), int(gone or 0))
+        command = ("XRANGE", keys.key("events"), f"{position + 1}-0", "+", "COUNT", 1)
+        entries, time = await self._connection.read(command, ("TIME",))
+        oldest = rows_of(entries[0][1][1])[0].at if entries else None
+        waited = 0 if oldest is None else max(0, self._session.instant(time) - oldest)
+        return Lag(max(0, int(last or 0) - position), waited / 1000, int(lost or 0))
+
+    async def listed(self, kind: Kind, after: int) -> tuple[dict[str, Fields], int | None]:
+        """Some records of the list of all tasks or jobs, and up to which number; None: there are no more."""
+        key = self._connection.keys.key(f"{kind}s")
+        (rows,) = await self._connection.read(("XRANGE", key, f"({after}", "+", "COUNT", LISTED_AT_ONCE))
+        records = await self._records(kind, [text(of) for _, (_, of) in rows])
+        last = int(rows[-1][0].partition(b"-")[0]) if rows else None
+        return {of: fields for of, fields in records.items() if fields}, last
 
     async def after(self, position: int) -> Batch:
         """The next acts after this event. Raises StoreLost when the data is not what this process knows."""
@@ -91,7 +129,7 @@ class Outbox(Part):
             room -= size_of([*read.values(), *read_jobs.values()])
             entries = entries[len(some) :]
 
-    async def _records(self, kind: str, ids: Iterable[str]) -> dict[str, Fields]:
+    async def _records(self, kind: Kind, ids: Iterable[str]) -> dict[str, Fields]:
         ids = [*ids]
         commands = [("HGETALL", self._connection.keys.key(kind, of)) for of in ids]
         return dict(zip(ids, await read_in_pieces(self._connection, commands), strict=True))

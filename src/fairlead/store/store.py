@@ -308,8 +308,11 @@ class Store(Handling):
         check_short("tenant", tenant)
         # The queues first: a task that is claimed between the reads is then counted twice, never left out.
         answer = await self.run("stats", tenant or "")
-        workers = await self.workers.all(brief=brief) if tenant is None else []
-        return replies.read_stats(answer, workers)
+        if tenant is not None:
+            return replies.read_stats(answer, [])
+        workers, lag = await self.workers.all(brief=brief), await self.outbox.lag()
+        found = replies.read_stats(answer, workers)
+        return replace(found, history_lag_seconds=lag.seconds, unrecorded_events=lag.events) if lag else found
 
     async def explain(self, task_id: str, *, brief: bool = False) -> Explanation:
         return await self.jobs.explain_task(task_id, brief=brief)
@@ -323,10 +326,6 @@ class Store(Handling):
         """
         followed = await self.following.either(follow) if follow else None
         return replace(await self.forecasts.get(limits, seconds=seconds), follow=followed)
-
-    async def recorded(self, last_event: str) -> int:
-        """The recorder has stored all events up to this one; they are dropped from the outbox."""
-        return int((await self.run("recorded", last_event))["dropped"])
 
 
 async def _nothing_to_do() -> None:

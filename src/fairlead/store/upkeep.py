@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from fairlead.blobs.shelf import Need, Owner
 from fairlead.checks import check_ms, check_name
@@ -9,6 +10,9 @@ from fairlead.model.worker import LostWorker
 from fairlead.store.claims import needs_of
 from fairlead.store.epochs import Epochs
 from fairlead.store.session import Part
+
+#: What one process at a time does; the name is that of the key which says who.
+Role = Literal["caretaker", "recorder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +26,15 @@ class Memory:
 
 
 class Upkeep(Part):
-    async def elect(self, who: str, lease_ms: int) -> str:
-        """Who is the caretaker now: `who`, unless another one is."""
+    async def elect(self, who: str, lease_ms: int, role: Role = "caretaker") -> str:
+        """Who has the role now: `who`, unless another one has."""
         check_name("who", who)
         check_ms("lease_ms", lease_ms)
-        return str((await self._session.run("elect", who, lease_ms)).get("caretaker", ""))
+        return str((await self._session.run("elect", role, who, lease_ms)).get("elected", ""))
 
-    async def resign(self, who: str) -> None:
+    async def resign(self, who: str, role: Role = "caretaker") -> None:
         """Another one may be elected at once."""
-        await self._session.run("elect", who, 0)
+        await self._session.run("elect", role, who, 0)
 
     async def bury(self) -> list[LostWorker]:
         """The workers that have fallen silent; each is returned once, to one caller."""

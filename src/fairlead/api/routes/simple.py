@@ -9,7 +9,7 @@ from fairlead.api.table import Routes
 from fairlead.errors import FairleadError
 from fairlead.model.task import NewTask
 from fairlead.shapes.base import Json
-from fairlead.shapes.problem import HealthAnswer, ReadyAnswer
+from fairlead.shapes.problem import HealthAnswer, ReadyAnswer, WarningAnswer
 from fairlead.shapes.task import SimpleAnswer, SimpleQuery
 
 TASK_TYPE = "task"  # what `GET /task` submits
@@ -60,12 +60,20 @@ async def readyz(request: Request) -> ReadyAnswer:
     problems = {name: problem for name, one in asked.items() if (problem := await _problem_of(one))}
     if problem := await _problem_of(gateway):
         problems[gateway.namespace] = problem
-    if problems:
+    warnings = {name: one.readiness.warnings for name, one in (asked | {gateway.namespace: gateway}).items()}
+    if problems or any(warnings.values()):
         request.caller = await gateway.recognise(headers.get("authorization"))
     if problem and len(problems) > len(asked):
         raise problem
+    to_operator = gateway.is_operator(request.caller)
     return ReadyAnswer(
-        status="ready", not_ready=sorted(problems) if gateway.is_operator(request.caller) else []
+        status="ready",
+        not_ready=sorted(problems) if to_operator else [],
+        warnings=[
+            WarningAnswer(code=code, message=message, namespace=name if asked else None)
+            for name, found in (warnings if to_operator else {}).items()
+            for code, message in found.items()
+        ],
     )
 
 

@@ -4,9 +4,10 @@ Somebody who may write to the server can rebuild the whole chain: keep the last 
 """
 
 import asyncio
+import contextlib
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,12 @@ class Audit(Part):
             size, last = size + len(row[0]), place
         return AuditPage(_entries(rows))
 
+    async def after(self, place: str) -> list[tuple[str, AuditEntry, str]]:
+        """The next entries after this place in the stream, for the recorder: place, entry, and its JSON."""
+        command = ("XRANGE", self._connection.keys.key("audit"), f"({place}", "+", "COUNT", AT_ONCE)
+        (rows,) = await self._connection.read(command, paged=True)
+        return [*_readable(rows)]
+
     async def verify(self) -> list[str]:
         """A sentence for each entry that was edited, added or removed; none if all is as it was written."""
         first = await self._written()
@@ -92,11 +99,23 @@ class Audit(Part):
             command = ("XREVRANGE", self._connection.keys.key("audit"), latest, "-", "COUNT", want)
             (page,) = await self._connection.read(command)
             for place, fields in page:
-                known = dict(zip(fields[::2], fields[1::2], strict=True))
-                yield text(place), (_text(known, b"entry"), _text(known, b"hash"))
+                yield text(place), _row(fields)
             if len(page) < want:
                 return
             count, before = count - want, text(page[-1][0])
+
+
+def _readable(rows: Iterable[Any]) -> Iterator[tuple[str, AuditEntry, str]]:
+    """An entry that was edited so that it cannot be read is left to `verify`."""
+    for place, fields in rows:
+        content, digest = _row(fields)
+        with contextlib.suppress(ValueError):
+            yield text(place), _entry((content, digest)), content
+
+
+def _row(fields: Sequence[bytes]) -> Row:
+    known = dict(zip(fields[::2], fields[1::2], strict=True))
+    return _text(known, b"entry"), _text(known, b"hash")
 
 
 def _check_cursor(cursor: str) -> None:

@@ -16,7 +16,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         *("finished_count", "finished_bytes", "delayed", "wide_sub_queues", "idle_workers", "jobs_open"),
         *("missing_records", "overlap_changes", "buried", "buried_at", "queued_*", "waiters_*", "virtual_*"),
         *("declared_seq", "audience", "audience_changes", "pace", "upkeep_since", "made", "swept_*"),
-        *("capacity", "sessions"),
+        *("capacity", "sessions", "recorded"),
     ),
     "task": (
         *("priority", "created", "finished", "tag", "seq", "arrival", "run_at", "wait_until", "fence"),

@@ -1,15 +1,15 @@
--- Make a process the caretaker, or keep it, unless another process is. With a lease of 0 it resigns.
+-- Elect a process for a role (caretaker, recorder), or keep it elected, unless another process is. With a lease of 0 it resigns.
 --
--- ARGV     who lease
--- RETURNS  ok caretaker? | uninitialised
+-- ARGV     role who lease
+-- RETURNS  ok elected? | uninitialised
 -- FLAGS    allow-oom
 
-local elected = call("GET", keys.caretaker)
-if elected and elected ~= who then return {answer = "ok", caretaker = elected} end
+local elected = call("GET", keys[role])
+if elected and elected ~= who then return {answer = "ok", elected = elected} end
 if lease == "0" then
-  write({"UNLINK", keys.caretaker})
+  write({"UNLINK", keys[role]})
 else
-  write({"SET", keys.caretaker, who, "PX", lease})
+  write({"SET", keys[role], who, "PX", lease})
 end
 commit()
-return {answer = "ok", caretaker = lease ~= "0" and who or nil}
+return {answer = "ok", elected = lease ~= "0" and who or nil}

@@ -1,13 +1,36 @@
--- Drop the events up to the end of this entry: the recorder has stored them.
+-- The recorder has stored the events up to the end of this entry: drop those that the estimator has learnt from, too. "": there is a
+-- recorder, which has not stored anything yet.
 --
 -- ARGV     last
--- RETURNS  ok dropped | uninitialised
+-- RETURNS  ok dropped kept (recorded, but not dropped yet) | uninitialised
 -- FLAGS    allow-oom
 
-if #call("XRANGE", keys.events, last, last) == 0 then return {answer = "ok", dropped = 0} end -- it was dropped before, or never existed
-local from, count = string.match(last, "^(%d+)-(%d+)$")
-local upto, gone = tonumber(from) + tonumber(count) - 1, number(act.meta, "events_gone") or 0
-put(act.meta, "events_gone", upto)
-write({"XTRIM", keys.events, "MINID", int(upto + 1)})
+local recorded, gone = number(act.meta, "recorded"), number(act.meta, "events_gone") or 0
+
+local function end_of(entry)
+  local from, count = string.match(entry, "^(%d+)-(%d+)$")
+  return tonumber(from) + tonumber(count) - 1
+end
+
+-- The estimator keeps its position every few seconds; without a forecast there is none at work.
+local function learnt()
+  local position = call("EXISTS", keys.forecast) == 1 and get(hash(keys.learnt), "position")
+  local entry = position and string.match(position, "%d+-%d+")
+  return entry and end_of(entry) or math.huge
+end
+
+if last == "" then
+  if not recorded then put(act.meta, "recorded", gone) end
+  commit()
+  return {answer = "ok", dropped = 0, kept = 0}
+end
+if #call("XRANGE", keys.events, last, last) == 0 then return {answer = "ok", dropped = 0, kept = 0} end -- it was dropped before, or never existed
+local upto = math.max(end_of(last), recorded or 0)
+local dropped_to = math.max(gone, math.min(upto, learnt()))
+put(act.meta, "recorded", upto)
+if dropped_to > gone then
+  put(act.meta, "events_gone", dropped_to)
+  write({"XTRIM", keys.events, "MINID", int(dropped_to + 1)})
+end
 commit()
-return {answer = "ok", dropped = upto - gone}
+return {answer = "ok", dropped = dropped_to - gone, kept = upto - dropped_to}

@@ -41,6 +41,17 @@ function events.publish(t, verb, now, detail)
   return seq
 end
 
+-- There are too many events: the oldest entries are dropped up to this event, or to the end of the entry that has it. Events among them
+-- that are not recorded are counted in meta.lost. `last`: before the entry that is about to be written.
+local function drop_oldest(gone, upto, last)
+  local first_kept = call("XRANGE", keys.events, int(upto + 1), "+", "COUNT", 1)[1]
+  if first_kept then upto = tonumber(string.match(first_kept[1], "^%d+")) - 1 else upto = math.max(upto, last) end
+  local lost = upto - math.max(gone, number(act.meta, "recorded") or 0)
+  if lost > 0 then put(act.meta, "lost", (number(act.meta, "lost") or 0) + lost) end
+  put(act.meta, "events_gone", upto)
+  write({"XTRIM", keys.events, "MINID", int(upto + 1)})
+end
+
 -- One entry for all events of the act. Its id is the number of the first event and the count of events.
 local function append_events(packed)
   local count, most, last = #act.events, memory.most_events(setting("max_events")), number(act.meta, "events") or 0
@@ -52,14 +63,8 @@ local function append_events(packed)
   else
     write({"XADD", keys.events, int(last + 1) .. "-" .. int(count), "events", packed})
   end
-  -- There are too many unrecorded events: the oldest are dropped and counted in meta.lost. A recorder trims what it has stored.
   local gone = number(act.meta, "events_gone") or 0
-  local over = last + count - gone - most
-  if over > 0 then
-    put(act.meta, "lost", (number(act.meta, "lost") or 0) + over)
-    put(act.meta, "events_gone", gone + over)
-    write({"XTRIM", keys.events, "MINID", int(gone + over + 1)})
-  end
+  if last + count - gone > most then drop_oldest(gone, last + count - most, last) end
 end
 
 function events.write()

@@ -44,6 +44,5 @@ end
 
 -- How many events are kept. Events without a recorder are kept only for one that may come.
 function memory.most_events(most)
-  local is_recorded = (number(act.meta, "events_gone") or 0) > (number(act.meta, "lost") or 0)
-  return memory.pressed() and not is_recorded and math.min(most, FEW_EVENTS) or most
+  return memory.pressed() and not get(act.meta, "recorded") and math.min(most, FEW_EVENTS) or most
 end

@@ -1,0 +1,43 @@
+"""The process that records the history: `python -m fairlead.api.recorder_process PARENT FD`."""
+
+from fairlead.api.side_orders import run_orders
+from fairlead.api.side_process import Order
+from fairlead.errors import FairleadError
+from fairlead.history.database import open_database
+from fairlead.history.opening import History
+from fairlead.log.events import EventLog
+from fairlead.log.tracebacks import traceback_of
+from fairlead.store.store import Store
+from fairlead.upkeep.recording import Recording
+from fairlead.worker.pipe import MessagePipe
+
+log = EventLog("fairlead.history")
+
+
+class RecorderOrder(Order):
+    history: str  # the URL of the database
+
+
+async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
+    """Until cancelled, or something unexpected is wrong."""
+    store = Store.connect(order.url, order.namespace)
+    try:
+        history = History(open_database(order.history), order.namespace)
+        try:
+            await Recording(store, history, tell=lambda problem: pipe.send([order.namespace, problem])).run()
+        finally:
+            await history.close()
+    except FairleadError as problem:
+        log.error("recorder_failed", code=problem.code, problem=str(problem), namespace=order.namespace)
+    except Exception as problem:
+        log.error("recorder_failed", traceback=traceback_of(problem), namespace=order.namespace)
+    finally:
+        await store.close()
+
+
+def main() -> None:
+    run_orders(RecorderOrder, record)
+
+
+if __name__ == "__main__":
+    main()

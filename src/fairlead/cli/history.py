@@ -1,0 +1,108 @@
+"""`fairlead history`: the database of what has happened."""
+
+import asyncio
+from typing import Any
+
+from cyclopts import App
+
+from fairlead.background import done_before, loop_factory
+from fairlead.cli.options import DEFAULTS, Options, OutputOption, ServerOptions, StoreOptions
+from fairlead.cli.output import print_json
+from fairlead.cli.server import SERVER
+from fairlead.cli.table import print_facts
+from fairlead.errors import FairleadError, InvalidSettings
+from fairlead.history.generations import generations_of
+from fairlead.history.migrations import migrate as bring_up_to_date
+from fairlead.history.opening import History, open_history
+from fairlead.log.setup import set_up_logging
+from fairlead.settings import Settings
+from fairlead.store.opening import connected_store
+from fairlead.store.outbox import Lag
+from fairlead.times import time_text
+from fairlead.upkeep.recording import Recording
+from fairlead.worker.options import GRACE_SECONDS
+from fairlead.worker.signals import StopRequest
+
+app = App(name="history", help="Show and migrate the history, or record it in a process of its own.")
+
+
+@app.command
+async def status(*, options: Options = DEFAULTS) -> None:
+    """Show which database has the history, how far it goes, and how far it is behind."""
+    settings, _ = options.read_settings()
+    history = _opened(settings)
+    try:
+        facts = await _facts(history, await _lag(settings))
+    finally:
+        await history.close()
+    if options.output == "json":
+        print_json(facts)
+    else:
+        print_facts({name.replace("_", " "): fact for name, fact in facts.items() if fact is not None})
+
+
+@app.command
+async def migrate(*, options: StoreOptions = DEFAULTS, output: OutputOption = "table") -> None:
+    """Bring the schema of the database up to date; every process that uses it does so, too."""
+    settings, _ = options.read_settings()
+    history = _opened(settings)
+    try:
+        before, now = await bring_up_to_date(history.database)
+    finally:
+        await history.close()
+    if output == "json":
+        print_json({"before": before, "schema": now})
+    else:
+        print(f"The schema is {now}." if before == now else f"The schema is {now}; it was {before}.")
+
+
+@app.command
+def record(*, options: ServerOptions = SERVER) -> None:
+    """Record until SIGTERM or Ctrl-C, on a machine of its own if need be. Of all recorders one is elected."""
+    settings, _ = options.read_settings()
+    set_up_logging(settings.log)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_record(settings))
+
+
+async def _record(settings: Settings) -> None:
+    stop, history = StopRequest(GRACE_SECONDS).on_signals(), _opened(settings)
+    try:
+        async with connected_store(settings) as store:
+            await done_before(Recording(store, history).run(), stop.requested.wait())
+    finally:
+        await history.close()
+
+
+def _opened(settings: Settings) -> History:
+    if history := open_history(settings):
+        return history
+    raise InvalidSettings(
+        "there is no history: set history.url (or DATABASE_URL), and history.enabled = true"
+    )
+
+
+async def _lag(settings: Settings) -> Lag | None:
+    """None: the store does not answer, or nothing was ever recorded."""
+    try:
+        async with connected_store(settings) as store:
+            return await store.outbox.lag()
+    except FairleadError:
+        return None
+
+
+async def _facts(history: History, lag: Lag | None) -> dict[str, Any]:
+    await history.number()
+    generations = await generations_of(history)
+    latest = generations[0] if generations else None
+    return {
+        "database": history.database.name,
+        "namespace": history.namespace,
+        "bytes": await history.database.size(),
+        "since": time_text(generations[-1].begun_at) if latest else None,
+        "recorded_events": latest.position if latest else 0,
+        "unrecorded_events": lag.events if lag else None,
+        "lag_seconds": lag.seconds if lag else None,
+        "lost_events": sum(one.lost for one in generations),
+        "missing_records": sum(one.missing for one in generations),
+    }
