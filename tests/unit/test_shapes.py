@@ -203,6 +203,8 @@ def test_stats_are_those_of_the_queue_route() -> None:
         "throughput": {"completed_last_minute": 5, "failed_last_minute": 3, "cancelled_last_minute": 1},
         "estimates": {"coverage_p90": 0.9, "median_error_seconds": 1.5, "count": 40},
         "lost_events": 0,
+        "history_lag_seconds": None,
+        "unrecorded_events": 0,
     }
 
 

@@ -37,7 +37,7 @@ async def follow_orders(pipe: MessagePipe, kind: type[O], work: Work[O]) -> None
     """Until the server process goes. Each of its messages names all namespaces to work for from then on."""
     running: dict[str, tuple[O, asyncio.Task[None]]] = {}
     async for message in pipe:
-        orders = {order.namespace: order for order in msgspec.convert(message, list[kind])}  # type: ignore[valid-type]
+        orders = {order.namespace: order for order in (msgspec.convert(one, kind) for one in message)}
         gone = [task for name, (order, task) in running.items() if orders.get(name) != order]
         running = {name: known for name, known in running.items() if known[1] not in gone}
         await cancel_all(*gone)
