@@ -55,7 +55,9 @@ async def test_acts_waits_and_subscriptions_follow_the_primary(
             how(deployed, primary)
             after = await deployed.another_is_primary(primary)
             await wait_until(partial(is_answered, store.promote), because="acts find the new primary")
-            assert store.connection.address == f"127.0.0.1:{after.port}"
+            there = f"127.0.0.1:{after.port}"
+            await wait_until(lambda: store.connection.address == there, because="the old primary is left")
+            await wait_until(partial(is_answered, store.promote))
             with pytest.raises(errors.StoreUnavailable):
                 await waiting
             assert await store.workers.wait("w", 0.01) is None

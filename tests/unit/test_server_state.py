@@ -4,12 +4,12 @@ import pytest
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from fairlead.errors import StoreUnavailable
+from fairlead.store.address import parse_info
 from fairlead.store.engine.state import (
     DISK,
     EVICTS,
     REPLICA,
     disk_failure,
-    parse_info,
     problem_behind,
     problems_of,
     was_truncated,

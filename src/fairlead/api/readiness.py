@@ -6,7 +6,16 @@ import contextlib
 from fairlead.api.problems import NotReady
 from fairlead.errors import FairleadError
 from fairlead.log.events import EventLog
-from fairlead.store.engine.state import DISK, EVICTS, FAILED, REPLICA, TRUNCATED, look, problem_behind
+from fairlead.store.engine.state import (
+    DISK,
+    EVICTS,
+    FAILED,
+    LACKS_REPLICAS,
+    REPLICA,
+    TRUNCATED,
+    look,
+    problem_behind,
+)
 from fairlead.store.store import Store
 
 EVERY_SECONDS = 2.0
@@ -88,7 +97,7 @@ class ServerWatch:
         for reason, problem in found.items():
             self._readiness.refuse(reason, problem)
         found |= await self._ask()
-        for reason in (EVICTS, REPLICA, DISK, FAILED, TRUNCATED):
+        for reason in (EVICTS, REPLICA, LACKS_REPLICAS, DISK, FAILED, TRUNCATED):
             if reason in found:
                 self._readiness.refuse(reason, found[reason])
             else:

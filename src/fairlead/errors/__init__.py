@@ -12,6 +12,7 @@ from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
 from fairlead.errors.history import RestoreRefused as RestoreRefused
 from fairlead.errors.store import EngineFailed as EngineFailed
 from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
+from fairlead.errors.store import NotReplicated as NotReplicated
 from fairlead.errors.store import SchemaTooNew as SchemaTooNew
 from fairlead.errors.store import SchemaTooOld as SchemaTooOld
 from fairlead.errors.store import StoreFault as StoreFault

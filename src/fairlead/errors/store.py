@@ -24,6 +24,12 @@ class StoreUnsafe(StoreUnavailable):
     code = "store_unsafe"
 
 
+class NotReplicated(StoreUnavailable):
+    """Too few replicas have the change, which may be lost in a fail-over: repeat it with the same ids."""
+
+    code = "not_replicated"
+
+
 class WrongNode(StoreUnavailable):
     """The store is one node of a cluster, and another one holds this namespace: use redis+cluster://."""
 

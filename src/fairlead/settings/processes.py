@@ -36,6 +36,10 @@ class EngineSettings(Section, frozen=True):
     #: When the embedded server writes to disk: before each reply, or once a second.
     durability: Literal["always", "everysec"] = "always"
 
+    #: How many replicas of your server must have a change before it is answered
+    #: ([why](engines.md#what-a-fail-over-may-lose)); all processes of a namespace need the same.
+    replicas: Annotated[int, Meta(ge=0, le=100)] = 0
+
     @property
     def is_gateway(self) -> bool:
         return self.url is not None and self.url.startswith(("http://", "https://"))
@@ -43,6 +47,8 @@ class EngineSettings(Section, frozen=True):
     def problem(self) -> Problem | None:
         if not NAMESPACE.fullmatch(self.namespace):
             return wrong(f"namespace: {A_NAMESPACE}", "namespace")
+        if self.replicas and self.url is None:
+            return wrong("replicas: the embedded server has none: set url too", "replicas")
         return wrong(None if self.url is None else engine_url_problem(self.url), "url")
 
 

@@ -79,6 +79,12 @@ def greeting(options: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
     return [hello, ("SELECT", database)] if database else [hello]
 
 
+def parse_info(said: bytes) -> dict[str, str]:
+    """What `INFO` says."""
+    lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}
+
+
 def check_options(client: Redis) -> None:
     """Raises InvalidSettings for what the URL says after its question mark, if it cannot be used."""
     try:

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from fairlead.background import TaskSet
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError
-from fairlead.store.multiplexer import Channel
+from fairlead.store.multiplexer import Channel, Confirm
 from fairlead.timeouts import LenientTimeout
 
 MOST_CONNECTIONS = 12
@@ -32,6 +32,7 @@ class Waiter:
     key: str
     ends: float  # by the monotonic clock
     word: "asyncio.Future[bytes | None]"
+    server: str = ""  # that gave the word
 
 
 class BlockingPool:
@@ -41,10 +42,14 @@ class BlockingPool:
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Channel]], unblock: Callable[[int], Awaitable[bool | None]]
+        self,
+        connect: Callable[[], Awaitable[Channel]],
+        unblock: Callable[[int], Awaitable[bool | None]],
+        confirm: Confirm | None = None,
     ) -> None:
         self.connect = connect
         self.unblock = unblock
+        self._confirm = confirm
         self._poppers: list[Popper] = []
 
     async def next(self, key: str, seconds: float) -> bytes | None:
@@ -54,9 +59,12 @@ class BlockingPool:
         popper = self._choose()
         popper.add(waiter)
         try:
-            return await word
+            said = await word
         finally:
             popper.discard(waiter)
+        if said is not None and self._confirm:  # it may be a lease
+            await self._confirm(waiter.server)
+        return said
 
     def _choose(self) -> "Popper":
         """An idle one, a new one, or the one that waits for the fewest lists."""
@@ -169,6 +177,7 @@ class Popper:
 
     def _answer(self, waiter: Waiter, word: bytes | None) -> None:
         if not waiter.word.done():
+            waiter.server = self._channel.server if self._channel else ""
             waiter.word.set_result(word)
         self._remove(waiter)
 

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 
 from fairlead.clock import monotonic
-from fairlead.errors import FairleadError, StoreFault, StoreFull, StoreLost
+from fairlead.errors import FairleadError, NotReplicated, StoreFault, StoreFull, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.model.states import TERMINAL
 from fairlead.store.address import ANSWER_WITHIN, options_of
@@ -18,6 +18,7 @@ from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
 from fairlead.store.membership import Membership
 from fairlead.store.multiplexer import Command, SharedConnection
+from fairlead.store.replication import Replication
 from fairlead.store.route import Route, route_to
 from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
 from fairlead.store.server_errors import NOT_PRIMARY, error_code, is_temporary, node_of, translated
@@ -54,13 +55,17 @@ class Connection:
 
     answer_within = ANSWER_WITHIN
 
-    def __init__(self, route: Route, keys: Keys, call: str = "redis.call") -> None:
+    def __init__(
+        self, route: Route, keys: Keys, call: str = "redis.call", *, replication: Replication | None = None
+    ) -> None:
         self.route = route
-        self.shared = SharedConnection(route.connect)
+        self._replication = replication
+        confirm = replication.confirm if replication else None
+        self.shared = SharedConnection(route.connect, confirm)
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._page_turns = asyncio.Semaphore(PAGES_AT_ONCE)
         self.subscriber = Subscriber(lambda pushed: self.route.connect(pushed))
-        self.blocking = BlockingPool(lambda: self.route.connect(), self._unblock)
+        self.blocking = BlockingPool(lambda: self.route.connect(), self._unblock, confirm)
         self.keys = keys
         self.membership = Membership(keys.namespace)
         self._meta = keys.meta
@@ -70,10 +75,19 @@ class Connection:
         self.functions_refused_until = 0.0 if call == "redis.call" else math.inf
 
     @classmethod
-    def to(cls, url: str, namespace: str) -> Self:
-        """Nothing is sent before the first call."""
+    def to(cls, url: str, namespace: str, replicas: int = 0) -> Self:
+        """Nothing is sent before the first call. Changes are answered when `replicas` have them."""
         keys = Keys(namespace)
-        return cls(route_to(url, keys.meta), keys)
+        route = route_to(url, keys.meta, identifies=replicas > 0)
+        if not replicas:
+            return cls(route, keys)
+        key = keys.key("replicated")
+        return cls(route, keys, replication=Replication(route.connect, key, replicas, route.is_settled))
+
+    @property
+    def replicas(self) -> int:
+        """How many must have a change before it is answered."""
+        return self._replication.replicas if self._replication else 0
 
     @property
     def client(self) -> Redis:
@@ -101,7 +115,7 @@ class Connection:
             return self._learn(await self.guard(self._evaluate(act, arguments)))
         patience = self._patience()
         reply = self._in_turn(self._turns, self._evaluate(act, arguments, patience))
-        return self._learn(await self._within(patience, reply))
+        return self._learn(await self._within(patience, reply), confirmed=False)
 
     async def read(self, *commands: Command, paged: bool = False) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused.
@@ -114,14 +128,14 @@ class Connection:
         reply = self._in_turn(turns, self.shared.call(*commands, patience=patience))
         return await self._accepted(await self._within(patience, reply))
 
-    async def call(self, *command: Argument) -> Any:
+    async def call(self, *command: Argument, confirmed: bool = False) -> Any:
         """The answer to one command that is atomic by itself; raises what the server refused."""
-        (answer,) = await self._accepted([await self.attempt(*command)])
+        (answer,) = await self._accepted([await self.attempt(*command, confirmed=confirmed)])
         return answer
 
-    async def attempt(self, *command: Argument) -> Any:
+    async def attempt(self, *command: Argument, confirmed: bool = False) -> Any:
         """As `call`, but a refusal is the answer."""
-        (answer,) = await self.guard(self.shared.call(command))
+        (answer,) = await self.guard(self.shared.call(command, confirmed=confirmed))
         return answer
 
     async def _accepted(self, answers: list[Any]) -> list[Any]:
@@ -159,7 +173,7 @@ class Connection:
             # one the server does not know would be passed over, and run after those that were to follow it
             return [await self._run_or_refuse(str(act), arguments) for act, *arguments in calls], False
         commands = [self._command(str(act), arguments) for act, *arguments in calls]
-        answers = await self.guard(self.shared.call(*commands))
+        answers = await self.guard(self.shared.call(*commands, confirmed=True))
         passed_over = False
         for i, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):  # it was forgotten just now: it did not run, send its text
@@ -171,9 +185,14 @@ class Connection:
                 answers[i] = self._learn_or_refuse(answer)
         return answers, passed_over
 
-    def _learn(self, packed: bytes) -> Answer:
-        """Raises StoreLost when the act was refused because the data is not what this process knows."""
+    def _learn(self, packed: bytes, *, confirmed: bool = True) -> Answer:
+        """Raises StoreLost when the act was refused because the data is not what this process knows.
+
+        What was not confirmed by replicas may be lost, and is nothing that the data has to have.
+        """
         answer = unpack_answer(packed)
+        if self._replication and not confirmed and answer["answer"] != "lost":
+            answer["beat"] = 0
         if "lost_runs" in answer:
             log_lost_runs(answer.pop("lost_runs"))
         self.membership.hear(answer)
@@ -212,15 +231,22 @@ class Connection:
             raise translated(problem) from problem
         except (RedisError, OSError) as problem:
             raise await self.refusal(problem) from problem
+        except NotReplicated:
+            await self._leave()
+            raise
 
     async def refusal(self, problem: Exception) -> Exception:
         """The error for the caller; disconnects from a server that is no longer the primary."""
         if isinstance(problem, RedisError) and error_code(problem) in NOT_PRIMARY:
             if node := node_of(problem):
                 self.route.suggest(node)
-            if self.shared.reconnect():
-                await self.route.disconnect()
+            await self._leave()
         return translated(problem, follows=self.route.finds)
+
+    async def _leave(self) -> None:
+        """The primary may be another server by now."""
+        if self.shared.reconnect():
+            await self.route.disconnect()
 
     async def _unblock(self, client_id: int) -> bool | None:
         """Ends the blocking command of a connection; False: there is none. None: this user may not do it."""
@@ -232,6 +258,8 @@ class Connection:
 
     async def close(self) -> None:
         self.blocking.close()
+        if self._replication:
+            self._replication.close()
         self.shared.close()
         await self.route.close()
 
@@ -251,7 +279,10 @@ class Connection:
     async def _evaluate(
         self, act: str, arguments: Sequence[Argument], patience: LenientTimeout | None = None
     ) -> Any:
-        (answer,) = await self.shared.call(self._command(act, arguments), patience=patience)
+        confirmed = act not in LOOKS
+        (answer,) = await self.shared.call(
+            self._command(act, arguments), patience=patience, confirmed=confirmed
+        )
         if isinstance(answer, NoScriptError):  # a new server, or one that has lost its functions
             answer = await self._teach(act, arguments)
         if isinstance(answer, RedisError):
@@ -263,7 +294,7 @@ class Connection:
         if self._keeps_functions:
             # the first is refused when somebody else was faster: then the function is there
             loaded, answer = await self.shared.call(
-                ("FUNCTION", "LOAD", library()), self._command(act, arguments)
+                ("FUNCTION", "LOAD", library()), self._command(act, arguments), confirmed=act not in LOOKS
             )
             if not isinstance(answer, NoScriptError):
                 return answer
@@ -275,7 +306,9 @@ class Connection:
             self.functions_refused_until = monotonic() + LOAD_AGAIN_SECONDS if is_full else math.inf
             self._known.clear()
         given = (*self.membership.known, *arguments)
-        (answer,) = await self.shared.call(("EVAL", script(act, self._call)[0], 1, self._meta, *given))
+        (answer,) = await self.shared.call(
+            ("EVAL", script(act, self._call)[0], 1, self._meta, *given), confirmed=act not in LOOKS
+        )
         return answer
 
 

@@ -34,7 +34,7 @@ class Epochs(Part):
 
     async def join(self) -> Found:
         """Works on the data if it is what is known, or was accepted since; raises StoreLost if not."""
-        found, problem = await self._judge()
+        found, problem = await self._judge(confirmed=True)
         if problem and problem.standing != "reopened":
             raise problem
         self._connection.membership.join(found)
@@ -63,17 +63,17 @@ class Epochs(Part):
         self._connection.membership.join(Found())  # whatever it knew: it looks again
         return (int(answer["opens_at"]) - int(answer["now"])) / 1000
 
-    async def _judge(self) -> tuple[Found, StoreLost | None]:
+    async def _judge(self, *, confirmed: bool = False) -> tuple[Found, StoreLost | None]:
         membership = self._connection.membership
         beat = membership.beat  # while the answer is under way, others may hear of later ones
-        found = await self.look()
+        found = await self.look(confirmed=confirmed)
         return found, membership.judge(found, beat)
 
-    async def look(self) -> Found:
-        """Whatever this process knows."""
+    async def look(self, *, confirmed: bool = False) -> Found:
+        """Whatever this process knows. `confirmed`: replicas have it too, so that it may be relied on."""
         # on the connection that acts use: it may be lost while the client opens another one for itself
         connection = self._connection
-        values = await connection.call("HMGET", connection.keys.meta, *FIELDS)
+        values = await connection.call("HMGET", connection.keys.meta, *FIELDS, confirmed=confirmed)
         found = zip(FIELDS, values, strict=True)
         facts = {
             field: value.decode(errors="backslashreplace") for field, value in found if value is not None

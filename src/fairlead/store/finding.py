@@ -27,7 +27,10 @@ MOST_ASKED = 8  # nodes of a cluster
 ANNOUNCED = ("+promoted-slave", "+switch-master")
 LISTEN_AGAIN_SECONDS = 1.0
 
+IN_PROGRESS = b"failover_in_progress"  # a flag, from before the first command of a fail-over to its end
+
 Place = tuple[str, int]
+Answers = dict[Redis, list[Any]]
 
 
 def finder_of(discovery: Discovery, key: str) -> "SentinelFinder | ClusterFinder":
@@ -43,21 +46,27 @@ class SentinelFinder:
         self._service = service
 
     async def find(self) -> Place:
-        commands = (
-            ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service),
-            ("SENTINEL", "MASTER", self._service),
-        )
-        answers = await _ask_all(self._sentinels, *commands)
-        known = [(_epoch(about), address) for _, (address, about) in answers.items() if _is_known(address)]
-        if known:
-            host, port = max(known, key=lambda one: one[0])[1]
-            return host.decode(), int(port)
+        answers = await self._ask()
+        if place := _latest(answers):
+            return place
         said = next((str(answer) for both in answers.values() for answer in both if answer), "")
         if answers:
             raise RedisConnectionError(
                 f"the Sentinels know no service {self._service!r}{f' ({said})' if said else ''}"
             )
         raise RedisConnectionError(f"none of {len(self._sentinels)} Sentinels answers")
+
+    async def is_settled(self, place: Place) -> bool:
+        """Whether no Sentinel replaces the primary or knows of another one; each that answers is heard."""
+        answers = await self._ask(majority=False)
+        replacing = (IN_PROGRESS in _facts(about).get(b"flags", b"") for _, about in answers.values())
+        return _latest(answers) == place and not any(replacing)
+
+    async def _ask(self, *, majority: bool = True) -> Answers:
+        """Of each Sentinel that answers: the address of the primary, and what it knows of it."""
+        address = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
+        about = ("SENTINEL", "MASTER", self._service)
+        return await _ask_all(self._sentinels, address, about, majority=majority)
 
     def suggest(self, place: Place) -> None:
         """Sentinels know best."""
@@ -81,15 +90,23 @@ class SentinelFinder:
             await asyncio.sleep(LISTEN_AGAIN_SECONDS)
 
 
-def _is_known(address: Any) -> bool:
-    return isinstance(address, list) and len(address) == 2
+def _latest(answers: Answers) -> Place | None:
+    """The primary by the word of the Sentinel that knows of the latest fail-over."""
+    known = [
+        (int(_facts(about).get(b"config-epoch", 0)), address)
+        for address, about in answers.values()
+        if isinstance(address, list) and len(address) == 2
+    ]
+    if not known:
+        return None
+    host, port = max(known, key=lambda one: one[0])[1]
+    return host.decode(), int(port)
 
 
-def _epoch(about: Any) -> int:
-    """Of a Sentinel's answer: how many fail-overs there were."""
+def _facts(about: Any) -> dict[bytes, bytes]:
     if isinstance(about, list):  # as pairs, by an older one
         about = dict(zip(about[::2], about[1::2], strict=False))
-    return int(about.get(b"config-epoch", 0)) if isinstance(about, dict) else 0
+    return about if isinstance(about, dict) else {}
 
 
 class ClusterFinder:
@@ -120,6 +137,10 @@ class ClusterFinder:
         if views:
             raise RedisConnectionError(f"no node of the cluster serves slot {self._slot} of the namespace")
         raise RedisConnectionError(str(refused) if refused else "no node of the cluster answers")
+
+    async def is_settled(self, place: Place) -> bool:
+        """A primary that works is replaced only when it has handed over everything."""
+        return True
 
     def suggest(self, place: Place) -> None:
         """What the node that was asked says: it knows before the others."""
@@ -170,8 +191,11 @@ def _cluster_epoch(info: bytes) -> tuple[bool, int]:
     return facts.get("cluster_state") == "ok", int(facts.get("cluster_current_epoch", 0))
 
 
-async def _ask_all(clients: Sequence[Redis], *commands: Command) -> dict[Redis, list[Any]]:
-    """The answers of those who answer in time; refused commands are answered by their errors."""
+async def _ask_all(clients: Sequence[Redis], *commands: Command, majority: bool = True) -> Answers:
+    """The answers of those who answer in time; refused commands are answered by their errors.
+
+    `majority`: when it has answered, the others are hardly waited for.
+    """
     asking = {asyncio.create_task(_ask(client, commands)): client for client in clients}
     loop = asyncio.get_running_loop()
     ends = loop.time() + ASK_SECONDS
@@ -183,7 +207,7 @@ async def _ask_all(clients: Sequence[Redis], *commands: Command) -> dict[Redis, 
             for task in done:
                 if task.exception() is None:
                     answered[asking[task]] = task.result()
-            if len(answered) > len(clients) // 2:
+            if majority and len(answered) > len(clients) // 2:
                 ends = min(ends, loop.time() + SLOWER_SECONDS)
     finally:
         for task in pending:

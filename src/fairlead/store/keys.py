@@ -149,6 +149,7 @@ PASSING = (
         "how long tasks will wait, by lane and by limit; and what is expected at each limit",
         ends="a minute after it was made",
     ),
+    Key("replicated", "string", "changed before replicas are waited for", ends="30 days after its last use"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recorder", "string", "the process that records the history", ends="15 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),

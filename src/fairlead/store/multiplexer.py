@@ -23,6 +23,7 @@ from fairlead.timeouts import LenientTimeout
 
 Command = Sequence[str | int | float | bytes]
 Pushed = Callable[[list[Any]], None]
+Confirm = Callable[[str], Awaitable[None]]  # what this server has done is on enough replicas
 
 RECONNECT_SECONDS = 1.0
 UNKNOWN_FUNCTION = "ERR Function not found"
@@ -37,6 +38,7 @@ class Channel(asyncio.Protocol):
     """One connection. `pushed` is called with each message of a subscription."""
 
     client_id: int  # what the server calls this connection
+    server = ""  # which one is at the other end, and since when it is the primary; "" if nobody needs to know
     _transport: asyncio.Transport
 
     def __init__(self, pushed: Pushed | None = None) -> None:
@@ -164,8 +166,9 @@ class Channel(asyncio.Protocol):
 class SharedConnection:
     """The way to a server: a channel, opened when it is needed and again after it was lost."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Channel]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Channel]], confirm: Confirm | None = None) -> None:
         self._connect = connect
+        self._confirm = confirm
         self._channel: Channel | None = None
         self._retired: list[Channel] = []
         self._reconnected_at = -math.inf
@@ -175,8 +178,13 @@ class SharedConnection:
         """When the server that is asked now sent something last."""
         return self._channel.received_at() if self._channel else -math.inf
 
-    async def call(self, *commands: Command, patience: LenientTimeout | None = None) -> list[Any]:
-        """With `patience` it waits as long as the server sends something on the same connection."""
+    async def call(
+        self, *commands: Command, patience: LenientTimeout | None = None, confirmed: bool = False
+    ) -> list[Any]:
+        """With `patience` it waits as long as the server sends something on the same connection.
+
+        `confirmed`: the answers are held back until as many replicas as wanted know what they say.
+        """
         channel = self._channel
         if channel is None or not channel.is_open:
             async with self._connecting:  # one for all callers at the same time
@@ -185,7 +193,10 @@ class SharedConnection:
                 channel = self._channel
         if patience:
             patience.last_received = channel.received_at
-        return await channel.call(*commands)
+        answers = await channel.call(*commands)
+        if confirmed and self._confirm:
+            await self._confirm(channel.server)
+        return answers
 
     def replace_if_silent(self, seconds: float) -> None:
         """The connection may have been cut without notice, so the next call opens a new one.

@@ -21,7 +21,7 @@ from fairlead.errors import InvalidSettings
 from fairlead.log.events import EventLog
 from fairlead.settings.engine_urls import read_engine_url
 from fairlead.settings.urls import engine_url_problem
-from fairlead.store.address import make_client, options_of
+from fairlead.store.address import make_client, options_of, parse_info
 from fairlead.store.finding import Place, finder_of
 from fairlead.store.multiplexer import Channel, Pushed
 
@@ -33,14 +33,18 @@ log = EventLog("fairlead.store")
 
 class Finder(Protocol):
     async def find(self) -> Place: ...
+    async def is_settled(self, place: Place) -> bool: ...
     def suggest(self, place: Place) -> None: ...
     async def watch(self, changed: Callable[[], None]) -> None: ...
 
 
 class Route:
-    def __init__(self, client: Redis, finder: Finder | None = None) -> None:
+    """`identifies`: its channels know which server is at their other end."""
+
+    def __init__(self, client: Redis, finder: Finder | None = None, *, identifies: bool = False) -> None:
         self.client = client  # for everything but acts and reads; leads to the primary found last
         self._finder = finder
+        self._identifies = identifies
         self._channels: WeakSet[Channel] = WeakSet()
         self._refused_at = -math.inf
         self._refusal: Exception | None = None
@@ -61,7 +65,7 @@ class Route:
     async def connect(self, pushed: Pushed | None = None) -> Channel:
         """A new connection to the primary."""
         if self._finder is None:
-            return await Channel.connect(self.client, pushed)
+            return await self._connected(pushed)
         if monotonic() - self._refused_at < FIND_AGAIN_SECONDS and self._refusal:
             raise RedisConnectionError(str(self._refusal)) from self._refusal
         try:
@@ -73,22 +77,36 @@ class Route:
     async def _connect_to_primary(self, finder: Finder, pushed: Pushed | None) -> Channel:
         await self._go_to(await finder.find())
         place = self.place
-        channel = await Channel.connect(self.client, pushed)
-        try:
-            (role,) = await asyncio.wait_for(channel.call(("ROLE",)), CONNECT_SECONDS)
-            if isinstance(role, RedisError):
-                raise role
-            if role[0] != b"master":
-                raise RedisConnectionError(f"{_text(place)} is not the primary")
-            if place != self.place:
-                raise RedisConnectionError(f"{_text(place)} was the primary until just now")
-        except BaseException:
+        channel = await self._connected(pushed)
+        if place != self.place:
             channel.abort()
-            raise
+            raise RedisConnectionError(f"{_text(place)} was the primary until just now")
         self._channels.add(channel)
         if self._watching is None:
             self._watching = asyncio.create_task(finder.watch(self._look_again))
         return channel
+
+    async def _connected(self, pushed: Pushed | None) -> Channel:
+        channel = await Channel.connect(self.client, pushed)
+        if not (self._finder or self._identifies):
+            return channel
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                (said,) = await channel.call(("INFO", "replication"))
+            if isinstance(said, RedisError):
+                raise said
+            facts = parse_info(said)
+            if self._finder and facts.get("role") != "master":
+                raise RedisConnectionError(f"{_text(self.place)} is not the primary")
+        except BaseException:
+            channel.abort()
+            raise
+        channel.server = facts.get("master_replid", "")
+        return channel
+
+    async def is_settled(self) -> bool:
+        """Whether nobody replaces the primary now, as far as can be known."""
+        return self._finder is None or await self._finder.is_settled(self.place)
 
     async def find(self) -> None:
         """Leads `client` to the primary, without a connection."""
@@ -128,16 +146,16 @@ class Route:
         await self.client.aclose()
 
 
-def route_to(url: str, key: str) -> Route:
+def route_to(url: str, key: str, *, identifies: bool = False) -> Route:
     """`key`: one of the namespace; in a cluster its slot decides which node it is."""
     if problem := engine_url_problem(url):
         raise InvalidSettings(problem)
     read = read_engine_url(url)
     client = make_client(read.server)
     if read.discovery is None:
-        return Route(client)
+        return Route(client, identifies=identifies)
     client.connection_pool.connection_kwargs["socket_connect_timeout"] = CONNECT_SECONDS
-    return Route(client, finder_of(read.discovery, key))
+    return Route(client, finder_of(read.discovery, key), identifies=identifies)
 
 
 def _text(place: Place) -> str:

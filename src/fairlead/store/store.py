@@ -89,7 +89,8 @@ class Store(Handling):
     @classmethod
     def connect(cls, url: str, namespace: str = "default", settings: Settings | None = None) -> Self:
         """Nothing is sent before the first call."""
-        store = cls(Connection.to(url, namespace), settings or Settings())
+        settings = settings or Settings()
+        store = cls(Connection.to(url, namespace, settings.engine.replicas), settings)
         store.url = url
         return store
 

@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 from fairlead.clock import monotonic
 from fairlead.errors import EngineFailed, FairleadError, UnsuitableServer
 from fairlead.log.events import EventLog
+from fairlead.store.address import parse_info
 from fairlead.store.connection import Connection, text
 from fairlead.store.engine.folder import EngineFolder
 from fairlead.store.server_errors import error_code
@@ -19,6 +20,7 @@ OLDEST_REDIS = (7, 0)
 OLDEST_VALKEY = (7, 2)
 
 EVICTS, REPLICA, DISK = "store_evicts", "store_is_replica", "store_cannot_save"
+LACKS_REPLICAS = "store_lacks_replicas"
 FAILED, TRUNCATED = "engine_failed", "engine_data_truncated"
 
 CANNOT_SAVE = (
@@ -56,7 +58,7 @@ async def check(connection: Connection) -> None:
 
 async def look(connection: Connection) -> dict[str, str]:
     """Reason -> what is wrong and what to do, with a server that was fit when it was opened."""
-    return problems_of(await _info(connection))
+    return problems_of(await _info(connection), connection.replicas)
 
 
 async def warn_if_not_durable(connection: Connection) -> None:
@@ -74,11 +76,6 @@ async def warn_if_not_durable(connection: Connection) -> None:
 async def _info(connection: Connection) -> dict[str, str]:
     # on the connection that acts use: another may lead elsewhere
     return parse_info(await connection.call("INFO"))
-
-
-def parse_info(said: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in said.decode(errors="replace").splitlines())
-    return {name: value for name, colon, value in lines if colon}
 
 
 async def _maxmemory_policy(connection: Connection) -> str:
@@ -120,7 +117,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else (0,)
 
 
-def problems_of(info: Mapping[str, str]) -> dict[str, str]:
+def problems_of(info: Mapping[str, str], replicas: int = 0) -> dict[str, str]:
     """What INFO lacks is not known to be wrong: it was checked when the server was opened."""
     found: dict[str, str] = {}
     if (policy := info.get("maxmemory_policy", "noeviction")) != "noeviction":
@@ -130,6 +127,11 @@ def problems_of(info: Mapping[str, str]) -> dict[str, str]:
         )
     if info.get("role", "master") != "master":
         found[REPLICA] = SENTENCES[REPLICA]
+    elif replicas > (attached := int(info.get("connected_slaves", replicas))):
+        found[LACKS_REPLICAS] = (
+            f"The store has {attached} of the {replicas} replicas that engine.replicas asks for, and no "
+            "change is confirmed: start the missing replicas, or lower engine.replicas."
+        )
     if info.get("aof_enabled") == "1" and info.get("aof_last_write_status", "ok") != "ok":
         found[DISK] = CANNOT_SAVE.format(what="its append-only file")
     elif info.get("aof_enabled") == "0" and info.get("rdb_last_bgsave_status", "ok") != "ok":

@@ -1,0 +1,106 @@
+"""Confirms that replicas have what the server has done, before anybody is answered.
+
+One `WAIT` on a connection of its own confirms everything before it, so all callers at a time share one: the
+next begins when the one under way has ended. The server must be the same that carried out the act, because a
+replica that took over may have missed it. The `EXPIRE` before the `WAIT` is a change that a full server
+accepts too: a `WAIT` covers what its own connection changed, and whatever came before that.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from fairlead.errors import NotReplicated
+from fairlead.store.multiplexer import Channel
+from fairlead.timeouts import LenientTimeout
+
+WAIT_MS = 1000  # a replica that has not answered by then is away
+ANSWER_SECONDS = WAIT_MS / 1000 + 0.5
+KEPT_SECONDS = 30 * 86_400  # that the key outlives its last use
+
+
+class Replication:
+    """`is_settled`: whether nobody replaces the primary now; asked when one of its replicas has left it."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Channel]],
+        key: str,
+        replicas: int,
+        is_settled: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._connect = connect
+        self._key = key
+        self.replicas = replicas
+        self._is_settled = is_settled
+        self._channel: Channel | None = None
+        self._most = 0  # replicas that this server had
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[str] | None = None
+
+    async def confirm(self, server: str) -> None:
+        """Raises NotReplicated unless enough replicas have everything that `server` has done so far."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._round())
+            self._next.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        try:
+            confirmed = await asyncio.shield(self._next)
+        except (RedisError, OSError, TimeoutError) as problem:
+            raise NotReplicated(f"{NotReplicated.__doc__} ({problem})") from problem
+        if confirmed != server:
+            raise NotReplicated(f"{NotReplicated.__doc__} (another server has taken over)")
+
+    async def _round(self) -> str:
+        """The server whose replicas have everything that it had done when this round began."""
+        async with self._turn:
+            try:
+                with LenientTimeout(ANSWER_SECONDS):
+                    if self._channel is None or not self._channel.is_open:
+                        self._channel, self._most = await self._connect(), 0
+            finally:
+                self._next = None  # who comes from now on may have done something after this
+            channel = self._channel
+            try:
+                with LenientTimeout(ANSWER_SECONDS):
+                    await self._wait(channel)
+            except BaseException:
+                channel.abort()
+                raise
+            return channel.server
+
+    async def _wait(self, channel: Channel) -> None:
+        wait = ("WAIT", self.replicas, WAIT_MS)
+        is_there, have, role = await channel.call(("EXPIRE", self._key, KEPT_SECONDS), wait, ("ROLE",))
+        if is_there == 0:
+            kept, have, role = await channel.call(("SET", self._key, "", "EX", KEPT_SECONDS), wait, ("ROLE",))
+            _accept(kept)
+        _accept(is_there, have, role)
+        if have < self.replicas:
+            raise RedisConnectionError(f"{have} of {self.replicas} replicas have it")
+        attached, is_first = _replicas_of(role), self._most == 0
+        self._most = max(self._most, attached)
+        # One that left may be the primary by now, while this server and its other replicas do not know it.
+        if (is_first or attached < self._most) and not await self._is_settled():
+            raise RedisConnectionError("the primary is being replaced")
+
+    def close(self) -> None:
+        if self._next:
+            self._next.cancel()
+        if self._channel:
+            self._channel.abort()
+
+
+def _accept(*answers: Any) -> None:
+    for answer in answers:
+        if isinstance(answer, RedisError):
+            raise answer
+
+
+def _replicas_of(role: Any) -> int:
+    """How many follow this server; raises if it follows another one."""
+    if role[0] != b"master":
+        raise RedisConnectionError("the server is a replica now")
+    return len(role[2])
