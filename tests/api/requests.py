@@ -13,6 +13,8 @@ from tests.store.namespace import raw
 TASKS = "/api/v1/tasks"
 WORKERS = "/internal/workers"
 NO_BLOB = "sha256:" + "0" * 64
+#: Lasts as long as the connection, unless it is asked to end.
+ENDLESS = "/api/v1/overview/events"
 NO_TASK = "01890000-0000-7000-8000-000000000000"
 #: Example requests by the types of their bodies; other routes need no body.
 BODIES: dict[str, dict[str, Any]] = {
@@ -22,6 +24,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "PollBody": {"available_capacity": 1},
     "ReleaseBody": {"task_ids": [NO_TASK]},
     "LimitBody": {"limit": 1},
+    "LoginBody": {"key": "flk_nonsense"},
     "PauseBody": {"paused": True},
     "CronBody": {"schedule": "0 3 * * *"},
     "LeaseBody": {"lease_seconds": 1},
@@ -34,6 +37,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "task": {"task_type": "echo"},
     },
 }
+
+
+def ending(path: str) -> str:
+    """The same, for a request whose answer comes to an end."""
+    return f"{path}?messages=1" if path == ENDLESS else path
 
 
 async def submit(api: httpx.AsyncClient, task_type: str = "echo", **options: Any) -> dict[str, Any]:

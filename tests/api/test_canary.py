@@ -15,7 +15,7 @@ from fairlead.model.task import NewTask
 from fairlead.settings import Rate
 from fairlead.store.store import Store
 from tests.api.listening import receive_one, refused_socket, socket
-from tests.api.requests import BODIES, NO_TASK, TASKS
+from tests.api.requests import BODIES, NO_TASK, TASKS, ending
 from tests.api.serving import Gateway
 from tests.api.test_extremes import path_of
 from tests.api_keys import usable_key
@@ -47,7 +47,7 @@ async def ways(api: httpx.AsyncClient, key: str) -> list[httpx.Response]:
     answers = []
     headers = {"authorization": f"Bearer {key}"}
     for route in ROUTES:
-        path = path_of(route, NO_TASK)
+        path = ending(path_of(route, NO_TASK))
         body = BODIES.get(route.body.__name__, {}) if route.body else None
         for known in (headers, {"authorization": f"Bearer {key}x"}):
             answers.append(await api.request(route.method, path, json=body, headers=known))

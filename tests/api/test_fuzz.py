@@ -51,6 +51,7 @@ GOOD: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", f"{WORKER}/release", {"task_ids": [NO_TASK]}),
     ("POST", f"{WORKER}/stall", {"request_id": "s", "begun": [1]}),
     ("PUT", "/api/v1/limits/gpu", {"limit": 3}),
+    ("POST", "/api/v1/session", {"key": "flk_abcdefgh_nonsense"}),
     ("PUT", "/api/v1/limits/api", {"rate": "60/min", "burst": 10}),
     ("PUT", "/api/v1/task-types/echo", {"paused": False}),
     ("POST", "/internal/crons/nightly", {"schedule": "0 3 * * *", "timezone": "Europe/Berlin"}),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # From the top down: a module imports from its own layer and the ones below.
 LAYERS = (
-    ("cli", "sync", "testing"),
+    ("cli", "dashboard", "sync", "testing"),
     ("app",),
     ("api",),
     ("worker",),

@@ -20,10 +20,8 @@ Arrows = Mapping[str, frozenset[str]]
 
 def rooms() -> list[str]:
     """Packages and modules directly in src/fairlead, from the top layer down."""
-    found = {
-        path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
-    return sorted(found - {"__init__", "__main__"}, key=lambda room: (LEVEL[room], room))
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    return sorted(found - {"__init__", "__main__", "__pycache__"}, key=lambda room: (LEVEL[room], room))
 
 
 def arrows() -> Arrows:

@@ -48,7 +48,7 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = headers_of(scope)
         gateway = self._gateway.of_request(headers)
-        request = Request(gateway, NOBODY, scope["path_params"], headers, receive)
+        request = Request(gateway, NOBODY, scope["path_params"], headers, receive, address_of(scope))
         if self._route.body_media:
             request.more_time = scope["fairlead.more_time"]
         budget, taken = gateway.budget, 0
@@ -74,7 +74,7 @@ class Endpoint:
         route, headers, gateway = self._route, request.headers, request.gateway
         if route.scope is not None:
             gateway.check_caller(headers)
-            request.caller = await gateway.identify(headers.get("authorization"), address_of(scope))
+            request.caller = await gateway.identify(headers, request.address, is_safe=route.is_safe)
             gateway.check_namespace(headers)
         query = read_query(scope["query_string"], route.query)
         if route.scope is not None:
@@ -95,8 +95,8 @@ class Endpoint:
             if self._route.streams:
                 await answer(scope, request.receive, send)
             else:
-                status = request.status or self._route.status
-                await send_bytes(send, status, self._written(answer), self._headers, on_lost=request.on_lost)
+                status, headers = request.status or self._route.status, self._headers + request.answer_headers
+                await send_bytes(send, status, self._written(answer), headers, on_lost=request.on_lost)
         except BaseException:
             if request.on_lost:
                 request.on_lost()

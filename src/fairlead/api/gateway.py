@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from fairlead.api.batching import SubmitBatcher
+from fairlead.api.browsers import Browsers, secret_in
 from fairlead.api.budget import Budget
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.live.connections import Connections
+from fairlead.api.live.overviews import Overviews
 from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
@@ -23,7 +25,7 @@ from fairlead.errors import (
     UnknownNamespace,
 )
 from fairlead.log.events import EventLog
-from fairlead.model.key import SCOPES, Identity, Scope
+from fairlead.model.key import SCOPES, ApiKey, Identity, Scope
 from fairlead.settings import Rate
 from fairlead.settings.processes import DEFAULT_NAMESPACE
 from fairlead.store.access.api_keys import namespace_of
@@ -60,11 +62,15 @@ class Gateway:
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(16))  # of blobs, at once
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # long polls are to end
     family: "dict[str, Gateway]" = field(default_factory=dict)
+    browsers: Browsers = field(init=False)
+    overviews: Overviews = field(init=False)
     simulations: Simulations = field(init=False)
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
+        self.browsers = Browsers(self.store)
+        self.overviews = Overviews(self.store)
         self.simulations = Simulations(self.store)
 
     @property
@@ -72,10 +78,13 @@ class Gateway:
         return self.store.connection.keys.namespace
 
     def of_request(self, headers: dict[str, str], ticket: str | None = None) -> "Gateway":
-        """The gateway of the namespace that the key or the ticket names, else the header, else this one."""
-        key = ticket or key_in(headers.get("authorization"))
-        name = namespace_of(key) or DEFAULT_NAMESPACE if key else headers.get(NAMESPACE)
-        return self.family.get(name, self) if name else self
+        """The gateway of the namespace that the key, the ticket or the session of a browser names, else the
+        header, else this one."""
+        key = ticket or key_in(headers.get("authorization")) or secret_in(headers)
+        return self.of_key(key) if key else self.family.get(headers.get(NAMESPACE, ""), self)
+
+    def of_key(self, key: str) -> "Gateway":
+        return self.family.get(namespace_of(key) or DEFAULT_NAMESPACE, self)
 
     def check_namespace(self, headers: dict[str, str], ticket: str | None = None) -> None:
         """Raises UnknownNamespace if the request names another one than that of this gateway."""
@@ -103,26 +112,58 @@ class Gateway:
         except ValueError:
             return False
 
-    async def identify(self, authorization: str | None, address: str) -> Identity:
-        """A valid key is accepted however often others failed from the same address."""
-        self.store.connection.membership.check()  # keys may be among what was lost
-        if not await self._must_ask():
-            return ANYBODY
+    async def identify(
+        self, headers: dict[str, str], address: str, *, is_safe: bool | None = None
+    ) -> Identity:
+        """A valid key is accepted however often others failed from the same address.
+
+        `is_safe`: whether the request only reads; None: it must bring a key, and no session of a browser.
+        """
         try:
-            return await self._identify(authorization)
+            return await self.caller_of(headers, is_safe=is_safe)
         except Unauthorized:
             self.failed_keys.note(address)
             raise
+
+    async def caller_of(self, headers: dict[str, str], *, is_safe: bool | None) -> Identity:
+        """As `identify`, but a failure does not count."""
+        self.store.connection.membership.check()  # keys may be among what was lost
+        if not await self._must_ask():
+            return ANYBODY
+        authorization = headers.get("authorization")
+        if authorization is None and is_safe is not None and secret_in(headers):
+            return await self._in_session(await self.browsers.key_id(headers, is_safe=is_safe))
+        return await self._identify(authorization)
+
+    async def _in_session(self, key_id: str) -> Identity:
+        try:
+            key = await self.store.api_keys.get(key_id)
+        except UnknownKey:
+            raise Unauthorized("The key of this session was deleted: log in again.") from None
+        if key.state != "active":
+            raise Unauthorized(f"The key of this session is {key.state}: log in with another one.")
+        return key.identity
 
     async def _identify(self, authorization: str | None) -> Identity:
         key_text = key_in(authorization)
         if not key_text:
             raise Unauthorized()
+        return (await self.key_of(key_text)).identity
+
+    async def key_for_login(self, key_text: str, address: str) -> ApiKey:
+        """A failure counts as that of a request without a valid key."""
+        self.store.connection.membership.check()
+        try:
+            return await self.key_of(key_text)
+        except Unauthorized:
+            self.failed_keys.note(address)
+            raise
+
+    async def key_of(self, key_text: str) -> ApiKey:
         key = await self.keys.check(key_text)
         if key is None:
             raise Unauthorized("This key is unknown, expired or revoked: use another one.")
-        has_rate = key.interval_us is not None
-        return Identity(key.id, key.name, key.scopes, key.tenant, has_rate, key.max_priority)
+        return key
 
     async def recognise(self, authorization: str | None) -> Identity:
         """The caller of a route that needs no key; an invalid key counts as none."""

@@ -97,6 +97,12 @@ class Unauthorized(HttpProblem):
     headers = (("www-authenticate", 'Bearer realm="fairlead"'),)
 
 
+class CsrfTokenMissing(HttpProblem):
+    """A browser's session may change nothing without the token: send it as X-CSRF-Token."""
+
+    http_status, code = 403, "csrf_token_missing"
+
+
 class TooManyFailures(HttpProblem):
     """Too many requests without a valid key came from this address: retry later, or send a valid key."""
 

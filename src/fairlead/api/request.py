@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -45,8 +45,10 @@ class Request:
     path: dict[str, str]
     headers: dict[str, str]
     receive: Receive
+    address: str = ""  # of the peer
     status: int | None = None  # of the answer; None: that of the route
     more_time: Callable[[], None] = lambda: None  # for the rest of the body
+    answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list)  # besides those of every answer
     on_lost: Callable[[], None] | None = None  # called when the client has certainly not received the answer
 
     @property
@@ -91,8 +93,8 @@ class Request:
         raise unknown()
 
     async def audit(self, act: str, subject: str, before: Any, after: Any) -> None:
-        """Records what an admin did; the header X-Reason may say why."""
-        reason = self.headers.get("x-reason", "")
+        """Records what an admin did; the header X-Reason, in UTF-8, may say why."""
+        reason = self.headers.get("x-reason", "").encode("latin-1").decode(errors="replace")
         await self.store.audit.record(self.caller.name, act, subject, before, after, reason)
 
 

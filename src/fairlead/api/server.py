@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fairlead.api.dashboard import dashboard_files
 from fairlead.api.endpoint import Endpoint, send_problem
 from fairlead.api.gateway import Gateway
 from fairlead.api.live.socket import SocketEndpoint, refuse
@@ -24,6 +25,7 @@ from fairlead.api.routes import (
     live,
     metrics,
     series,
+    session,
     settings,
     simple,
     simulations,
@@ -54,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     *task_types.routes,
     *crons.routes,
     *audit.routes,
+    *session.routes,
     *metrics.routes,
 )
 
@@ -66,9 +69,9 @@ def make_app(gateway: Gateway) -> ASGIApp:
     gc.freeze()
     addresses: dict[str, dict[str, ASGIApp]] = {}
     for route in ROUTES:
-        methods = ("GET", "HEAD") if route.answers_head else (route.method,)  # the server leaves out the body
+        methods = ("GET", "HEAD") if route.is_safe else (route.method,)  # the server leaves out the body
         addresses.setdefault(route.path, {}).update(dict.fromkeys(methods, Endpoint(route, gateway)))
-    for path, page in make_pages(ROUTES).items():
+    for path, page in (make_pages(ROUTES) | dashboard_files()).items():
         addresses[path] = {"GET": page, "HEAD": page}
     routes: list[BaseRoute] = [StarletteRoute(path, Address(known)) for path, known in addresses.items()]
     routes += [WebSocketRoute(socket.path, SocketEndpoint(socket, gateway)) for socket in SOCKETS]

@@ -51,7 +51,8 @@ class Route:
         return (self.handler.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
     @property
-    def answers_head(self) -> bool:
+    def is_safe(self) -> bool:
+        """Whether it only reads."""
         return self.method == "GET" and not self.has_effect
 
 

@@ -32,6 +32,11 @@ class ApiKey:
     def rate(self) -> str | None:
         return None if self.interval_us is None else rate_text(self.interval_us)
 
+    @property
+    def identity(self) -> "Identity":
+        has_rate = self.interval_us is not None
+        return Identity(self.id, self.name, self.scopes, self.tenant, has_rate, self.max_priority)
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:

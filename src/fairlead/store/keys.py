@@ -142,7 +142,13 @@ PASSING = (
     Key("worker", "hash", "what it offers, state, last request", of="id", ends="an hour after it was seen"),
     Key("wake", "list", "wake-up calls for one idle worker", of="worker", ends="30 s"),
     Key("idempotency", "string", "digest, task, and how that ended", of="key", ends="its window"),
-    Key("ticket", "string", "whose ticket has this digest, and what it opens", of="digest", ends="30 s"),
+    Key(
+        "ticket",
+        "string",
+        "whose socket ticket, or browser session, has this digest",
+        of="digest",
+        ends="30 s; a session after 12 h",
+    ),
     Key(
         "forecast",
         "hash",

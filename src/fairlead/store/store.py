@@ -25,6 +25,7 @@ from fairlead.settings.pipelines import Stages
 from fairlead.store import replies
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
+from fairlead.store.access.browser_sessions import BrowserSessions
 from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import in_parts
 from fairlead.store.claims import claim, claim_all
@@ -42,6 +43,7 @@ from fairlead.store.limits import Limits
 from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.outbox import Outbox
+from fairlead.store.overviews import Overviews
 from fairlead.store.policy import SCHEMA, Policy, stored_policy
 from fairlead.store.pressures import Pressures
 from fairlead.store.series import SeriesReader
@@ -80,8 +82,10 @@ class Store(Handling):
         self.live = Live(self)
         self.outbox = Outbox(self)
         self.series = SeriesReader(self)
+        self.overviews = Overviews(self, self.stats)
         self.api_keys = ApiKeys(self)
         self.tickets = SocketTickets(self)
+        self.browser_sessions = BrowserSessions(self)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)
         self.policy = Policy(self, self.audit)

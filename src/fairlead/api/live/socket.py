@@ -121,7 +121,7 @@ class SocketEndpoint:
     ) -> Identity:
         gateway.check_caller(headers)
         if ticket is None:
-            caller = await gateway.identify(headers.get("authorization"), address)
+            caller = await gateway.identify(headers, address)
         else:
             caller = await gateway.identify_by_ticket(ticket, address)
         gateway.check_namespace(headers, ticket)

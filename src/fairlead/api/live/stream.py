@@ -1,6 +1,7 @@
 """Live updates as Server-Sent Events."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -11,7 +12,6 @@ from fairlead.api.live.connections import NORMAL, Connection
 from fairlead.api.problems import logged_problem
 from fairlead.api.request import Request
 from fairlead.background import cancel_all
-from fairlead.live.feed import Feed
 from fairlead.live.messages import Message
 
 HEARTBEAT_SECONDS = 15.0
@@ -20,10 +20,9 @@ HEADERS: Headers = [(b"content-type", b"text/event-stream"), *SECURITY]
 
 
 class EventStream:
-    def __init__(self, request: Request, feed: Feed, after: int) -> None:
+    def __init__(self, request: Request, events: AsyncGenerator[bytes]) -> None:
         self._request = request
-        self._feed = feed
-        self._after = after
+        self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._request.gateway.connections.admitted(self._request.caller.key_id) as connection:
@@ -33,7 +32,7 @@ class EventStream:
             await send({"type": "http.response.body"})
 
     async def _run(self, send: Send, connection: Connection) -> None:
-        sending = asyncio.create_task(self._send_feed(send, connection))
+        sending = asyncio.create_task(self._send_events(send, connection))
         gone = asyncio.create_task(self._request.gone())
         try:
             while not await _one_of(gone, connection.ended):
@@ -41,17 +40,23 @@ class EventStream:
         finally:
             await cancel_all(sending, gone)
 
-    async def _send_feed(self, send: Send, connection: Connection) -> None:
+    async def _send_events(self, send: Send, connection: Connection) -> None:
         try:
-            async with aclosing(self._feed.messages(self._after)) as messages:
-                async for message in messages:
-                    await _send(send, as_event(message))
+            async with aclosing(self._events) as events:
+                async for event in events:
+                    await _send(send, event)
         except Exception as error:  # the client reconnects, and gets the error then
             logged_problem("socket_failed", error, what="stream")
         connection.end(NORMAL)
 
 
-def as_event(message: Message) -> bytes:
+async def events_of(messages: AsyncGenerator[Message]) -> AsyncGenerator[bytes]:
+    async with aclosing(messages):
+        async for message in messages:
+            yield _as_event(message)
+
+
+def _as_event(message: Message) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (message["seq"], message["type"].encode(), encode(message))
 
 

@@ -8,7 +8,7 @@ from fairlead import errors
 from fairlead.api.live.interactive import interact
 from fairlead.api.live.session import Session
 from fairlead.api.live.socket import Socket
-from fairlead.api.live.stream import EventStream, nothing_new
+from fairlead.api.live.stream import EventStream, events_of, nothing_new
 from fairlead.api.problems import InvalidBody, TooManyConnections
 from fairlead.api.request import Request
 from fairlead.api.table import Routes, SocketRoute
@@ -17,6 +17,7 @@ from fairlead.live.feed import Feed, JobFeed, TaskFeed
 from fairlead.model.job import ENDED
 from fairlead.model.states import TERMINAL
 from fairlead.shapes.live import EventAnswer, EventsQuery, TicketAnswer, TicketQuery, WatchQuery
+from fairlead.shapes.overview import OverviewAnswer, OverviewQuery
 from fairlead.store.access.socket_tickets import TICKET_SECONDS
 
 routes = Routes("/api/v1", scope="read")
@@ -79,10 +80,29 @@ async def job_events(request: Request, query: EventsQuery) -> ASGIApp:
     return _stream(request, query, JobFeed(request.store, job), job.seq if job.status in ENDED else None)
 
 
+@routes.get("/overview")
+async def overview(request: Request) -> OverviewAnswer:
+    """Get the namespace at a glance: what waits, runs and ended lately, and counts of the rest."""
+    return OverviewAnswer.from_value(await request.store.overviews.get(request.caller.tenant))
+
+
+@routes.get(
+    "/overview/events",
+    streams=True,
+    media="text/event-stream",
+    refusals=(TooManyConnections,),
+    answer=str,
+)
+async def overview_events(request: Request, query: OverviewQuery) -> ASGIApp:
+    """Stream the namespace at a glance as Server-Sent Events: when it changes, at most once a second."""
+    messages = request.gateway.overviews.messages(request.caller.tenant, query.messages)
+    return EventStream(request, messages)
+
+
 def _stream(request: Request, query: EventsQuery, feed: Feed, last: int | None) -> ASGIApp:
     """`last` is the number of the last message, once it is known."""
     after = last_seen(request, query)
-    return nothing_new if after == last else EventStream(request, feed, after)
+    return nothing_new if after == last else EventStream(request, events_of(feed.messages(after)))
 
 
 def last_seen(request: Request, query: EventsQuery) -> int:

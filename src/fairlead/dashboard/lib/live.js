@@ -1,0 +1,157 @@
+// What is new: one stream of the namespace, and values that are read again with each of its messages.
+import { get, loadSession, session } from "./api.js";
+import { effect, signal, useEffect, useSignal } from "./ui.js";
+
+const SILENCE = 12_000; // ms; the gateway speaks at least every 5 s
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 5_000;
+
+/** The latest message of the stream; null until there is one. */
+export const overview = signal(null);
+/** Grows with each message, and when something was changed here: whoever shows something reads it again. */
+export const frame = signal(0);
+/** `connecting`, `live` or `stale`, and since when. */
+export const connection = signal({ state: "connecting", since: Date.now() });
+/** The gateway's time in ms, once a second; it stops while nothing is live. */
+export const clock = signal(Date.now());
+
+let ahead = 0; // ms by which the gateway's clock is ahead of ours
+let source = null;
+let pause = FIRST_PAUSE;
+let silence = 0;
+let retry = 0;
+
+export const serverNow = () => Date.now() + ahead;
+
+/** After an action: shows what it has changed at once. */
+export function refresh() {
+  frame.value += 1;
+}
+
+/** Streams while the window is visible: a browser has few connections to a host, for all of its tabs. */
+export function startLive() {
+  document.addEventListener("visibilitychange", follow);
+  effect(() => {
+    session.value;
+    follow();
+  });
+  setInterval(() => {
+    if (connection.peek().state !== "stale") clock.value = serverNow();
+  }, 1000);
+}
+
+function follow() {
+  close();
+  if (!document.hidden && session.peek()?.needs_key === false) open();
+}
+
+function open() {
+  source = new EventSource("/api/v1/overview/events");
+  source.addEventListener("OVERVIEW", (event) => received(JSON.parse(event.data)));
+  source.onerror = lost;
+  listen();
+}
+
+function received(message) {
+  pause = FIRST_PAUSE;
+  const late = Date.parse(message.at) - Date.now();
+  // a message that was delayed makes the gateway look behind: the least delayed one is right
+  ahead = Math.abs(late - ahead) > 2000 ? late : Math.max(ahead, late);
+  overview.value = message;
+  clock.value = serverNow();
+  note("live");
+  frame.value += 1;
+  listen();
+}
+
+function listen() {
+  clearTimeout(silence);
+  silence = setTimeout(lost, SILENCE);
+}
+
+function lost() {
+  close();
+  note("stale");
+  retry = setTimeout(reconnect, pause);
+  pause = Math.min(LONGEST_PAUSE, pause * 2);
+}
+
+/** The session may have ended meanwhile: then there is nothing to connect to. */
+async function reconnect() {
+  try {
+    await loadSession(); // follows, because the session was set
+  } catch {
+    lost();
+  }
+}
+
+function close() {
+  clearTimeout(silence);
+  clearTimeout(retry);
+  source?.close();
+  source = null;
+}
+
+function note(state) {
+  if (connection.peek().state !== state) connection.value = { state, since: Date.now() };
+}
+
+/**
+ * What is at this address, read again with every message: { data, error }. Old data stays while it is read again,
+ * and when that fails. A null address reads nothing; `live: false` reads once.
+ */
+export function useResource(address, { live = true } = {}) {
+  const found = useSignal({ address: null });
+  useEffect(() => {
+    if (!address) return undefined;
+    const reader = new Reader(address, found);
+    const stop = live ? frame.subscribe(() => reader.read()) : reader.read() && undefined;
+    return () => {
+      stop?.();
+      reader.end();
+    };
+  }, [address, live]);
+  const { data, error, address: of } = found.value;
+  return of === address ? { data, error } : { data: undefined, error: null };
+}
+
+/** Reads one address, never twice at the same time. */
+class Reader {
+  #controller = new AbortController();
+  #busy = false;
+  #again = false;
+
+  constructor(address, found) {
+    this.address = address;
+    this.found = found;
+  }
+
+  end() {
+    this.#controller.abort();
+  }
+
+  async read() {
+    if (this.#busy) {
+      this.#again = true;
+      return;
+    }
+    this.#busy = true;
+    try {
+      this.#show({ data: await get(this.address, { signal: this.#controller.signal }), error: null });
+    } catch (error) {
+      if (error.name !== "AbortError") this.#show({ error });
+    }
+    this.#busy = false;
+    if (this.#again && !this.#controller.signal.aborted) {
+      this.#again = false;
+      this.read();
+    }
+  }
+
+  #show(news) {
+    if (this.#controller.signal.aborted) return;
+    const old = this.found.peek();
+    const data = old.address === this.address ? old.data : undefined;
+    this.found.value = { data, ...news, address: this.address };
+  }
+}

@@ -1,0 +1,25 @@
+// Small signs that look the same everywhere: priority, health, state.
+import { hue, span } from "../lib/format.js";
+import { html } from "../lib/ui.js";
+
+/** A square and the word; `bare` without the word, beside a legend only. */
+export function Priority({ of: priority, bare }) {
+  if (!priority) return html`<span class="dim">–</span>`;
+  return html`<span class="p ${hue(priority)}">${bare ? html`<span class="vh">${priority}</span>` : priority}</span>`;
+}
+
+/** A dot and words, never the dot alone. `state`: good, warn, bad or off. */
+export const Health = ({ state, children }) => html`<span class="health"><span class="dot ${state}"></span>${children}</span>`;
+
+const HEALTH = { completed: "good", failed: "bad", dead_letter: "bad", COMPLETED: "good", FAILED: "bad" };
+const WORDS = { dead_letter: "dead letter", executing: "runs", queued: "waits", delayed: "starts later" };
+
+/** The state of a task or job, in the words of its page. */
+export function Status({ of: status }) {
+  return html`<span class="tag ${HEALTH[status] ?? ""}">${WORDS[status] ?? status.toLowerCase()}</span>`;
+}
+
+/** A p50 with its p90: never one without the other. */
+export function Range({ p50, p90 }) {
+  return html`<span class="nw">${span(p50)} <span class="dim">p90 ${span(p90)}</span></span>`;
+}

@@ -1,0 +1,101 @@
+"""What surrounds every page: files and their headers, login, live updates, keys, themes."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page
+
+from tests.api.serving import serving
+from tests.browser.person import accessibility_problems, expecting, sideways_scroll
+from tests.servers import Server, free_port
+
+TASKS = "/api/v1/tasks"
+
+
+def submit(api: httpx.Client, task_type: str = "draw", **options: object) -> str:
+    answer = api.post(TASKS, json={"task_type": task_type, **options})
+    assert answer.status_code == 201, answer.text
+    task_id: str = answer.json()["task_id"]
+    return task_id
+
+
+def test_files_are_served_with_strict_headers(api: httpx.Client) -> None:
+    for path in ("/", "/dashboard/main.js", "/tasks/some-id"):
+        answer = api.get(path)
+        assert answer.status_code == 200
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        again = api.get(path, headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/dashboard/../settings/sample.toml", "/dashboard/%2e%2e/__init__.py"),
+        *("/dashboard/", "/dashboard", "/dashboard/vendor", "/dashboard//main.js", "/dashboard/main.js/"),
+        *("/dashboard/%00", "/dashboard/main.js%00.css", "/dashboard\\main.js", "/nothing"),
+    ],
+)
+def test_nothing_else_is_served(api: httpx.Client, path: str) -> None:
+    answer = api.send(httpx.Request("GET", str(api.base_url).rstrip("/") + path))
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
+
+
+def test_it_is_live_without_a_reload(page: Page, api: httpx.Client) -> None:
+    page.goto("/")
+    expecting(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    submit(api)
+    expecting(page.get_by_role("heading", level=1)).to_contain_text("1")
+
+
+def test_it_says_when_it_is_not_live_and_recovers_after_a_restart(
+    page: Page, start_server: Callable[[str], Server], tmp_path: Path
+) -> None:
+    engine, namespace, port = start_server("valkey").url, f"restart-{os.getpid()}", free_port()
+    with serving(engine, namespace, tmp_path, port=port) as first:
+        page.goto(first.url)
+        expecting(page.get_by_text("Nothing waits and nothing runs")).to_be_visible()
+    expecting(page.get_by_text(re.compile("Not live since .*, trying again"))).to_be_visible()
+    with serving(engine, namespace, tmp_path, port=port) as second:
+        expecting(page.get_by_text("Not live since")).to_have_count(0)
+        with httpx.Client(base_url=second.url, timeout=40, trust_env=False) as client:
+            submit(client)
+        expecting(page.get_by_role("heading", level=1)).to_contain_text("1")
+        page.goto("about:blank")  # so that the gateway need not wait for its stream
+
+
+def test_keys_open_help_and_switch_the_theme(page: Page) -> None:
+    page.goto("/")
+    expecting(page.get_by_role("navigation")).to_be_visible()
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.keyboard.press("t")
+    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") != theme, "it is remembered"
+    expecting(page.get_by_role("navigation")).to_be_visible()
+    page.keyboard.press("?")
+    expecting(page.get_by_role("dialog")).to_contain_text("switch between light and dark")
+    page.keyboard.press("Escape")
+    expecting(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_an_unknown_page_says_so(page: Page) -> None:
+    page.goto("/tasks/a/b/c")
+    expecting(page.get_by_text("There is no page at this address.")).to_be_visible()
+
+
+def test_a_phone_and_a_wall_show_the_shell(page: Page) -> None:
+    page.goto("/")
+    expecting(
+        page.get_by_role("heading", level=1).or_(page.get_by_text("Nothing waits")).first
+    ).to_be_visible()
+    assert sideways_scroll(page) == {}
+    assert accessibility_problems(page) == []
