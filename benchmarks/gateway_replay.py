@@ -99,6 +99,7 @@ async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> Answ
         "priority": request.priority,
         "user_id": request.user,
         "limits": request.limits,
+        "size_hint": request.size_hint or None,
     }
     answer = await http.post("/api/v1/tasks", json=body)
     answer.raise_for_status()

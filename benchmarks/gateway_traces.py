@@ -25,6 +25,7 @@ class Wanted:
     user: str
     priority: str
     limits: dict[str, int]
+    size_hint: str = ""
 
     @property
     def units(self) -> int:
@@ -97,11 +98,11 @@ def jobs(file: Path, seconds: float) -> Part:
     for arrival, duration, wants, owner in zip(
         trace.arrivals, trace.durations, trace.wants, trace.owners, strict=True
     ):
-        user, used = trace.people[owner][1], trace.kinds[wants].limits.get(PROCESSORS, 1)
+        user, kind = trace.people[owner][1], trace.kinds[wants]
+        needs = {"cpus": kind.limits.get(PROCESSORS, 1)}
         if arrival < seconds * 1000:
-            needs = {"cpus": used}
-            job = Wanted(arrival / 1000, duration / 1000, "job", user, priority_of(user), needs)
-            requests.append(job)
+            times = arrival / 1000, duration / 1000
+            requests.append(Wanted(*times, "job", user, priority_of(user), needs, kind.size_hint))
     about = f"its first {seconds / 86_400:.0f} days, {processors} processors"
     return Part("HPC2N", about, requests, processors, {"cpus": processors}, 1)
 

@@ -121,6 +121,7 @@ async def _submit(http: httpx.AsyncClient, one: Wanted) -> Answer:
         "priority": one.priority,
         "user_id": one.user,
         "limits": one.limits,
+        "size_hint": one.size_hint or None,
         "timeout_seconds": TIMEOUT_SECONDS,
     }
     answer = await http.post("/api/v1/tasks", json=body)

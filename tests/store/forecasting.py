@@ -1,7 +1,8 @@
-"""Forecasts that a test saves by hand, in the form of store/lua/lib/forecasts.lua."""
+"""Forecasts that a test saves by hand, in the form of store/lua/lib/curves.lua."""
 
 from typing import Any
 
+from fairlead.estimates.curve import GONE_AT
 from fairlead.store.store import Store
 from tests.store.namespace import raw
 
@@ -23,6 +24,9 @@ async def forecast(store: Store, at: int, curves: dict[str, list[Any]], task_typ
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 
-def flat(p50: int, p90: int, *, last: int = FOR_EVER) -> list[int]:
-    """All tasks up to this tag start then; of later ones each second starts half a second later."""
-    return [0, 500, 1_000, 0, 0, 0, p50, p90, last, 0, p50, p90]
+NONE_GONE = [0] * len(GONE_AT)
+
+
+def flat(p50: int, p90: int, *, each: int = 0) -> list[int]:
+    """All tasks start then, and later by this time for each task that is ahead."""
+    return [0, each, 2 * each, 0, *NONE_GONE, 0, 0, 0, p50, p90, FOR_EVER, 0, 0, p50, p90]

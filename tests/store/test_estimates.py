@@ -1,5 +1,6 @@
 """How long a task will probably wait, read from a forecast."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead.model.estimate import Estimate
@@ -7,6 +8,7 @@ from fairlead.model.task import Submitted
 from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
+from tests.store.forecasting import NONE_GONE
 from tests.store.namespace import claim_one, events, new, raw
 
 UNCORRECTED = [[1_000, 1_000], [1_000, 1_000]]
@@ -22,9 +24,15 @@ async def forecast(store: Store, clock: Clock, curves: dict[str, list[Any]], **h
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
 
 
-def curve(ahead: int, each: int, *points: tuple[int, int, int, int], soon: int = 0) -> list[int]:
-    """`points` are (tag, seq, p50, p90)."""
-    return [ahead, each, 2 * each, soon, *(value for point in points for value in point)]
+def curve(
+    ahead: int,
+    each: int,
+    *points: tuple[int, int, int, int, int],
+    soon: int = 0,
+    gone: Sequence[int] = NONE_GONE,
+) -> list[int]:
+    """`points` are (tag, seq, rank, p50, p90); `gone` in hundredths."""
+    return [ahead, each, 2 * each, soon, *gone, *(value for point in points for value in point)]
 
 
 async def tag_of(store: Store, submitted: Submitted) -> int:
@@ -55,7 +63,9 @@ async def test_a_newcomer_waits_longer_for_each_task_that_the_forecast_did_not_k
 ) -> None:
     await one_runs(store)
     await store.submit(new(), new())
-    await forecast(store, clock, {"1n": curve(2, 500, (0, 0, 1_000, 2_000), (STRIDE, 99, 4_000, 8_000))})
+    await forecast(
+        store, clock, {"1n": curve(2, 500, (0, 0, 0, 1_000, 2_000), (STRIDE, 99, 2, 4_000, 8_000))}
+    )
     clock.pass_ms(400)
     third = await store.submit_one(new())
     assert third.estimate == Estimate(3.6, 7.6, clock.now)
@@ -68,22 +78,48 @@ async def test_a_newcomer_waits_longer_for_each_task_that_the_forecast_did_not_k
 async def test_a_newcomer_waits_shorter_for_each_task_that_has_left(store: Store, clock: Clock) -> None:
     await one_runs(store)
     first, _ = await store.submit(new(), new())
-    await forecast(store, clock, {"1n": curve(2, 500, (0, 0, 1_000, 2_000), (STRIDE, 99, 4_000, 8_000))})
+    await forecast(
+        store, clock, {"1n": curve(2, 500, (0, 0, 0, 1_000, 2_000), (STRIDE, 99, 2, 4_000, 8_000))}
+    )
     assert isinstance(first, Submitted)
     await store.cancel(first.task_id)
     assert (await store.submit_one(new())).estimate == Estimate(3.5, 7, clock.now)
 
 
-async def test_what_a_newcomer_waits_shrinks_only_until_starts_were_due(store: Store, clock: Clock) -> None:
+async def test_what_should_have_started_by_now_and_still_waits_is_waited_for(
+    store: Store, clock: Clock
+) -> None:
     await one_runs(store)
-    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 1_000, 2_000), (0, 1, 4_000, 8_000))})
-    clock.pass_ms(1_600)
-    assert (await store.submit_one(new())).estimate == Estimate(4 - 1, 8 - 1.6, clock.now)
+    await store.submit(new(), new())
+    points = (0, 0, 0, 1_000, 2_000), (STRIDE, 99, 2, 4_000, 8_000)
+    await forecast(store, clock, {"1n": curve(2, 500, *points, gone=[50, 100, 200, *NONE_GONE[3:]])})
+    clock.pass_ms(1_500)
+    late = await store.submit_one(new())
+    assert late.estimate == Estimate(4 - 1.5 + 1.5 * 0.5, 8 - 1.5 + 1.5, clock.now), "1.5 of them too many"
+
+
+async def test_a_forecast_that_has_run_out_counts_who_is_ahead(store: Store, clock: Clock) -> None:
+    await one_runs(store)
+    points = (0, 0, 0, 300, 400), (0, 1, 0, 300, 400)
+    await forecast(store, clock, {"1n": curve(0, 500, *points, soon=1_000)})
+    clock.pass_ms(5_000)
+    waits = [(await store.submit_one(new())).estimate for _ in range(3)]
+    assert waits == [Estimate(0.693 + n * 0.5, 2.303 + n, clock.now) for n in range(3)]
+
+
+async def test_a_task_that_goes_before_others_does_not_wait_for_them(store: Store, clock: Clock) -> None:
+    await one_runs(store)
+    await store.submit(*(new(user_id="greedy") for _ in range(4)))
+    points = (0, 0, 0, 1_000, 2_000), (9 * STRIDE, 99, 4, 9_000, 9_000)
+    await forecast(store, clock, {"1n": curve(4, 500, *points)})
+    await store.submit(*(new(user_id="greedy") for _ in range(6)))
+    modest = await store.submit_one(new(user_id="modest"))
+    assert modest.estimate and modest.estimate.p50_seconds < 4, "of ten that wait one is ahead of it"
 
 
 async def test_slots_that_were_taken_since_the_forecast_are_waited_for(store: Store, clock: Clock) -> None:
     await one_runs(store)
-    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 0, 0), soon=10_000)})
+    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 0, 0, 0), soon=10_000)})
     busy = (await store.submit_one(new())).estimate
     assert busy == Estimate(6.93, 23.03, clock.now), "by then half and nine of ten of such runs have ended"
 
@@ -93,7 +129,7 @@ async def test_a_limit_that_has_filled_since_the_forecast_is_waited_for(store: S
     await store.workers.register("w", capacity=9)
     held = await store.limits.acquire("gpu", units=2, lease_id="l")
     await store.submit_one(new())
-    await forecast(store, clock, {"1n": curve(1, 500, (0, 0, 0, 0))}, run=10_000)
+    await forecast(store, clock, {"1n": curve(1, 500, (0, 0, 1, 0, 0))}, run=10_000)
     first, second = [(await store.submit_one(new(limits={"gpu": 1}))).estimate for _ in range(2)]
     assert first == Estimate(3.465, 11.515, clock.now), "one of two units gets free after half of a run"
     assert second == Estimate(8.465, 16.515, clock.now)
@@ -104,7 +140,7 @@ async def test_what_is_left_of_the_wait_is_read_by_the_position(store: Store, cl
     await one_runs(store)
     first, second, third = [await store.submit_one(new()) for _ in range(3)]
     begin = await tag_of(store, first)
-    points = (begin, 0, 1_000, 2_000), (begin + 2 * STRIDE, 99, 3_000, 6_000)
+    points = (begin, 0, 0, 1_000, 2_000), (begin + 2 * STRIDE, 99, 2, 3_000, 6_000)
     await forecast(store, clock, {"1n": curve(3, 500, *points)})
     clock.pass_ms(500)
     left = [(await store.explain(one.task_id)).estimate for one in (first, second, third)]
@@ -118,8 +154,8 @@ async def test_equal_tags_are_told_apart_by_their_seq(store: Store, clock: Clock
     mine, yours = [await store.submit_one(new(user_id=user)) for user in ("me", "you")]
     tag = await tag_of(store, mine)
     seq = int(await raw(store).hget(store.connection.keys.key("task", mine.task_id), "seq"))
-    points = (tag, seq - 2, 1_000, 2_000), (tag, seq + 2, 5_000, 6_000)
-    await forecast(store, clock, {"1n": curve(2, 500, *points)})
+    points = (tag, seq - 2, 0, 1_000, 2_000), (tag, seq + 2, 0, 5_000, 6_000)
+    await forecast(store, clock, {"1n": curve(2, 0, *points)})
     left = [(await store.explain(one.task_id)).estimate for one in (mine, yours)]
     assert left == [Estimate(3, 4, clock.now), Estimate(4, 5, clock.now)]
 
@@ -130,8 +166,8 @@ async def test_a_task_waits_for_the_latest_of_its_limits(store: Store, clock: Cl
     held = await store.limits.acquire("gpu", lease_id="l")
     waiting = await store.submit_one(new(limits={"gpu": 1}))
     curves = {
-        "1n": curve(1, 500, (0, 0, 1_000, 9_000), (9 * STRIDE, 0, 1_000, 9_000)),
-        "1n@gpu": curve(1, 1_000, (0, 0, 7_000, 8_000), (9 * STRIDE, 0, 7_000, 8_000)),
+        "1n": curve(1, 500, (0, 0, 0, 1_000, 9_000), (9 * STRIDE, 0, 0, 1_000, 9_000)),
+        "1n@gpu": curve(1, 1_000, (0, 0, 0, 7_000, 8_000), (9 * STRIDE, 0, 0, 7_000, 8_000)),
     }
     await forecast(store, clock, curves)
     assert (await store.explain(waiting.task_id)).estimate == Estimate(7, 9, clock.now)
@@ -144,7 +180,7 @@ async def test_estimates_are_corrected_by_how_they_fitted(store: Store, clock: C
     await forecast(
         store,
         clock,
-        {"1n": curve(1, 500, (0, 0, 1_000, 2_000))},
+        {"1n": curve(1, 500, (0, 0, 1, 1_000, 2_000))},
         corrections=[UNCORRECTED, [[500, 3_000], [1, 1]]],
     )
     submitted = await store.submit_one(new())
@@ -161,7 +197,7 @@ async def test_the_first_start_says_what_was_estimated_and_how_long_it_waited(
     await forecast(
         store,
         clock,
-        {"1n": curve(0, 500, (0, 0, 1_000, 2_000))},
+        {"1n": curve(0, 500, (0, 0, 0, 1_000, 2_000))},
         corrections=[UNCORRECTED, [[900, 2_000], [1, 1]]],
     )
     submitted = await store.submit_one(new())
@@ -176,7 +212,7 @@ async def test_the_first_start_says_what_was_estimated_and_how_long_it_waited(
 
 async def test_a_delayed_task_waits_from_its_time_on(store: Store, clock: Clock) -> None:
     await one_runs(store)
-    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 1_000, 2_000))})
+    await forecast(store, clock, {"1n": curve(0, 500, (0, 0, 0, 1_000, 2_000))})
     submitted = await store.submit_one(new(delay_seconds=60))
     assert submitted.estimate == Estimate(61, 62, clock.now)
     clock.pass_seconds(20)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.estimates import durations
+from fairlead.estimates.durations import RunKind
 from fairlead.estimates.knowledge import Knowledge
 from fairlead.model.reports import Completed
 from fairlead.settings import Rate, Slots
@@ -34,7 +35,7 @@ async def run_one(store: Store, clock: Clock, task_type: str, seconds: float) ->
 
 
 def median(knowledge: Knowledge, task_type: str) -> float:
-    return knowledge.durations.of(task_type).draw(0.5) / 1000
+    return knowledge.durations.of(RunKind(task_type)).draw(0.5) / 1000
 
 
 async def test_durations_are_learnt_from_runs_that_ended(store: Store, clock: Clock) -> None:
@@ -62,7 +63,10 @@ async def test_another_process_continues_where_one_was_killed(store: Store, cloc
     await store.upkeep.resign("one")
     other = await estimator(store, "other")
     await other.learn()
-    known = [one.knowledge.durations.of("draw").shares(), other.knowledge.durations.of("draw").shares()]
+    known = [
+        one.knowledge.durations.of(RunKind("draw")).shares(),
+        other.knowledge.durations.of(RunKind("draw")).shares(),
+    ]
     (first, second) = (dict(shares) for shares in known)
     assert second == pytest.approx(first, abs=0.01)
     assert other.knowledge.position == one.knowledge.position
@@ -123,7 +127,7 @@ async def test_the_quality_of_estimates_is_in_the_stats(store: Store, clock: Clo
     for _ in range(20):
         await run_one(store, clock, "echo", 10)
     me = await estimator(store)
-    for seconds in (10, 60):
+    for seconds in (9, 60):
         await store.submit_one(new())
         running = await claim_one(store)
         await me.learn()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from fairlead.estimates.durations import Durations
+from fairlead.estimates.durations import Durations, RunKind
 from fairlead.estimates.knowledge import KIND
 from fairlead.model.job import NewJob, NewStep
 from fairlead.model.reports import Completed
@@ -23,7 +23,7 @@ async def learn(store: Store, at: int, seconds: Mapping[str, float]) -> None:
     durations = Durations()
     for task_type, each in seconds.items():
         for _ in range(1_000):
-            durations.learn(task_type, "", "", 1000 * each, at)
+            durations.learn(RunKind(task_type), 1000 * each, at)
     kinds = {KIND + kind: packed(value) for kind, value in durations.packed_changes().items()}
     await store.estimates.learn("me", kinds)
 

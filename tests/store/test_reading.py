@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.estimates.curve import GONE_AT
 from fairlead.estimates.reading import Need, Newcomer, estimate_of
 from fairlead.settings import Rate, Slots
 from fairlead.store.store import Store
@@ -33,8 +34,11 @@ def random_curve(dice: random.Random) -> list[int]:
     tags = sorted(dice.randrange(0, 12) * STRIDE // 2 for _ in range(dice.randint(1, 5)))
     seqs = sorted(dice.sample(range(30), len(tags)))
     p50 = sorted(dice.randrange(0, 90_000) for _ in tags)
+    ranks = sorted(dice.randrange(0, 12) for _ in tags)
+    gone = sorted(dice.randrange(0, 900) for _ in GONE_AT)
     header = [dice.randint(0, 9), dice.randint(0, 2_000), dice.randint(0, 4_000), dice.randint(0, 9_000)]
-    points = zip(tags, seqs, p50, [int(ms * dice.uniform(1, 3)) for ms in p50], strict=True)
+    header += gone
+    points = zip(tags, seqs, ranks, p50, [int(ms * dice.uniform(1, 3)) for ms in p50], strict=True)
     return header + [value for point in points for value in point]
 
 
@@ -70,7 +74,8 @@ async def test_python_reads_what_the_store_reads(store: Store, clock: Clock, see
         submitted = await store.submit_one(new(limits=dict.fromkeys(names, 1), user_id=dice.choice("ab")))
         key = store.connection.keys.key("task", submitted.task_id)
         tag, seq = (int(value) for value in await raw(store).hmget(key, "tag", "seq"))
-        mine = estimate_of(Newcomer(clock.now, 1, tag, seq, before, 0, needs), forecast)
+        rank = await raw(store).zcount(store.connection.keys.key("order", "1n"), "-inf", tag) - 1
+        mine = estimate_of(Newcomer(clock.now, 1, tag, seq, before, rank, 0, needs), forecast)
         theirs = submitted.estimate and (submitted.estimate.p50_seconds, submitted.estimate.p90_seconds)
         assert (mine and (mine.p50 / 1000, mine.p90 / 1000)) == theirs
         read.add(theirs)
@@ -84,8 +89,8 @@ async def test_python_and_the_store_know_who_starts_at_once(store: Store, clock:
     await store.workers.register("w", capacity=2)
     await store.claim("w", idle=True)
     submitted = await store.submit_one(new())
-    mine = estimate_of(Newcomer(clock.now, 1, 0, 1, before=0, idle=1), None)
+    mine = estimate_of(Newcomer(clock.now, 1, 0, 1, before=0, rank=0, idle=1), None)
     assert mine and submitted.estimate
     assert (submitted.estimate.p50_seconds, submitted.estimate.p90_seconds) == (mine.p50, mine.p90 / 1000)
-    behind = estimate_of(Newcomer(clock.now, 1, 0, 2, before=1, idle=1), None)
+    behind = estimate_of(Newcomer(clock.now, 1, 0, 2, before=1, rank=1, idle=1), None)
     assert behind is None, "nothing is known without a forecast"

@@ -59,7 +59,7 @@ async def test_other_priorities_have_their_own_bounds(waits: Store) -> None:
 
 
 async def test_each_task_of_a_batch_is_accepted_or_refused_by_itself(waits: Store, clock: Clock) -> None:
-    await forecast(waits, clock.now, {"0n": flat(4_800, 9_000, last=1), "1n": flat(9_000, 9_000)})
+    await forecast(waits, clock.now, {"0n": flat(4_800, 9_000, each=500), "1n": flat(9_000, 9_000)})
     answers = await waits.submit(*(new(priority=word) for word in ("high", "high", "medium", "high")))
     assert [isinstance(one, errors.WaitTooLong) for one in answers] == [False, True, False, True]
 

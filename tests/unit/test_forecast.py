@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fairlead.estimates.forecast import REPLICAS, estimated_starts, forecast
 from fairlead.estimates.knowledge import Knowledge
 from fairlead.estimates.picture import Listed, Picture, Run, Waiting
+from fairlead.estimates.reading import Need, Newcomer, estimate_of
 from fairlead.estimates.scene import Scene
 
 NOW = 1_000_000
@@ -134,7 +135,7 @@ def test_a_newcomer_of_each_place_is_estimated_although_nobody_waits() -> None:
 def test_a_full_limit_has_a_curve_although_nobody_waits_for_it() -> None:
     full = {"inner": SLOTS | {"limit": "1", "used": "1"}}
     fields = forecast(picture(running=[runs("run", "inner=1")], limits=full), learnt(*[10_000] * 300))
-    assert fields["1n@inner"][6] == pytest.approx(9_500, rel=0.1)
+    assert fields["1n@inner"][-2] == pytest.approx(9_500, rel=0.1)
     assert fields["1n:1"][6] == 0
 
 
@@ -155,3 +156,21 @@ def test_a_task_that_stands_for_others_takes_as_long_as_all_of_them() -> None:
     each = picture([waits(count) for count in range(1, 13)], workers=[Listed("w", "*;", 1, 0)])
     few, many = (starts_by_task(seen, knowledge)["task 12"] for seen in (one, each))
     assert statistics.median(few) == pytest.approx(statistics.median(many), rel=0.05)
+
+
+def test_tasks_that_need_many_units_are_estimated_apart() -> None:
+    """Two of four units get free at once, but all four only when the long run has ended."""
+    limits = {"outer": SLOTS | {"limit": "4", "used": "2"}, "inner": SLOTS}
+    queue = [waits(count, needs=f"outer={units}") for count, units in enumerate((4, 1, 4, 1), 1)]
+    found = forecast(
+        picture(queue, [runs("long", "outer=2", started=NOW - 1_000)], limits=limits),
+        learnt(*[100_000] * 300),
+    )
+    small, large = found["1n@outer"], found["1n@outer#2"]
+    assert small[-2] < large[-2]
+    assert large[-2] > 90_000
+    newcomers = [
+        Newcomer(NOW, 1, 10**6, 10**6, 4, 4, 0, [Need("outer", units, 0, 4, 4)], "1") for units in (1, 3)
+    ]
+    one, three = (estimate_of(newcomer, found) for newcomer in newcomers)
+    assert one and three and one.p50 < 0.9 * three.p50

@@ -1,4 +1,4 @@
-"""When tasks start, by their position in the order, as few points (lua/lib/forecasts.lua)."""
+"""When tasks start, by their position in the order, as few points (lua/lib/curves.lua)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import NamedTuple
 EXACT_POINTS, POINTS_APART = 16, 1.15  # the first are all there, then fewer and fewer
 LEAST_AHEAD = 20  # tasks ahead of a newcomer, from which on it is known what each of them takes
 MOST_LONGER = 3.0
+GONE_AT = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000)  # ms after the forecast
 
 
 class Point(NamedTuple):
     tag: int
     seq: int
+    rank: int  #: how many wait ahead of it
     stands_for: int
     starts: Sequence[float]  #: ms, by replica; infinite where nobody knows
 
@@ -24,14 +26,16 @@ class Point(NamedTuple):
 class Estimated:
     tag: int
     seq: int
+    rank: int
     p50: float
     p90: float
 
 
-def curve(points: Sequence[Point], ahead: int, soon: float, most: int) -> list[int]:
+def curve(points: Sequence[Point], ahead: int, soon: float, gone: Sequence[float], most: int) -> list[int]:
     """As it is saved; empty when nobody knows when any of these tasks starts.
 
-    `ahead`: how many wait ahead of a newcomer; `soon`: ms until one of them starts when nothing is free.
+    `ahead`: how many wait ahead of a newcomer; `soon`: ms until one of them starts when nothing is free;
+    `gone`: how many of those ahead have started at each instant of `GONE_AT`.
     """
     ordered = sorted(points, key=lambda point: point[:2])
     estimated = [one for one in _estimated(ordered) if math.isfinite(one.p90)]
@@ -44,8 +48,10 @@ def curve(points: Sequence[Point], ahead: int, soon: float, most: int) -> list[i
     each = newcomer.p50 / ahead if ahead >= LEAST_AHEAD else soon
     longer = each * min(MOST_LONGER, newcomer.p90 / newcomer.p50) if newcomer.p50 else each
     chosen = [estimated[index] for index in _chosen(len(estimated), most)]
-    values = [value for one in chosen for value in (one.tag, one.seq, round(one.p50), round(one.p90))]
-    return [ahead, round(each), round(longer), round(soon), *values]
+    values = [
+        value for one in chosen for value in (one.tag, one.seq, one.rank, round(one.p50), round(one.p90))
+    ]
+    return [ahead, round(each), round(longer), round(soon), *(round(100 * count) for count in gone), *values]
 
 
 def _estimated(ordered: Sequence[Point]) -> list[Estimated]:
@@ -53,7 +59,7 @@ def _estimated(ordered: Sequence[Point]) -> list[Estimated]:
     from_behind = accumulate((point.starts for point in reversed(ordered)), _earlier)
     starts = list(from_behind)[::-1]
     return [
-        Estimated(point.tag, point.seq, *quantiles(sorted(some)))
+        Estimated(point.tag, point.seq, point.rank, *quantiles(sorted(some)))
         for point, some in zip(ordered, starts, strict=True)
     ]
 
@@ -69,7 +75,7 @@ def quantiles(ordered: Sequence[float]) -> tuple[float, float]:
 def _extrapolated(last: Estimated, ordered: Sequence[Point], count: int) -> Estimated:
     reached = max(1, sum(point.stands_for for point in ordered[:count]))
     longer = 1 + sum(point.stands_for for point in ordered[count:]) / reached
-    return Estimated(ordered[-1].tag, ordered[-1].seq, last.p50 * longer, last.p90 * longer)
+    return Estimated(*ordered[-1][:3], last.p50 * longer, last.p90 * longer)
 
 
 def _chosen(count: int, most: int) -> list[int]:

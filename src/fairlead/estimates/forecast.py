@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import zlib
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from fairlead.estimates.calibration import BOUNDS_MS
-from fairlead.estimates.curve import curve
-from fairlead.estimates.durations import ALL
+from fairlead.estimates.curve import GONE_AT, curve
 from fairlead.estimates.knowledge import Knowledge
 from fairlead.estimates.picture import Picture
-from fairlead.estimates.scene import Known, Scene
+from fairlead.estimates.scene import Known, Scene, limit_of
 from fairlead.rules.values import Place
 from fairlead.simulate.engine import Simulation
 from fairlead.simulate.values import Running, Task
@@ -59,7 +60,7 @@ def play(picture: Picture, knowledge: Knowledge) -> Played:
     scene = Scene(picture, knowledge.durations, knowledge.arrivals)
     head = {
         "at": picture.at,
-        "run": round(knowledge.durations.of(ALL).mean),
+        "run": round(knowledge.durations.of_all().mean),
         "lengths": list(BOUNDS_MS),
         "corrections": knowledge.calibration.corrections(),
     }
@@ -73,18 +74,62 @@ def curves(played: Played) -> dict[str, list[int]]:
         for name in known.curves:
             on_curve.setdefault(name, []).append(number)
     most = max(LEAST_POINTS, min(MOST_POINTS, POINTS // max(1, len(on_curve))))
+    ranks, gone = _ranks(scene), _Gone(played)
     found = {}
     for name, numbers in on_curve.items():
-        points = [scene.known[number].point(starts[number]) for number in numbers]
-        found[name] = curve(points, _ahead(name, scene.picture), scene.pace(name, numbers), most)
+        points = [scene.known[number].point(ranks[number], starts[number]) for number in numbers]
+        ahead = _ahead(name, scene.picture)
+        found[name] = curve(points, ahead, scene.pace(name, numbers), gone.of(name), most)
     return found
 
 
 def _ahead(name: str, picture: Picture) -> int:
-    """How many wait in this priority or a better one, or for this limit."""
-    place, _, limit = name.partition("@")
-    better = sum(picture.queued(one) for one in Place if one[0] <= place[0])
+    """How many wait ahead of a newcomer, or for this limit."""
+    limit = limit_of(name)
+    better = sum(picture.queued(one) for one in Place if one[0] <= name[0])
     return min(better, int(picture.limits[limit].get("waiting", 0))) if limit else better
+
+
+def _better(place: str, picture: Picture) -> int:
+    """How many wait in better priorities."""
+    return sum(picture.queued(one) for one in Place if one[0] < place[0])
+
+
+def _ranks(scene: Scene) -> list[int]:
+    """How many are ahead of each task: in better priorities, and in its place."""
+    ranks = [0] * len(scene.known)
+    counts = {place: _better(place, scene.picture) for place in Place}
+    for number in sorted(range(len(ranks)), key=lambda number: scene.known[number].position):
+        known = scene.known[number]
+        ranks[number] = counts[Place(known.place)]
+        counts[Place(known.place)] += known.stands_for
+    return ranks
+
+
+class _Gone:
+    """How many of those that wait have started some time later."""
+
+    def __init__(self, played: Played) -> None:
+        self._known = played.scene.known
+        self._shares = [_shares(starts) for starts in played.starts]
+        self._of: dict[str, list[float]] = {}
+        for known, shares in zip(self._known, self._shares, strict=True):
+            limits = {limit for name in known.curves if (limit := limit_of(name))}
+            for place in Place:
+                if place[0] > known.place[0] or place == known.place:
+                    for name in (place, *(f"{place}@{limit}" for limit in limits)):
+                        counts = self._of.setdefault(name, [0.0] * len(GONE_AT))
+                        for at, share in enumerate(shares):
+                            counts[at] += share * known.stands_for
+
+    def of(self, name: str) -> list[float]:
+        limit = limit_of(name)
+        return self._of.get(f"{name[:2]}@{limit}" if limit else name[:2], [0.0] * len(GONE_AT))
+
+
+def _shares(starts: Sequence[float]) -> list[float]:
+    ordered = sorted(starts)
+    return [bisect_right(ordered, at) / len(ordered) for at in GONE_AT]
 
 
 def estimated_starts(scene: Scene) -> list[list[float]]:

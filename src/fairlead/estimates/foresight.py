@@ -83,9 +83,8 @@ class Foresight:
             self._knowledge.learn([("start", at, {"estimate": given})], "")
 
     def ended(self, number: int, at: int) -> None:
-        kind = self._scenario.kind_of(number)
-        ran = {"ran": at - self._started.pop(number), "type": kind.type}
-        self._knowledge.learn([("complete", at, ran | {"tier": self._scenario.duration_of(kind)})], "")
+        ran = {"ran": at - self._started.pop(number)}
+        self._knowledge.learn([("complete", at, ran | self._kind_of(number))], "")
 
     # What is known
 
@@ -104,7 +103,8 @@ class Foresight:
         tag, seq = simulation.next_position(task)
         idle = max(0, simulation.free_slots(task) - len(self._starting))
         before -= sum(other.base <= task.base for other in self._starting.values())
-        return Newcomer(simulation.now, task.base, tag, seq, before, idle, needs)
+        rank = simulation.rank_of(task, tag)
+        return Newcomer(simulation.now, task.base, tag, seq, before, rank, idle, needs)
 
     def _refresh(self, simulation: ObservedSimulation, task: Task) -> None:
         queued = {priority: simulation.queued(priority) for priority in Priority}
@@ -121,16 +121,22 @@ class Foresight:
         return passed >= (SOONEST_SECONDS if has_changed(queued, self._queued) else EVERY_SECONDS)
 
     def _learn_arrival(self, task: Task) -> None:
-        kind = task.kind
         facts = {
-            "type": kind.type,
-            "capabilities": ",".join(sorted(kind.capabilities)),
-            "needs": needs_text(kind.needs),
+            "capabilities": ",".join(sorted(task.kind.capabilities)),
             "priority": task.base,
-            "fair": task.account,
-            "elastic": kind.elastic,
+            "elastic": task.kind.elastic,
         }
-        self._knowledge.learn([("submit", task.arrival, facts)], "")
+        self._knowledge.learn([("submit", task.arrival, facts | self._kind_of(task.number))], "")
+
+    def _kind_of(self, number: int) -> dict[str, str]:
+        kind, scenario = self._scenario.kind_of(number), self._scenario
+        return {
+            "type": kind.type,
+            "tier": scenario.duration_of(kind),
+            "size": scenario.size_of(number),
+            "needs": needs_text(kind.needs),
+            "fair": scenario.accounts[scenario.trace.owners[number]],
+        }
 
 
 def with_started(seen: Snapshot, tasks: Mapping[int, Task]) -> Snapshot:

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.estimates.arrivals import Arrival, Arrivals
 from fairlead.estimates.calibration import Calibration, Fit
-from fairlead.estimates.durations import Durations
+from fairlead.estimates.durations import Durations, RunKind
 
 KIND = "kind:"  # begins the fields of the durations
 FITS, POSITION, QUALITY = "fits", "position", "quality"
@@ -34,8 +34,7 @@ class Knowledge:
 
     def _learn(self, act: str, at: int, detail: Mapping[str, Any]) -> None:
         if "ran" in detail and "type" in detail:
-            tier, size = detail.get("tier") or "", detail.get("size") or ""
-            self.durations.learn(detail["type"], tier, size, detail["ran"], at)
+            self.durations.learn(_kind_of(detail), detail["ran"], at)
         if act == "submit":
             self.arrivals.learn(_arrival(at, detail))
         given: Sequence[int] = detail.get("estimate", ())
@@ -64,14 +63,16 @@ class Knowledge:
         return knowledge
 
 
+def _kind_of(detail: Mapping[str, Any]) -> RunKind:
+    return RunKind(detail["type"], *(detail.get(name) or "" for name in ("tier", "size", "needs", "fair")))
+
+
 def _arrival(at: int, detail: Mapping[str, Any]) -> Arrival:
     return Arrival(
         at,
-        detail["type"],
+        _kind_of(detail),
         detail.get("capabilities") or "",
-        detail.get("needs") or "",
         int(detail["priority"]),
-        detail.get("fair") or "",
         bool(detail.get("elastic")),
     )
 

@@ -63,7 +63,9 @@ class Pictures:
     def _task(self, sub: str, one: values.Waiting, stands_for: int) -> Waiting:
         task = one.task
         # the weight and the factor of an account are only used together, as the stride
-        facts = self._facts(task.kind, task.base, task.account) | {"weight": STRIDE * USUAL / one.stride}
+        facts = self._facts(task.kind, task.number, task.base, task.account) | {
+            "weight": STRIDE * USUAL / one.stride
+        }
         return Waiting(sub, one.tag, one.seq, str(task.number), stands_for, task.arrival, facts)
 
     def _run(self, one: values.Running) -> Run:
@@ -77,10 +79,10 @@ class Pictures:
             started=one.started,
             until=one.started + tier.ms if tier else 0,
             tier=tier.name if tier else "",
-            facts=self._facts(kind, one.base, one.account),
+            facts=self._facts(kind, one.number, one.base, one.account),
         )
 
-    def _facts(self, kind: Kind, base: int, account: str) -> dict[str, Any]:
+    def _facts(self, kind: Kind, number: int, base: int, account: str) -> dict[str, Any]:
         return {
             "type": kind.type,
             "priority": base,
@@ -88,6 +90,8 @@ class Pictures:
             "capabilities": ",".join(sorted(kind.capabilities)),
             "elastic": kind.elastic,
             "duration": self._scenario.duration_of(kind),
+            "size_hint": self._scenario.size_of(number),
+            "limits": needs_text(kind.needs),
         }
 
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fairlead.estimates.curve import GONE_AT
+
 HALF, MOST = 0.693, 2.303  # of what ends at random, half have ended by this part of the mean, 90 % by that
 LEAST = 50  # ms: nothing that waits is promised to start sooner
-HEADER, FIELDS = 4, 4  # values of a curve before its points, and of a point
+HEADER, FIELDS = 4 + len(GONE_AT), 5  # values of a curve before its points, and of a point
 ANY_LANE = "*"
 
 
@@ -47,6 +49,7 @@ class Newcomer:
     tag: int
     seq: int
     before: int  #: how many wait in its priority or a better one
+    rank: int  #: how many of these are ahead of it
     idle: int  #: how many workers wait that serve it
     needs: Sequence[Need] = ()
     lane: str = ANY_LANE
@@ -54,10 +57,6 @@ class Newcomer:
     @property
     def starts_at_once(self) -> bool:
         return self.before < self.idle and not any(need.is_full for need in self.needs)
-
-    @property
-    def ahead(self) -> int:
-        return max(0, self.before - self.idle)
 
 
 def estimate_of(new: Newcomer, forecast: Mapping[str, Any] | None) -> Given | None:
@@ -78,12 +77,15 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
     lane = forecast.get(f"{place}:{new.lane}", forecast.get(f"{place}:{ANY_LANE}"))
     if not lane:
         return None
-    found = [_left_on(lane, new, passed, new.ahead - lane[0], new.idle == 0)]
+    more = new.rank - _expected_ahead(lane, new, passed)
+    found = [_left_on(lane, new, passed, more - new.idle, new.idle == 0)]
     for need in new.needs:
-        curve = forecast.get(f"{place}@{need.limit}")
-        before = min(new.ahead, need.waiting)
+        every = f"{place}@{need.limit}"
+        curve = forecast.get(f"{every}#{(need.units - 1).bit_length()}", forecast.get(every))
+        before = min(new.before, need.waiting)
         if curve:
-            found.append(_left_on(curve, new, passed, before - curve[0], need.is_full))
+            more_here = before - max(0.0, curve[0] - _gone(curve, passed))
+            found.append(_left_on(curve, new, passed, min(more, more_here), need.is_full))
         elif curve is not None:  # it is empty
             return None
         elif need.is_full:
@@ -92,24 +94,47 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
 
 
 def _left_on(
-    curve: Sequence[int], new: Newcomer, passed: int, later: int, is_full: bool
+    curve: Sequence[int], new: Newcomer, passed: int, more: float, is_full: bool
 ) -> tuple[float, float]:
-    """The rest of the wait on a curve, `passed` ms after it was made; `later` tasks are not on it."""
-    _, each, longer, soon = curve[:HEADER]
-    points = [tuple(curve[at : at + FIELDS]) for at in range(HEADER, len(curve), FIELDS)]
-    index = bisect_left(points, (new.tag, new.seq))
-    if index == len(points):
-        soonest, last, wait = points[0][2:], points[-1][2:], soon if is_full else 0
-        p50 = max(last[0] - min(passed, soonest[0]), HALF * wait) + later * each
-        return p50, max(last[1] - min(passed, soonest[1]), MOST * wait) + later * longer
-    after = points[index]
-    if not index:
-        return after[2] - passed, after[3] - passed
-    before = points[index - 1]
+    """The rest of the wait, `passed` ms after a curve was made; `more` tasks are ahead than it expected."""
+    _, each, longer, soon = curve[:4]
+    _, p50, p90 = _at(curve, new)
+    rest = soon if is_full else 0
+    return (
+        _left_of(p50, passed, HALF * rest, more * each),
+        _left_of(p90, passed, MOST * rest, more * longer),
+    )
+
+
+def _left_of(ms: float, passed: int, rest: float, more: float) -> float:
+    return max(0, (ms - passed if ms > passed else rest) + more)
+
+
+def _at(curve: Sequence[int], new: Newcomer) -> Sequence[float]:
+    """The rank, p50 and p90 of a position; that of the last point if all are ahead of it."""
+    points = [curve[at : at + FIELDS] for at in range(HEADER, len(curve), FIELDS)]
+    index = bisect_left([(tag, seq) for tag, seq, *_ in points], (new.tag, new.seq))
+    if index in (0, len(points)):
+        return points[min(index, len(points) - 1)][2:]
+    before, after = points[index - 1], points[index]
     by = 0 if after[0] > before[0] else 1  # between equal tags by seq
     part = ((new.tag, new.seq)[by] - before[by]) / (after[by] - before[by])
-    p50, p90 = (before[at] + part * (after[at] - before[at]) for at in (2, 3))
-    return p50 - passed, p90 - passed
+    return [one + part * (other - one) for one, other in zip(before[2:], after[2:], strict=True)]
+
+
+def _expected_ahead(curve: Sequence[int], new: Newcomer, passed: int) -> float:
+    rank, _, _ = _at(curve, new)
+    return max(0.0, rank - _gone(curve, passed))
+
+
+def _gone(curve: Sequence[int], passed: int) -> float:
+    """How many of those on it have started by now, as it was expected."""
+    before_at, before = 0, 0
+    for at, count in zip(GONE_AT, curve[4:HEADER], strict=True):
+        if passed <= at:
+            return (before + (count - before) * (passed - before_at) / (at - before_at)) / 100
+        before_at, before = at, count
+    return before / 100
 
 
 def _left_of_new(need: Need, run: int, later: int) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
-from fairlead.estimates.arrivals import Arrival, Arrivals, expected
+from fairlead.estimates.arrivals import Arrival, Arrivals, Window, expected
 from fairlead.estimates.curve import Point
-from fairlead.estimates.durations import Durations
+from fairlead.estimates.durations import Durations, RunKind
 from fairlead.estimates.histogram import Distribution
 from fairlead.estimates.picture import Picture, Run
 from fairlead.model.priority import Priority
@@ -36,11 +36,15 @@ class Known:
     seq: int
     curves: Sequence[str]  #: names of the curves that it is on
     stands_for: int  #: 0: a probe
-    kind: tuple[str, str, str]  #: type, tier and size: how long it runs
+    kind: RunKind
     task_id: str
 
-    def point(self, starts: Sequence[float]) -> Point:
-        return Point(self.tag, self.seq, self.stands_for, starts)
+    @property
+    def position(self) -> tuple[str, int, int]:
+        return self.place, self.tag, self.seq
+
+    def point(self, rank: int, starts: Sequence[float]) -> Point:
+        return Point(self.tag, self.seq, rank, self.stands_for, starts)
 
 
 class Arriving(NamedTuple):
@@ -62,12 +66,11 @@ class Scene:
         self.limits = {name: _limit(known) for name, known in picture.limits.items()}
         self.known: list[Known] = []
         self._waiting: list[Waiting] = []
+        self.runs = [run for run in picture.running if self.needs_of(run.needs) is not None]
+        self._like_arrivals: dict[Arrival, Arriving | None] = {}
+        self._arriving = [self._likely(window) for window in arrivals.windows(picture.at)]
         self._add_waiting()
         self._add_probes()
-        recent, self._every = arrivals.recent(picture.at)
-        self._arriving = list(self._likely(recent))
-        self._every *= len(recent) / max(1, len(self._arriving))
-        self.runs = [run for run in picture.running if self.needs_of(run.needs) is not None]
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -93,7 +96,7 @@ class Scene:
     # How long things take
 
     def spread(self, number: int) -> Distribution:
-        return self._durations.of(*self.known[number].kind)
+        return self._durations.of(self.known[number].kind)
 
     def left_of(self, run: Run, share: float) -> int:
         """What is left of a run, by the share of such runs that end sooner."""
@@ -102,32 +105,47 @@ class Scene:
             return most
         if run.stops:
             return min(most, STOPPING_MS)
-        left = self._durations.of(run.facts["type"], run.tier, _size(run.facts)).left(share, elapsed)
+        left = self._durations.of(RunKind.of_facts(run.facts, run.tier)).left(share, elapsed)
         return min(most or NEVER, round(left))
 
     def pace(self, name: str, numbers: Sequence[int]) -> float:
         """The ms between two starts on a curve, when all slots or units are in use."""
-        means = [self.spread(number).mean for number in numbers]
-        limit = self.limits.get(name.partition("@")[2])
+        limit_name = limit_of(name)
+        means = [self.spread(number).mean * self._units(number, limit_name) for number in numbers]
+        limit = self.limits.get(limit_name)
         if isinstance(limit, Rate):
             return limit.interval / 1000
         width = limit.limit if limit else sum(worker.capacity for worker in self.picture.workers)
         return float(sum(means) / len(means) / max(1, width))
 
+    def _units(self, number: int, limit: str) -> int:
+        """1 if it does not need the limit: then it takes a slot of a worker."""
+        return dict(self._waiting[number].task.kind.needs).get(limit, 1)
+
     def arrivals(self, seed: int, share: Callable[[int], float]) -> Iterator[Task]:
         """Those that are expected after the snapshot; `share` draws how long each runs."""
-        first, kinds = len(self.known), self._arriving
-        for count, (at, one) in enumerate(expected(kinds, self._every, self.picture.at, seed)):
+        first = len(self.known)
+        for count, (at, one) in enumerate(expected(self._arriving, self.picture.at, seed)):
             duration = round(one.durations.draw(share(count)))
             yield Task(first + count, one.kind, one.priority, one.account, at, duration)
 
-    def _likely(self, recent: Sequence[Arrival]) -> Iterator[Arriving]:
-        for arrival in recent:
-            needs = self.needs_of(arrival.needs)
-            if needs is not None:
-                kind = self._kind(arrival.task_type, arrival.capabilities, needs, arrival.elastic)
-                durations = self._durations.of(arrival.task_type)
-                yield Arriving(kind, arrival.priority, arrival.account, durations)
+    def _likely(self, window: Window[Arrival]) -> Window[Arriving]:
+        """Without those whose limits are not there any more."""
+        found = [one for arrival in window.kinds if (one := self._like(arrival))]
+        return Window(window.until, found, window.every * len(window.kinds) / max(1, len(found)))
+
+    def _like(self, arrival: Arrival) -> Arriving | None:
+        if arrival not in self._like_arrivals:
+            self._like_arrivals[arrival] = self._arriving_like(arrival)
+        return self._like_arrivals[arrival]
+
+    def _arriving_like(self, arrival: Arrival) -> Arriving | None:
+        task_type, _, _, needed, account = arrival.run_kind
+        needs = self.needs_of(needed)
+        if needs is None:
+            return None
+        kind = self._kind(task_type, arrival.capabilities, needs, arrival.elastic)
+        return Arriving(kind, arrival.priority, account, self._durations.of(arrival.run_kind))
 
     # Parts
 
@@ -140,7 +158,8 @@ class Scene:
             audience = self.picture.audiences.get(route)
             if needs is None or audience is None:
                 continue
-            curves = [f"{place}:{audience}", *(f"{place}@{name}" for name, _ in needs)]
+            of_limits = (curve for need in needs for curve in curves_of(place, *need))
+            curves = [f"{place}:{audience}", *of_limits]
             kind = self._kind(task_type, capabilities, needs, bool(facts.get("elastic")), task.stands_for)
             stride = stride_of(float(facts.get("weight") or 1.0), int(facts.get("factor") or USUAL))
             self._add(
@@ -150,7 +169,7 @@ class Scene:
                     task.seq,
                     curves,
                     task.stands_for,
-                    (task_type, str(facts.get("duration") or ""), _size(facts)),
+                    RunKind.of_facts({"type": task_type, **facts}, str(facts.get("duration") or "")),
                     task.task_id,
                 ),
                 kind,
@@ -168,35 +187,37 @@ class Scene:
             for priority in Priority:
                 lane = f"{Place.native(priority)}:{audience}"
                 self._add_probe(priority, self._kind(task_type, capabilities, ()), [lane])
-        for name, kind in self._limits_to_probe():
+        for kind in islice(self._kinds_to_probe(), MOST_LIMITS):
             for priority in Priority:
-                self._add_probe(priority, kind, [f"{Place.native(priority)}@{name}"])
+                self._add_probe(priority, kind, curves_of(Place.native(priority), *kind.needs[0]))
 
-    def _limits_to_probe(self) -> Iterator[tuple[str, Kind]]:
-        """Those that are waited for or full, each with a kind of tasks that needs nothing else."""
-        found: dict[str, Kind] = {}
-        for task in self._waiting:
-            for need in task.task.kind.needs:
-                found.setdefault(need[0], self._alone(task.task.kind, need))
-        for run in self.picture.running:
-            for need in self.needs_of(run.needs) or ():
-                if need[0] not in found and run.facts and self._is_full(need[0]):
-                    kind = self._kind(run.facts["type"], run.facts.get("capabilities") or "", ())
-                    found[need[0]] = self._alone(kind, need)
-        yield from islice(found.items(), MOST_LIMITS)
+    def _kinds_to_probe(self) -> Iterator[Kind]:
+        """Of each limit that is waited for or lacks room, and for as many units: needing nothing else."""
+        found: set[tuple[str, int]] = set()
+        for kind, is_waiting in self._kinds_that_may_wait():
+            for name, units in kind.needs:
+                if (name, size_of(units)) not in found and (is_waiting or not self._has_room(name, units)):
+                    found.add((name, size_of(units)))
+                    yield self._kind(kind.type, ",".join(sorted(kind.capabilities)), ((name, units),))
 
-    def _alone(self, kind: Kind, need: tuple[str, int]) -> Kind:
-        return self._kind(kind.type, ",".join(sorted(kind.capabilities)), (need,))
+    def _kinds_that_may_wait(self) -> Iterator[tuple[Kind, bool]]:
+        yield from ((task.task.kind, True) for task in self._waiting)
+        for run in self.runs:
+            if run.facts:
+                needs = self.needs_of(run.needs) or ()
+                yield self._kind(run.facts["type"], run.facts.get("capabilities") or "", needs), False
+        for window in self._arriving[-1:]:
+            yield from ((arriving.kind, False) for arriving in window.kinds)
 
-    def _is_full(self, name: str) -> bool:
+    def _has_room(self, name: str, units: int) -> bool:
         limit = self.picture.limits.get(name, {})
-        return int(limit.get("used", 0)) >= int(limit.get("limit", 1))
+        return "limit" not in limit or int(limit.get("used", 0)) + units <= int(limit["limit"])
 
     def _add_probe(self, priority: Priority, kind: Kind, curves: Sequence[str]) -> None:
         place = Place.native(priority)
         last = max(self._last.get(place, 0), self._virtual(place))
         seq = int(self.picture.meta.get("seq", 0)) + 1 + len(self.known)
-        known = Known(place, last, seq, curves, 0, ("", "", ""), "")
+        known = Known(place, last, seq, curves, 0, RunKind(""), "")
         self._add(known, kind, priority, "", self.picture.at, 1)
 
     @cached_property
@@ -251,8 +272,20 @@ class Scene:
         return int(float(self.picture.meta.get(f"virtual_{place}", 0)))
 
 
-def _size(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("size_hint") or "")
+def size_of(units: int) -> int:
+    """Tasks that need many units of a limit wait longer than those that need few."""
+    return (units - 1).bit_length()
+
+
+def curves_of(place: str, limit: str, units: int) -> list[str]:
+    """That of all that need the limit, and unless it is one unit that of those that need about as many."""
+    every = f"{place}@{limit}"
+    return [every, f"{every}#{size_of(units)}"] if units > 1 else [every]
+
+
+def limit_of(curve: str) -> str:
+    """Empty: it is the curve of a lane."""
+    return curve.partition("@")[2].partition("#")[0]
 
 
 def _worker(worker_id: str, profile: str, capacity: int, reserve: int) -> Worker:

@@ -38,6 +38,15 @@ class ObservedSimulation(CheckedSimulation):
         """The tag and seq that it gets if it is queued now."""
         return self._shares.by_place[NATIVE[task.base]].next_tag(task.account), self._seq + 1
 
+    def rank_of(self, task: Task, tag: int) -> int:
+        """How many are ahead of a task that is queued now: in better priorities, and in its place."""
+        place, count = NATIVE[task.base], sum(self.queued(better) for better in range(task.base))
+        for queue in self._heads.all_queues():
+            if queue.place == place:
+                entries = (*queue.earlier, *queue.later)
+                count += sum(t <= tag and self._where[one.number] == place for t, _, one, _ in entries)
+        return count
+
     def queued(self, priority: int) -> int:
         """How many wait in this priority, promoted ones included."""
         ledgers = {id(ledger): ledger for ledger in self._shares.by_place[2 * priority : 2 * priority + 2]}

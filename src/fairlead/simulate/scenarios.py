@@ -37,6 +37,10 @@ class Scenario:
         """Of a task of the trace."""
         return self.kinds[self.trace.wants[number]]
 
+    def size_of(self, number: int) -> str:
+        """The `size_hint` of a task of the trace."""
+        return self.trace.kinds[self.trace.wants[number]].size_hint
+
     def duration_of(self, kind: Kind) -> str:
         """The tier that was asked for; empty if none was."""
         if kind.tier is None or kind.elastic:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal
 
-from fairlead.checks import nearest
+from fairlead.checks import MOST_SECONDS, nearest
 from fairlead.errors import InvalidInput
-from fairlead.simulate.traces import Collector, Row, Trace, in_line, shortened
+from fairlead.simulate.traces import Collector, Row, Trace, in_line, seconds, shortened
 
 Format = Literal["csv", "swf"]
 Progress = Callable[[int], None]  #: called with how many bytes of the file have been read
@@ -23,7 +24,17 @@ REQUIRED = ("arrival_seconds", "duration_seconds")
 #: The column of each field of a row.
 COLUMNS = dict(
     zip(
-        (*REQUIRED, "task_type", "priority", "user_id", "tenant", "limits", "capabilities", "tier"),
+        (
+            *REQUIRED,
+            "task_type",
+            "priority",
+            "user_id",
+            "tenant",
+            "limits",
+            "capabilities",
+            "tier",
+            "size_hint",
+        ),
         Row._fields,
         strict=True,
     )
@@ -112,7 +123,7 @@ def _swf_rows(name: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int
         if len(cells) != SWF_COLUMNS:
             raise in_line(name, number, f"has {len(cells)} columns, a line of SWF has {SWF_COLUMNS}")
         _, submitted, _, ran, used, _, _, asked, *_ = cells
-        user, group, program = cells[11:14]
+        wanted, user, group, program = cells[8], *cells[11:14]
         if ran == UNKNOWN:
             yield number, None
             continue
@@ -126,5 +137,14 @@ def _swf_rows(name: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int
                 user_id="" if user == UNKNOWN else user,
                 tenant="" if group == UNKNOWN else group,
                 limits="" if processors == UNKNOWN else f"processors={processors}",
+                size_hint="" if wanted == UNKNOWN else _rounded(name, number, wanted),
             ),
         )
+
+
+def _rounded(name: str, line: int, wanted: str) -> str:
+    """The time that was requested, up to a power of two: there are too many different ones to learn from."""
+    try:
+        return f"{2 ** math.ceil(math.log2(seconds('requested time', wanted, MOST_SECONDS) / 1000 or 1))}s"
+    except InvalidInput as problem:
+        raise in_line(name, line, str(problem)) from None

@@ -15,7 +15,7 @@ from fairlead.model.task import check_limits
 
 LAST_ARRIVAL = 253_402_300_800  # seconds; as a date this is the year 10000
 MOST_ROWS = 50_000_000
-MOST_KINDS = 200_000  #: different needs, types, capabilities and tiers
+MOST_KINDS = 200_000  #: different needs, types, capabilities, tiers and sizes
 MOST_TEXT = 200  # characters of a name
 
 
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     limits: str = ""
     capabilities: str = ""
     tier: str = ""
+    size_hint: str = ""
 
 
 class Wants(NamedTuple):
@@ -40,6 +41,7 @@ class Wants(NamedTuple):
     limits: dict[str, int]
     capabilities: frozenset[str]
     tier: str | None
+    size_hint: str
     line: int
 
 
@@ -106,7 +108,7 @@ class Collector:
         trace.rows.append(number)
 
     def _kind_of(self, line: int, row: Row) -> int:
-        key = (row.task_type, row.limits, row.capabilities, row.tier)
+        key = (row.task_type, row.limits, row.capabilities, row.tier, row.size_hint)
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self.trace.kinds)
@@ -117,7 +119,10 @@ class Collector:
             check_name("task_type", row.task_type)
             capabilities = [name for name in row.capabilities.split(";") if name]
             check_capabilities(capabilities)
-            kind = Wants(row.task_type, _limits(row.limits), frozenset(capabilities), row.tier or None, line)
+            if len(row.size_hint) > MOST_TEXT:
+                raise InvalidInput("size_hint", f"has more than {MOST_TEXT} characters")
+            limits, tier = _limits(row.limits), row.tier or None
+            kind = Wants(row.task_type, limits, frozenset(capabilities), tier, row.size_hint, line)
             self.trace.kinds.append(kind)
         return number
 

@@ -122,7 +122,7 @@ def question_of(
         key = (task.task_type, *sorted(needs.items()), tuple(task.capabilities), task.tier)
         if key not in kinds:
             kinds[key] = len(known)
-            known.append(Wants(task.task_type, needs, frozenset(task.capabilities), task.tier, line))
+            known.append(Wants(task.task_type, needs, frozenset(task.capabilities), task.tier, "", line))
         wants.append(kinds[key])
         owners.append(people.setdefault((task.tenant or "", task.user_id or ""), len(people)))
     before, after = ({numbers[name]: size for name, size in some.items()} for some in sizes)

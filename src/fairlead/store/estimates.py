@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.checks import check_ms, check_name
 from fairlead.estimates.knowledge import Seen
 from fairlead.estimates.picture import Picture
+from fairlead.estimates.reading import HEADER
 from fairlead.model.forecast import Outlook
 from fairlead.store.connection import pack
 from fairlead.store.forecasts import texts_of
@@ -18,7 +19,7 @@ from fairlead.store.session import Part
 
 ENTRIES_AT_ONCE = 100  # of the outbox, each with the events of an act
 HEAD = "head"  # of a forecast; its other fields are curves
-TAG, SEQ, MS = 16, 13, 12  # digits of a curve (lua/lib/forecasts.lua)
+TAG, SEQ, MS = 16, 13, 12  # digits of a curve (lua/lib/curves.lua)
 
 
 class Estimates(Part):
@@ -85,7 +86,7 @@ class Estimates(Part):
 
 def text_of_curve(curve: Sequence[int]) -> str:
     """Numbers of equal length, so that a point is found without reading the others."""
-    lengths = chain(repeat(MS, 4), cycle((TAG, SEQ, MS, MS)))
+    lengths = chain(repeat(MS, HEADER), cycle((TAG, SEQ, MS, MS, MS)))
     return "".join(
         f"{min(value, 10**digits - 1):0{digits}d}" for value, digits in zip(curve, lengths, strict=False)
     )

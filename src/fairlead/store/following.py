@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping
 
 from fairlead.errors import UnknownTask
+from fairlead.estimates.durations import RunKind
 from fairlead.estimates.jobs import StepLeft, Times, times_of
 from fairlead.model.forecast import Followed, FollowedStep
 from fairlead.model.job import Job, JobStep
@@ -32,10 +33,11 @@ class Following(Part):
         if tenant is not None:
             explanation = explanation.seen_by(tenant)
         times = _past(task.status, task.started_at, task.completed_at)
-        durations = await self._jobs.estimates.durations([task.task_type])
+        kind = RunKind(task.task_type, task.tier or "", task.size_hint or "")
+        durations = await self._jobs.estimates.durations(kind)
         if task.status not in TERMINAL and durations is not None:
             started = task.started_at if task.status is State.EXECUTING else None
-            left = StepLeft(0, durations.of(task.task_type, task.tier or ""), explanation.estimate, started)
+            left = StepLeft(0, durations.of(kind), explanation.estimate, started)
             times = times_of([left], explanation.at).get(0)
         step = FollowedStep(
             index=0,

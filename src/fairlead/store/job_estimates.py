@@ -1,11 +1,10 @@
 """Estimates of jobs: the waits of their steps by the forecast, and how long such runs take."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
 
-from fairlead.estimates.durations import ALL, Durations
+from fairlead.estimates.durations import ALL, Durations, RunKind
 from fairlead.estimates.jobs import HALF, StepLeft, done_within
 from fairlead.estimates.knowledge import KIND
 from fairlead.model.estimate import Estimate
@@ -30,35 +29,37 @@ class JobEstimates(Part):
         """Those of its steps that have not ended, none if too little is known; and the time."""
         answer = await self._session.run("estimates_of_job", job_id)
         rows = answer["steps"]
-        durations = await self.durations({row["type"] for row in rows})
+        kinds = [RunKind(*row["kind"]) for row in rows]
+        durations = await self.durations(*kinds)
         if durations is None:
             return [], answer["now"]
         steps = [
             StepLeft(
                 row["stage"],
-                durations.of(row["type"], row.get("tier", "")),
+                durations.of(kind),
                 Estimate.of_row(row.get("estimate")),
                 row.get("started"),
                 row["step"],
                 tuple(needs(row["needs"])),
             )
-            for row in rows
+            for row, kind in zip(rows, kinds, strict=True)
         ]
         return steps, answer["now"]
 
     async def add_ends(self, answer: Answer) -> None:
         """To the holders in an explanation, when their runs are expected to end."""
         holders = [one for blocker in answer["blocked_by"] for one in blocker["holders"] if one["is_task"]]
-        durations = await self.durations({one["type"] for one in holders}) if holders else None
+        kinds = [RunKind(*one["kind"]) for one in holders]
+        durations = await self.durations(*kinds) if holders else None
         if durations is None:
             return
-        for one in holders:
-            left = durations.of(one["type"]).left(HALF, max(0, answer["now"] - one["since"]))
+        for one, kind in zip(holders, kinds, strict=True):
+            left = durations.of(kind).left(HALF, max(0, answer["now"] - one["since"]))
             one["expected"] = answer["now"] + round(left)
 
-    async def durations(self, types: Iterable[str]) -> Durations | None:
-        """As far as they are known of these types; None before any run has ended."""
-        kinds = [ALL, *sorted(types)]
+    async def durations(self, *of: RunKind) -> Durations | None:
+        """As far as they are known of these kinds; None before any run has ended."""
+        kinds = sorted({ALL, *(name for kind in of for name in kind.names())})
         fields = [KIND + kind for kind in kinds]
         (found,) = await self._connection.read(("HMGET", self._connection.keys.key("learnt"), *fields))
         known = {kind: text for kind, text in zip(kinds, found, strict=True) if text is not None}

@@ -79,8 +79,7 @@ class Estimator:
 
     async def forecast(self) -> bool:
         self._forecast_at, used = monotonic(), time.process_time()
-        limits = self.knowledge.arrivals.limits(await self._estimates.now())
-        picture = await self._estimates.picture(limits)
+        picture = await self._estimates.picture(self.knowledge.arrivals.limits())
         played = play(picture, self.knowledge)
         outlook = self._expected.of(played)
         kept = await self._estimates.save_forecast(self._who, fields_of(played), TTL_MS, outlook)

@@ -2,7 +2,7 @@
 -- a task at its place in the order would have now.
 --
 -- ARGV     id clock
--- RETURNS  ok now steps {stage step type needs tier? started? estimate? {p50 p90 at} (ms)}... | unknown_job | uninitialised
+-- RETURNS  ok now steps {stage step kind {type tier size needs fair} needs started? estimate? {p50 p90 at} (ms)}... | unknown_job | uninitialised
 -- FLAGS    allow-oom
 
 local ENDED = {completed = true, failed = true, cancelled = true, dead_letter = true}
@@ -16,6 +16,12 @@ local function of_pending(spec)
   return forecasts.of_spec(spec, jobs.next_position(job, tonumber(spec.facts.step), int(spec.priority) .. "n", spec.fair))
 end
 
+local function kind_of(spec, t)
+  if t then return records.run_kind(t.known.facts, records.tier_of(t)) end
+  local facts = {type = spec.type, size_hint = spec.facts.size_hint, limits = spec.limits, fair = spec.fair}
+  return records.run_kind(facts, spec.facts.duration)
+end
+
 local function row(stage, spec)
   local t = records.find(spec.id)
   local state = t and get(t, "state")
@@ -23,8 +29,8 @@ local function row(stage, spec)
   local runs, estimate = state == "executing", nil
   if t then estimate = forecasts.of_task(t) else estimate = of_pending(spec) end
   return {
-    stage = stage, step = tonumber(spec.facts.step), type = spec.type, needs = (t and t.known.facts or spec).limits or "", tier = t and get(t, "tier") or nil, started = runs and number(t, "started") or nil,
-    estimate = forecasts.shown(estimate),
+    stage = stage, step = tonumber(spec.facts.step), kind = kind_of(spec, t), needs = (t and t.known.facts or spec).limits or "",
+    started = runs and number(t, "started") or nil, estimate = forecasts.shown(estimate),
   }
 end
 

@@ -3,7 +3,7 @@
 -- ARGV     id brief clock
 -- RETURNS  ok state now run_at? estimate? {p50 p90 at} (ms) chosen? {worker at waited place tag why?} (of one that has started)
 --          | ok state now estimate? place position ahead {priority = count} promotes_at?
---          blocked_by {limit needs used of paused is_rate free_at? by_deadline holders {id units is_task type? name? tenant? since? expires? ends?}...}...
+--          blocked_by {limit needs used of paused is_rate free_at? by_deadline holders {id units is_task kind? {type tier size needs fair} name? tenant? since? expires? ends?}...}...
 --          held_for? type_paused capable_workers only_reserve_free type serves_type? missing? (capabilities; both without a capable
 --          worker) types? (that are served; like holders not if `brief` is "1") | unknown_task | uninitialised
 -- FLAGS    allow-oom
@@ -81,6 +81,6 @@ return {
   promotes_at = after and number(t, "arrival") + after or nil, blocked_by = blocked, held_for = held_for,
   type_paused = limits.is_paused_type(sub), capable_workers = capable,
   only_reserve_free = only_reserve > 0 and only_reserve == capable,
-  estimate = forecasts.shown(forecasts.of_waiting(t, sub, all_ahead)),
+  estimate = forecasts.shown(forecasts.of_waiting(t, sub)),
   type = subs.task_type(sub), serves_type = serves_type, missing = missing, types = types_served,
 }

@@ -14,6 +14,7 @@ local TABLES = {
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it
   "touched_subs", "ages",
+  "joined", -- place -> tasks that this act has queued in it
   "entered_subs", -- sub-queue -> tasks that entered it in this act
   "idlers", "idlers_read", -- idle line -> workers found in it
   "ledgers", "known_types", "submitted_keys", "new_kinds",

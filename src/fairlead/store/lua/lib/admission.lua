@@ -23,7 +23,7 @@ local function room_in()
   for _, place in ipairs(choice.PLACES) do
     local member = first(ordered(keys.order(place)))
     local t = member and records.find(names.about(member))
-    local estimate = t and forecasts.of_waiting(t, subs.of(place, t), 0)
+    local estimate = t and forecasts.of_waiting(t, subs.of(place, t))
     if estimate and (not soonest or estimate[1] < soonest) then soonest = estimate[1] end
   end
   return soonest

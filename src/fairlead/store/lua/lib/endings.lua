@@ -90,7 +90,7 @@ end
 -- Adds to the details of an event what estimates learn from a run that has ended.
 function endings.with_run(t, detail)
   local facts = t.known.facts
-  detail.ran, detail.type, detail.size = t.ran, facts.type, facts.size_hint
+  detail.ran, detail.type, detail.size, detail.needs, detail.fair = t.ran, facts.type, facts.size_hint, facts.limits, facts.fair
   detail.tier = facts.elastic and t.known.tier or facts.duration
   return detail
 end

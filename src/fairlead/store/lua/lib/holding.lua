@@ -16,7 +16,7 @@ local function holder_of(id, units)
   local t = records.find(id)
   if not t then return nil end
   return {
-    id = id, units = tonumber(units), is_task = true, type = t.known.facts.type, name = get(t, "worker"), tenant = t.known.facts.tenant,
+    id = id, units = tonumber(units), is_task = true, kind = records.run_kind(t.known.facts, records.tier_of(t)), name = get(t, "worker"), tenant = t.known.facts.tenant,
     since = number(t, "started"), expires = number(t, "lease_until"), ends = number(t, "deadline"),
   }
 end

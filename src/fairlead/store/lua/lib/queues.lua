@@ -29,6 +29,7 @@ function queues.enqueue(t, place, tag, seq)
   if after then alarm_at(number(t, "arrival") + after) end
   act.touched_subs[sub] = act.touched_subs[sub] or true
   act.entered_subs[sub] = (act.entered_subs[sub] or 0) + 1
+  act.joined[place] = (act.joined[place] or 0) + 1
 end
 
 -- `starts_from`: the sub-queue of a task that is started.

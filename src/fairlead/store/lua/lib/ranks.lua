@@ -1,9 +1,13 @@
 -- Where a waiting task is in the order.
 
+local function rank_in(t, place)
+  return call("ZRANK", keys.order(place), names.member(number(t, "seq"), t.id)) or 0
+end
+
 -- Those before it in its own place; all of the other place when it is their turn.
 local function before_in_priority(t, place, class)
   local tag, own_member = number(t, "tag"), names.member(number(t, "seq"), t.id)
-  local count = call("ZRANK", keys.order(place), own_member)
+  local count = rank_in(t, place)
   local other = string.sub(place, 1, 1) .. (string.sub(place, 2) == "n" and "p" or "n")
   if setting("budget") == 0 then
     count = count + call("ZCOUNT", keys.order(other), "-inf", "(" .. int(tag))
@@ -31,4 +35,17 @@ function ranks.ahead_of(t, place)
   local class = subs.class(place)
   local before, counts, all = before_in_priority(t, place, class), ranks.better_than(class)
   return before, counts, before + all
+end
+
+-- How many are ahead of a queued task as the forecast counts: in better priorities, and in its own place.
+function ranks.of(t, place)
+  local _, better = ranks.better_than(subs.class(place))
+  return better + rank_in(t, place)
+end
+
+-- The same for one that comes now with this tag. `has_joined`: it is queued already. Others that this act has queued are ahead of it.
+function ranks.of_newcomer(place, tag, has_joined)
+  local _, better = ranks.better_than(subs.class(place))
+  local joined = (act.joined[place] or 0) - (has_joined and 1 or 0)
+  return better + joined + call("ZCOUNT", keys.order(place), "-inf", int(tag))
 end

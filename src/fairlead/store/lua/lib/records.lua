@@ -88,3 +88,13 @@ end
 function records.size_of(t)
   return t.known.facts.size or call("HSTRLEN", t.key, "parameters")
 end
+
+-- The tier that a task runs in, or asks for.
+function records.tier_of(t)
+  return t.known.facts.elastic and get(t, "tier") or t.known.facts.duration
+end
+
+-- By what it is expected to take as long as others (fairlead/estimates/durations.py).
+function records.run_kind(facts, tier)
+  return {facts.type, tier or "", facts.size_hint or "", facts.limits or "", facts.fair or ""}
+end

@@ -146,7 +146,7 @@ function submits.submit(spec, now, follows)
   facts.estimate = estimate
   events.add(t, "submit", nil, state, now, {
     type = spec.type, priority = spec.priority, fair = spec.fair, needs = facts.limits, capabilities = facts.capabilities,
-    elastic = facts.elastic,
+    elastic = facts.elastic, size = facts.size_hint, tier = facts.duration,
   })
   if spec.key then idempotency.remember(spec.key, spec.digest, spec.id) end
   if taker then act.hand_straight(taker, t, place) end
