@@ -22,7 +22,7 @@ from fairlead.api.readiness import Readiness, ServerWatch
 from fairlead.api.server import make_app
 from fairlead.api.side_works import SideWorks
 from fairlead.background import Work, in_background
-from fairlead.errors import InvalidSettings, StoreLost
+from fairlead.errors import InvalidSettings, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
 from fairlead.settings import ServerSettings, Settings
@@ -160,7 +160,7 @@ class ServiceCalls:
         """Runs until cancelled; raises the error that ended the worker. A drained one is not replaced."""
         self._ended.clear()
         # the gateway serves even if the store has lost its data, to report that: the worker waits by itself
-        wait = self._store.connection.membership.problem is None
+        wait = self._store.connection.membership.problem is None and self._store.is_joined
         calling = running_services(self._store, self._settings, grace=self._stop.grace, wait=wait)
         try:
             async with calling as self._worker:
@@ -231,12 +231,12 @@ async def _gateways(
 
 
 async def _any_keys(stores: Sequence[Store]) -> bool | None:
-    """None: unknown, because a store has lost its data."""
+    """None: unknown, because a store has lost its data, or cannot be reached."""
     found: set[bool | None] = set()
     for store in stores:
         try:
             found.add(await store.api_keys.any())
-        except StoreLost:
+        except StoreUnavailable:
             found.add(None)
     return True if True in found else None if None in found else False
 

@@ -68,7 +68,7 @@ class Monitor:
     async def check(self) -> None:
         try:
             await self._store.epochs.check()
-            if self._standing:
+            if self._standing or not self._store.is_joined:
                 await self._store.rejoin()
         except StoreLost as problem:
             if problem.standing != "reopened":
@@ -89,6 +89,7 @@ class Monitor:
         if self._standing:
             await self._report(None)
         self._standing = self._complaint = ""
+        self._store.is_joined = True
         self._store.remember()
 
     def _complain(self, problem: FairleadError) -> None:

@@ -55,24 +55,42 @@ async def gateway_store(
     the process that started this one has opened the namespace with the same settings.
     """
     async with connected_store(settings) as store:
-        _ = store.blobs.shelf  # raises what is wrong with its settings
-        store.policy.sources = (sources or Sources()).of_namespace(settings.engine.namespace)
-        store.rejoin = partial(store.open, govern=govern, declare=True)
+        _prepare(store, sources, govern)
         with contextlib.suppress(StoreLost):
             await first_act(store, partial(store.open, govern=False) if declared else store.rejoin)
         yield store
+
+
+def _prepare(store: Store, sources: Sources | None, govern: bool) -> None:
+    _ = store.blobs.shelf  # raises what is wrong with its settings
+    store.policy.sources = (sources or Sources()).of_namespace(store.settings.engine.namespace)
+    store.rejoin = partial(store.open, govern=govern, declare=True)
 
 
 @asynccontextmanager
 async def gateway_stores(
     settings: Settings, sources: Sources | None = None, **options: bool
 ) -> AsyncIterator[list[Store]]:
-    """As `gateway_store`, for each namespace that the settings name, the gateway's own first."""
+    """As `gateway_store`, for each namespace that the settings name, the gateway's own first.
+
+    Those that cannot be reached are joined later, unless none can.
+    """
+    stores, problems = list[Store](), list[StoreUnavailable]()
     async with contextlib.AsyncExitStack() as stack:
-        yield [
-            await stack.enter_async_context(gateway_store(settings.of_namespace(name), sources, **options))
-            for name in settings.served
-        ]
+        for own in map(settings.of_namespace, settings.served):
+            try:
+                stores.append(await stack.enter_async_context(gateway_store(own, sources, **options)))
+            except StoreUnavailable as problem:
+                if not own.engine.url:  # the embedded server of all
+                    raise
+                problems.append(problem)
+                store = await stack.enter_async_context(connected_store(own))
+                _prepare(store, sources, options.get("govern", False))
+                store.is_joined = False
+                stores.append(store)
+        if len(problems) == len(stores):
+            raise problems[0]
+        yield stores
 
 
 def _recall(store: Store, remembered: Remembered) -> None:

@@ -69,6 +69,7 @@ class Store(Handling):
         # what is wrong with an embedded server, which only the process that can open it again can see
         self.engine_problems: Callable[[], Mapping[str, str]] = dict
         self.rejoin: Callable[[], Awaitable[object]] = self.epochs.join  # after StoreLost: all there is to do
+        self.is_joined = True  # false: it could not be reached when a gateway started, which joins it later
         self.remember: Callable[[], None] = lambda: None  # what it knows, for the next process here
         self.limits = Limits(self)
         self.workers = Workers(self)
