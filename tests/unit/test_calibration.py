@@ -52,19 +52,31 @@ def test_priorities_and_lengths_are_corrected_apart() -> None:
     calibration = Calibration()
     for _ in range(100):
         calibration.learn(fit(20_000, 10_000, 15_000, priority=2))
-    changed = [
-        (priority, length)
-        for priority, lengths in enumerate(calibration.corrections())
-        for length, factors in enumerate(lengths)
-        if factors != [UNCORRECTED, UNCORRECTED]
-    ]
-    assert changed == [(2, 1)]
+    high, medium, low = calibration.corrections()
+    assert high == medium == Calibration().corrections()[0]
+    assert [half != UNCORRECTED for half, _ in low] == [False, True, False]
+
+
+def test_what_is_known_of_a_priority_widens_ranges_of_every_length() -> None:
+    calibration = Calibration()
+    for _ in range(200):
+        calibration.learn(fit(40_000, 10_000, 15_000))
+    _, medium, _ = calibration.corrections()
+    assert all(most > 2 * UNCORRECTED for _, most in medium)
+
+
+def test_p50_is_corrected_later_than_the_range() -> None:
+    calibration = Calibration()
+    for _ in range(10):
+        calibration.learn(fit(40_000, 10_000, 10_000))
+    half, most = corrected(calibration, 10_000, 10_000)
+    assert half < 13_000 < 20_000 < most
 
 
 def test_one_strange_wait_does_not_change_much() -> None:
     calibration = Calibration()
     calibration.learn(fit(900_000, 1_000, 2_000))
-    assert corrected(calibration, 1_000, 2_000)[1] < 3_000
+    assert corrected(calibration, 1_000, 2_000)[1] < 3_500
 
 
 def test_the_quality_is_that_of_the_last_hour() -> None:

@@ -21,7 +21,9 @@ LEAST_MS = 50  # added before dividing: a few ms are nothing
 TARGET = 0.9  # the share of tasks that start within p90
 LEAST_LEVEL, MOST_LEVEL = 0.75, 0.99
 LEARNING_RATE = 0.01
-CAUTION = 10  # as many estimates that fitted are added to those that were seen
+# A factor that was learnt from few is made smaller, as if so many others had fitted. p50 fits on average
+# without one, and the waits of a busy hour, which are alike, do not show the contrary.
+CAUTION_P50, CAUTION_P90 = 100, 10
 MOST_FACTOR = 20.0
 UNCORRECTED = 1000  # thousandths
 
@@ -57,25 +59,30 @@ class Correction:
 
     factors: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
     level: float = TARGET
+    seen: int = 0  #: also those that are not recent any more
 
     def learn(self, fit: Fit) -> None:
+        self.seen += 1
         missed = LEARNING_RATE * (TARGET if not fit.within else TARGET - 1)
         self.level = min(MOST_LEVEL, max(LEAST_LEVEL, self.level + missed))
         waited = fit.waited + LEAST_MS
         self.factors.append((waited / (fit.raw_p50 + LEAST_MS), waited / (fit.raw_p90 + LEAST_MS)))
 
-    def thousandths(self) -> list[int]:
-        return [
-            _thousandths(sorted(factors), level)
-            for factors, level in zip(zip(*self.factors, strict=True), (0.5, self.level), strict=False)
-        ] or [UNCORRECTED, UNCORRECTED]
+    def of_p50(self) -> float:
+        factor = _quantile([half for half, _ in self.factors], 0.5)
+        return float(factor ** (self.seen / (self.seen + CAUTION_P50)))
+
+    def of_p90(self, usual: float = 1.0) -> float:
+        """`usual`: that of a wider class of waits."""
+        factor = _quantile([most for _, most in self.factors], self.level)
+        return float(usual * (factor / usual) ** (self.seen / (self.seen + CAUTION_P90)))
 
 
-def _thousandths(factors: Sequence[float], level: float) -> int:
+def _quantile(factors: Sequence[float], level: float) -> float:
+    if not factors:
+        return 1.0
     rank = min(len(factors), math.ceil(level * (len(factors) + 1)))
-    factor = min(MOST_FACTOR, max(1 / MOST_FACTOR, factors[rank - 1]))
-    trust = len(factors) / (len(factors) + CAUTION)
-    return round(UNCORRECTED * float(factor**trust))
+    return min(MOST_FACTOR, max(1 / MOST_FACTOR, sorted(factors)[rank - 1]))
 
 
 @dataclass
@@ -113,18 +120,25 @@ class Total:
 class Calibration:
     def __init__(self) -> None:
         self.of_waits = [Correction() for _ in range(PRIORITIES * LENGTHS)]
+        self.of_priorities = [Correction() for _ in range(PRIORITIES)]
         self.minutes: dict[int, Minute] = {}
         self.total = Total()
 
     def learn(self, fit: Fit) -> None:
         self.of_waits[fit.priority * LENGTHS + bisect_right(BOUNDS_MS, fit.raw_p50)].learn(fit)
+        self.of_priorities[fit.priority].learn(fit)
         self.minutes.setdefault(fit.at // MINUTE_MS, Minute()).learn(fit)
         self.total.learn(fit)
 
     def corrections(self) -> list[list[list[int]]]:
-        """By priority and length, of p50 and p90."""
-        each = [correction.thousandths() for correction in self.of_waits]
-        return [each[start : start + LENGTHS] for start in range(0, len(each), LENGTHS)]
+        """By priority and length, of p50 and p90, in thousandths."""
+        found = []
+        for priority, all_of in enumerate(self.of_priorities):
+            usual = all_of.of_p90()
+            some = self.of_waits[priority * LENGTHS : (priority + 1) * LENGTHS]
+            factors = [(one.of_p50(), one.of_p90(usual)) for one in some]
+            found.append([[round(UNCORRECTED * factor) for factor in pair] for pair in factors])
+        return found
 
     def quality(self, now: int) -> EstimateQuality:
         """Of the last hour."""
@@ -146,7 +160,10 @@ class Calibration:
 
     def packed(self) -> list[Any]:
         return [
-            [[one.level, [[round(f, 4) for f in pair] for pair in one.factors]] for one in self.of_waits],
+            [
+                [one.level, one.seen, [[round(f, 4) for f in pair] for pair in one.factors]]
+                for one in (*self.of_waits, *self.of_priorities)
+            ],
             [[minute, _packed_minute(count)] for minute, count in self.minutes.items()],
             list(astuple(self.total)),
         ]
@@ -155,8 +172,9 @@ class Calibration:
     def unpacked(cls, packed: Sequence[Any]) -> Calibration:
         calibration = cls()
         corrections, minutes, total = packed
-        for correction, (level, factors) in zip(calibration.of_waits, corrections, strict=True):
-            correction.level = level
+        all_of = (*calibration.of_waits, *calibration.of_priorities)
+        for correction, (level, seen, factors) in zip(all_of, corrections, strict=True):
+            correction.level, correction.seen = level, seen
             correction.factors.extend((half, most) for half, most in factors)
         calibration.minutes = {minute: _minute(*count) for minute, count in minutes}
         calibration.total = Total(*total)
