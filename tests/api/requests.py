@@ -23,7 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "JobBody": {"feature_name": "story"},
     "PollBody": {"available_capacity": 1},
     "ReleaseBody": {"task_ids": [NO_TASK]},
-    "LimitBody": {"limit": 1},
+    "LimitChange": {"limit": 1},
     "LoginBody": {"key": "flk_nonsense"},
     "PauseBody": {"paused": True},
     "CronBody": {"schedule": "0 3 * * *"},

@@ -13,7 +13,7 @@ from fairlead.simulate.what_if import Question, answer
 from fairlead.worker.child_process import become_child
 from fairlead.worker.pipe import MessagePipe
 
-NICE = 10  # what serves goes first
+NICE = 5  # what serves goes first
 MOST_SECONDS, MOST_BYTES = 20, 1 << 30  # of the processor, and of memory
 
 

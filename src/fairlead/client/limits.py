@@ -20,7 +20,7 @@ from fairlead.shapes.limit import (
     LeaseAnswer,
     LeaseBody,
     LimitAndSlots,
-    LimitBody,
+    LimitChange,
     LimitsAnswer,
     ReleasedLease,
     RenewBody,
@@ -37,7 +37,7 @@ class Limits(Part):
         await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def pause(self, name: str, paused: bool = True, *, tenant: str | None = None) -> None:
-        body, query = LimitBody(paused=paused), {"tenant": tenant}
+        body, query = LimitChange(paused=paused), {"tenant": tenant}
         await self._transport.ask(LimitAndSlots, "PUT", _limit(name), body, repeat=True, query=query)
 
     async def delete(self, name: str, *, tenant: str | None = None) -> None:

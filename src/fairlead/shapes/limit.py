@@ -22,12 +22,17 @@ from fairlead.shapes.base import (
 
 
 class LimitBody(Body, frozen=True):
-    """Slots (`limit`), or a rate such as `60/min`; or `paused` alone, which keeps what the limit allows."""
+    """Slots (`limit`), or a rate such as `60/min`."""
 
     limit: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     rate: Annotated[str, Meta(max_length=40)] | None = None
     burst: Units | None = None
     shared: bool | None = None  # every tenant may use it; null: unchanged
+
+
+class LimitChange(LimitBody, frozen=True):
+    """What the limit allows; or `paused` alone, which keeps that."""
+
     paused: bool | None = None
 
 

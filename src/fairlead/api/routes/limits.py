@@ -25,6 +25,7 @@ from fairlead.shapes.limit import (
     LimitAndSlots,
     LimitAnswer,
     LimitBody,
+    LimitChange,
     LimitsAnswer,
     LimitsQuery,
     ReleasedLease,
@@ -79,14 +80,14 @@ async def _get(request: Request, tenant: str | None, lease_id: str | None = None
 
 
 @routes.put("/{name}", scope="admin", refusals=UNKNOWN)
-async def put(request: Request, body: LimitBody, query: TenantQuery) -> LimitAndSlots:
+async def put(request: Request, body: LimitChange, query: TenantQuery) -> LimitAndSlots:
     """Define, change, pause or resume a limit (a tenant's key: the tenant's own), effective at once."""
     tenant, name, limits = tenant_of(request, query.tenant), request.path["name"], request.store.limits
     before = await _own(request, tenant)
     if body.paused is None:
         act = "set_limit"
         await limits.set(name, wanted_limit(body), tenant=tenant, shared=body.shared)
-    elif body == LimitBody(paused=body.paused):
+    elif body == LimitChange(paused=body.paused):
         act = "pause_limit" if body.paused else "resume_limit"
         await limits.pause(name, body.paused, tenant=tenant)
     else:

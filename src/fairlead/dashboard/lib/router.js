@@ -9,11 +9,11 @@ addEventListener("popstate", () => {
   place.value = here();
 });
 
-/** Shows another page; `replace` leaves no way back to this one. */
-export function go(address, { replace = false } = {}) {
+/** Shows another page; `replace` leaves no way back to this one, `keep` does not scroll to the top. */
+export function go(address, { replace = false, keep = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", address);
   place.value = here();
-  if (!replace) scrollTo(0, 0);
+  if (!replace && !keep) scrollTo(0, 0);
 }
 
 /** One value of the query, or a default. */
@@ -41,8 +41,15 @@ export function followLinks() {
     if (!link || !plain || event.defaultPrevented || link.target || link.origin !== location.origin) return;
     if (link.hasAttribute("data-whole") || link.pathname === location.pathname && link.hash) return;
     event.preventDefault();
-    go(link.pathname + link.search);
+    go(link.pathname + link.search, { keep: staysBeside(link) });
   });
+}
+
+/** Whether the list and what is chosen in it are side by side: then the list stays where it is. */
+function staysBeside(link) {
+  const first = (path) => path.split("/")[1];
+  const isBeside = link.closest(".master") && matchMedia("(min-width: 1181px)").matches;
+  return Boolean(isBeside) && first(link.pathname) === first(location.pathname);
 }
 
 /** The parameters of a path such as `/tasks/:id`; null if the pattern does not fit. */

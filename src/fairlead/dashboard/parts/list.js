@@ -70,6 +70,7 @@ export function List({ rows, keyOf, row: cells, href, columns, head, height = 36
 function useHeld(rows, keyOf) {
   const order = useSignal(null); // keys, while it is held
   const inside = useRef(0);
+  const kept = useRef(new Map());
   const enter = () => {
     inside.current += 1;
     if (!order.peek()) order.value = rows.map(keyOf);
@@ -87,7 +88,7 @@ function useHeld(rows, keyOf) {
   if (!order.value) return { rows, changes: 0, listeners };
   const known = new Set(order.value);
   const latest = new Map(rows.map((row) => [keyOf(row), row]));
-  const old = useKept(latest, order.value);
+  const old = keptRows(kept.current, latest, order.value);
   const added = rows.filter((row) => !known.has(keyOf(row)));
   const gone = order.value.filter((key) => !latest.has(key)).length;
   // rows that were loaded at the end push nothing
@@ -102,10 +103,9 @@ function useHeld(rows, keyOf) {
 }
 
 /** Rows by key, also those that have gone since. */
-function useKept(latest, keys) {
-  const kept = useRef(new Map());
-  for (const [key, row] of latest) kept.current.set(key, row);
+function keptRows(kept, latest, keys) {
+  for (const [key, row] of latest) kept.set(key, row);
   const wanted = new Set(keys);
-  for (const key of kept.current.keys()) if (!wanted.has(key) && !latest.has(key)) kept.current.delete(key);
-  return keys.map((key) => kept.current.get(key)).filter(Boolean);
+  for (const key of kept.keys()) if (!wanted.has(key) && !latest.has(key)) kept.delete(key);
+  return keys.map((key) => kept.get(key)).filter(Boolean);
 }

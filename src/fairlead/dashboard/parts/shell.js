@@ -1,5 +1,5 @@
 // What surrounds every page: the side bar, whether it is live, the keys, and the page itself.
-import { isOperator, logOut, session } from "../lib/api.js";
+import { isOperator, logOut, may, session } from "../lib/api.js";
 import { time } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { clock, connection, overview } from "../lib/live.js";
@@ -32,7 +32,7 @@ export function Shell() {
   `;
 }
 
-const shown = () => PAGES.filter((page) => page.title && (isOperator() || !page.forOperators));
+const shown = () => PAGES.filter((page) => page.title && (isOperator() || !page.forOperators) && (!page.scope || may(page.scope)));
 
 function focusSearch() {
   const field = document.querySelector("input[type=search]");

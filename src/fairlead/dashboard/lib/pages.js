@@ -1,0 +1,117 @@
+// A list of any length, page by page: the first page is live, and the others are read again in turns.
+import { get, withQuery } from "./api.js";
+import { frame } from "./live.js";
+import { useEffect, useRef, useSignal } from "./ui.js";
+
+const SIZE = 200;
+const MOST_EMPTY = 20; // pages in a row: a search may look at many things that it does not mean
+
+/**
+ * `rowsOf(answer)` are the rows of a page, `keyOf(row)` their ids: { rows, first, error, isWhole, more }. `rows` is
+ * undefined until the first page is there, `first` is its answer, and `more()` reads one page more.
+ */
+export function usePages(address, params, { rowsOf, keyOf }) {
+  const found = useSignal({ of: null });
+  const pager = useRef();
+  const of = withQuery(address, params);
+  useEffect(() => {
+    const made = new Pager(address, params, rowsOf, keyOf, (news) => { found.value = { of, ...news }; });
+    pager.current = made;
+    const stop = frame.subscribe(() => made.refresh());
+    return () => {
+      stop();
+      made.end();
+    };
+  }, [of]);
+  const known = found.value.of === of ? found.value : {};
+  return { ...known, more: () => pager.current?.more() };
+}
+
+class Pager {
+  #pages = [{ cursor: "", rows: undefined, next: null }];
+  #controller = new AbortController();
+  #turn = 0;
+  #work = null;
+  #again = false;
+  #first = null;
+
+  constructor(address, params, rowsOf, keyOf, show) {
+    Object.assign(this, { address, params, rowsOf, keyOf, show });
+  }
+
+  end() {
+    this.#controller.abort();
+  }
+
+  /** The first page, and one of the others. */
+  refresh() {
+    if (this.#work) {
+      this.#again = true;
+      return;
+    }
+    this.#do(async () => {
+      await this.#read(0);
+      if (this.#pages.length === 1) {
+        if (!this.#pages[0].rows.length) await this.#readOn();
+      } else {
+        this.#turn = (this.#turn % (this.#pages.length - 1)) + 1;
+        await this.#read(this.#turn);
+      }
+    });
+  }
+
+  async more() {
+    await this.#work;
+    if (this.#work || !this.#pages.at(-1).next) return;
+    this.#do(() => this.#readOn());
+  }
+
+  /** A page may be empty although there is more: then the search goes on. */
+  async #readOn() {
+    for (let empty = 0; empty < MOST_EMPTY && this.#pages.at(-1).next; empty += 1) {
+      this.#pages.push({ cursor: this.#pages.at(-1).next, rows: [], next: null });
+      await this.#read(this.#pages.length - 1);
+      if (this.#pages.at(-1).rows.length) return;
+    }
+  }
+
+  #do(work) {
+    this.#work = work()
+      .then(() => this.#tell(null), (error) => error.name === "AbortError" || this.#tell(error))
+      .finally(() => {
+        this.#work = null;
+        if (this.#again && !this.#controller.signal.aborted) {
+          this.#again = false;
+          this.refresh();
+        }
+      });
+  }
+
+  async #read(number) {
+    const page = this.#pages[number];
+    const address = withQuery(this.address, { ...this.params, limit: SIZE, cursor: page.cursor });
+    const answer = await get(address, { signal: this.#controller.signal });
+    const rows = this.rowsOf(answer);
+    if (number === 0) this.#first = answer;
+    const isLast = number === this.#pages.length - 1;
+    page.rows = isLast || number > 0 ? rows : this.#withPushedOut(page.rows, rows);
+    if (isLast) page.next = answer.next_cursor ?? null;
+  }
+
+  /** What came before the first page pushes rows out of it that no other page has. */
+  #withPushedOut(old, rows) {
+    const keys = new Set(rows.map(this.keyOf));
+    const last = rows.length ? old.findIndex((row) => this.keyOf(row) === this.keyOf(rows.at(-1))) : -1;
+    return last < 0 ? rows : [...rows, ...old.slice(last + 1).filter((row) => !keys.has(this.keyOf(row)))];
+  }
+
+  #tell(error) {
+    if (this.#controller.signal.aborted) return;
+    const seen = new Set();
+    const rows = this.#pages[0].rows && this.#pages.flatMap((page) => page.rows).filter((row) => {
+      const key = this.keyOf(row);
+      return !seen.has(key) && seen.add(key);
+    });
+    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next });
+  }
+}
