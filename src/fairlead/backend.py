@@ -23,6 +23,7 @@ from fairlead.model.states import State
 from fairlead.model.stats import Stats
 from fairlead.model.task import NewTask, Submitted, Task, TaskPage
 from fairlead.model.task_filter import TaskFilter
+from fairlead.model.task_history import TaskHistory
 from fairlead.model.worker import Beat, LostWorker
 from fairlead.settings import LimitSettings, Rate, Settings, Slots, TaskSettings
 from fairlead.settings.pipelines import Stages
@@ -213,6 +214,8 @@ class Backend(Reopens, Protocol):
     async def get(self, task_id: str) -> Task: ...
 
     async def explain(self, task_id: str) -> Explanation: ...
+
+    async def history(self, task_id: str) -> TaskHistory: ...
 
     async def outputs(self, task_id: str, after: int = 0) -> list[Output]: ...
 

@@ -23,6 +23,7 @@ from fairlead.api.server import make_app
 from fairlead.api.side_works import SideWorks
 from fairlead.background import Work, in_background
 from fairlead.errors import InvalidSettings, StoreUnavailable
+from fairlead.history.archive import add_archive
 from fairlead.log.events import EventLog
 from fairlead.open_files import allowed_open_files
 from fairlead.settings import ServerSettings, Settings
@@ -106,6 +107,7 @@ async def serve(
         for gateway in gateways:
             own = settings.of_namespace(gateway.namespace)
             await warn_if_not_durable(gateway.store.connection)
+            await add_archive(stack, gateway.store, own)
             await stack.enter_async_context(_services(gateway.store, own, stop, gateway))
             caretaker = Caretaker(gateway.store)
             works = _works(gateway, caretaker) | beside.add(gateway, caretaker, own)

@@ -16,6 +16,7 @@ from fairlead.model.explanation import Explanation
 from fairlead.model.job import ENDED, Job, JobExplanation, JobStatus, SubmittedJob
 from fairlead.model.states import TERMINAL, State
 from fairlead.model.task import HALTED, Submitted, Task
+from fairlead.model.task_history import TaskHistory
 
 if TYPE_CHECKING:
     from fairlead.client.job_backend import JobsBackend
@@ -59,6 +60,10 @@ class TaskHandle(Generic[R]):
     async def get(self) -> Task:
         """The task as it is now."""
         return await self._backend.get(self.task_id)
+
+    async def history(self) -> TaskHistory:
+        """What has happened to it: its events and runs; NoHistory where nothing is recorded."""
+        return await self._backend.history(self.task_id)
 
     async def explain(self) -> Explanation:
         """Why it waits."""

@@ -35,7 +35,7 @@ COMMANDS = {
     "server": ("server:server", "Serve the gateway over HTTP, with its upkeep."),
     "worker": ("worker:worker", "Run the tasks of an app: fairlead worker module:attribute."),
     "submit": ("submit:submit", "Submit a task; --wait shows its progress and prints its result."),
-    "task": ("task:app", "List, show, explain, watch and cancel tasks."),
+    "task": ("task:app", "List, show, explain, watch and cancel tasks, and show their history."),
     "blob": ("blob:app", "Upload and download files of tasks."),
     "job": ("job:app", "Submit, list, show, explain, watch, resume and cancel jobs: runs of pipelines."),
     "limit": ("limit:app", "Show, set, pause, resume and delete limits, and free leases."),

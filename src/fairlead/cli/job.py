@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from fairlead.app.handle import context_of
 from fairlead.app.options import new_job
 from fairlead.cli.audit import note
-from fairlead.cli.listing import LIST, ListOptions, View, gathered
+from fairlead.cli.listing import ALL, LIST, ListOptions, Past, View, gathered
 from fairlead.cli.listing import show as show_list
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import Output, print_answer, print_end, print_json, printable, say, warn
@@ -110,18 +110,26 @@ async def list_jobs(
     status: Annotated[JobStatusName | None, Parameter(help="Only jobs with this status.")] = None,
     user_id: Annotated[str | None, Parameter(help="Only jobs of this user.")] = None,
     feature_name: Annotated[str | None, Parameter(help="Only jobs of this pipeline.")] = None,
+    past: Past = ALL,
     limit: Annotated[int, Parameter(help="Maximum number of jobs.")] = 50,
     cursor: Annotated[str, Parameter(help="Continue where the previous list ended.")] = "",
     options: ListOptions = LIST,
 ) -> None:
-    """List jobs that wait, run or ended recently, newest first."""
+    """List jobs, newest first: those that wait, run or have ended."""
+    wanted = past.wanted
     async with open_backend(options) as backend:
         jobs = jobs_of(backend)
 
         async def read_page(limit: int, cursor: str) -> tuple[list[Job], str]:
             page = await jobs.page(
-                status=status, user_id=user_id, feature_name=feature_name, limit=limit, cursor=cursor
+                status=status,
+                user_id=user_id,
+                feature_name=feature_name,
+                **wanted,
+                limit=limit,
+                cursor=cursor,
             )
+            warn(page.warnings)
             return page.jobs, page.next_cursor
 
         async def read() -> View:

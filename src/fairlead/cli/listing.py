@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
+from fairlead.cli.moments import read_moment
 from fairlead.cli.options import Options, open_backend
 from fairlead.cli.output import Output, compact, print_json, say
 from fairlead.cli.table import Columns, Table, plain_text, print_tables, rendered, table_of
 from fairlead.clock import monotonic
+from fairlead.model.task_filter import PastFilter
 
 if TYPE_CHECKING:
     from fairlead.backend import Backend
@@ -32,6 +34,29 @@ class ListOptions(Options):
 
 
 LIST = ListOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What is listed of the past."""
+
+    since: Annotated[
+        str | None, Parameter(help="Only those accepted since then: 24h ago, or an RFC 3339 time.")
+    ] = None
+    until: Annotated[str | None, Parameter(help="Only those accepted until then.")] = None
+    error: Annotated[str | None, Parameter(help="Only those with this text in their error.")] = None
+
+    @property
+    def wanted(self) -> PastFilter:
+        return {
+            "since": read_moment("--since", self.since),
+            "until": read_moment("--until", self.until),
+            "error": self.error,
+        }
+
+
+ALL = Past()
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,10 @@ def open_store(options: ClientOptions, *, join: bool = False) -> "AbstractAsyncC
 async def _opened(settings: Settings, join: bool) -> "AsyncIterator[Store]":
     """Reading writes nothing. `join`: the namespace is created if necessary."""
     # not for `config check`, which needs no server
+    from fairlead.history.archive import with_archive
     from fairlead.store.opening import connected_store, first_act, visit
 
-    async with connected_store(settings) as store:
+    async with with_archive(connected_store(settings), settings) as store:
         try:
             await first_act(store, lambda: store.open(govern=False) if join else visit(store))
             if join:

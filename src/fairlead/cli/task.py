@@ -11,11 +11,11 @@ from msgspec import to_builtins
 
 from fairlead.app.handle import result_of
 from fairlead.backend import Backend
-from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
+from fairlead.cli.listing import ALL, LIST, ListOptions, Past, View, gathered, show
 from fairlead.cli.options import DEFAULTS, Options, open_backend
-from fairlead.cli.output import Output, print_answer, print_json, printable
+from fairlead.cli.output import Output, print_answer, print_json, printable, warn
 from fairlead.cli.screen import LOOK_AGAIN, Update, follow, output_words
-from fairlead.cli.table import print_facts, print_table, table_of
+from fairlead.cli.table import Columns, print_facts, print_table, print_tables, table_of
 from fairlead.model.estimate import Estimate, has_moved
 from fairlead.model.event import Event
 from fairlead.model.explanation import Blocker, Holder
@@ -27,9 +27,10 @@ from fairlead.shapes.base import StatusName
 from fairlead.shapes.estimate import shown_estimate
 from fairlead.shapes.live import EventLine
 from fairlead.shapes.task import ExplainAnswer, OutputAnswer, TaskAnswer, TasksAnswer
+from fairlead.shapes.task_history import HistoryAnswer
 from fairlead.times import time_text
 
-app = App(name="task", help="List, show, explain, watch and cancel tasks.")
+app = App(name="task", help="List, show, explain, watch and cancel tasks, and show their history.")
 
 COLUMNS = {
     "task": "task_id",
@@ -40,6 +41,24 @@ COLUMNS = {
     "created": "created_at",
     "worker": "assigned_worker_id",
 }
+EVENTS: Columns = {
+    "event": "act",
+    "at": "at",
+    "from": "from",
+    "to": "to",
+    "worker": "worker_id",
+    "fence": "fence",
+}
+ATTEMPTS: Columns = {
+    "run": "fence",
+    "worker": "worker_id",
+    "started": "started_at",
+    "ended": "ended_at",
+    "by": "ended_by",
+    "code": "error_code",
+    "error": "error",
+}
+LEAST_USED_OF_RUNS = ("worker", "run", "by")
 TIER = {"tier": "tier"}  # where there are tiers
 LEAST_USED = ("worker", "user", "priority", "created", "tier", "type")
 
@@ -58,11 +77,14 @@ async def list_tasks(
     ] = None,
     task_type: Annotated[str | None, Parameter(help="Only tasks of this type.")] = None,
     user_id: Annotated[str | None, Parameter(help="Only tasks of this user.")] = None,
+    needs: Annotated[str | None, Parameter(help="Only tasks that need this limit.")] = None,
+    past: Past = ALL,
     limit: Annotated[int, Parameter(help="Maximum number of tasks.")] = 50,
     cursor: Annotated[str, Parameter(help="Continue where the previous list ended.")] = "",
     options: ListOptions = LIST,
 ) -> None:
-    """List tasks that wait, run or ended recently, newest first."""
+    """List tasks, newest first: those that wait, run or have ended."""
+    wanted = past.wanted
     async with open_backend(options) as backend:
 
         async def read_page(limit: int, cursor: str) -> tuple[list[Task], str]:
@@ -71,9 +93,12 @@ async def list_tasks(
                 priority=priority,
                 task_type=task_type,
                 user_id=user_id,
+                needs=needs,
+                **wanted,
                 limit=limit,
                 cursor=cursor,
             )
+            warn(page.warnings)
             return page.tasks, page.next_cursor
 
         async def read() -> View:
@@ -85,6 +110,20 @@ async def list_tasks(
             return View(answer, [table_of(answers, columns, LEAST_USED)], more)
 
         await show(options, read)
+
+
+@app.command(name="history")
+async def show_history(task_id: TaskId, /, *, options: Options = DEFAULTS) -> None:
+    """Show what has happened to a task: its events, and its runs with their errors."""
+    async with open_backend(options) as backend:
+        answer = HistoryAnswer.from_value(await backend.history(task_id))
+    if options.output == "json":
+        print_json(answer)
+        return
+    print_tables([table_of(answer.events, EVENTS), table_of(answer.attempts, ATTEMPTS, LEAST_USED_OF_RUNS)])
+    for attempt in answer.attempts:
+        for line in (attempt.traceback or "").splitlines():
+            print(printable(line))
 
 
 @app.command(name="show")

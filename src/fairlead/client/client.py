@@ -53,9 +53,11 @@ from fairlead.model.states import State
 from fairlead.model.stats import Stats
 from fairlead.model.task import MOST_PER_CALL, NewTask, Submitted, Task, TaskPage
 from fairlead.model.task_filter import TaskFilter
+from fairlead.model.task_history import TaskHistory
 from fairlead.model.worker import latest_first
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
+from fairlead.shapes.base import with_time_texts
 from fairlead.shapes.dead_letter import PurgeAnswer, ReplayAnswer, ReplayBody
 from fairlead.shapes.declaration import ConfirmAnswer, DeclareAnswer, TypeBody
 from fairlead.shapes.forecast import ForecastAnswer
@@ -70,6 +72,7 @@ from fairlead.shapes.task import (
     TaskAnswer,
     TasksAnswer,
 )
+from fairlead.shapes.task_history import HistoryAnswer
 from fairlead.shapes.task_type import PauseBody, TaskTypeAnswer, TaskTypesAnswer
 from fairlead.shapes.worker import (
     Accepted,
@@ -200,8 +203,11 @@ class Client(AbstractAsyncContextManager["Client"]):
         return (await self.transport.ask(CancelAnswer, "DELETE", _task(task_id), repeat=True)).worker_id
 
     async def list_tasks(self, **wanted: Unpack[TaskFilter]) -> TaskPage:
-        page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **wanted)
-        return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "")
+        page = await self.transport.get(TasksAnswer, path("api", "v1", "tasks"), **with_time_texts(wanted))
+        return TaskPage([one.to_value() for one in page.tasks], page.next_cursor or "", page.warnings)
+
+    async def history(self, task_id: str) -> TaskHistory:
+        return (await self.transport.get(HistoryAnswer, _task(task_id, "history"))).to_value()
 
     async def replay(self, task_id: str, parameters: Mapping[str, Any] | None = None) -> list[str]:
         address = path("api", "v1", "dlq", check_task_id(task_id), "replay")

@@ -7,7 +7,7 @@ from fairlead.client.bodies import job_body
 from fairlead.client.live import all_messages_of
 from fairlead.client.transport import Part, path
 from fairlead.model.job import Job, JobExplanation, JobFilter, JobPage, NewJob, SubmittedJob, check_job_id
-from fairlead.shapes.base import Json
+from fairlead.shapes.base import Json, with_time_texts
 from fairlead.shapes.job import (
     CancelJobAnswer,
     JobAnswer,
@@ -32,8 +32,8 @@ class Jobs(Part):
         return (await self._transport.get(JobAnswer, _job(job_id))).to_value()
 
     async def page(self, **wanted: Unpack[JobFilter]) -> JobPage:
-        page = await self._transport.get(JobsAnswer, path("api", "v1", "jobs"), **wanted)
-        return JobPage([one.to_value() for one in page.jobs], page.next_cursor or "")
+        page = await self._transport.get(JobsAnswer, path("api", "v1", "jobs"), **with_time_texts(wanted))
+        return JobPage([one.to_value() for one in page.jobs], page.next_cursor or "", page.warnings)
 
     async def explain(self, job_id: str) -> JobExplanation:
         return (await self._transport.get(JobExplainAnswer, _job(job_id, "explain"))).to_value()

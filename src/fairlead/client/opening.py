@@ -9,6 +9,7 @@ from typing import NoReturn, Protocol
 from fairlead.backend import Backend
 from fairlead.background import in_background
 from fairlead.errors import FairleadError
+from fairlead.history.archive import with_archive
 from fairlead.log.events import EventLog
 from fairlead.settings import Settings
 from fairlead.store.monitor import Monitor
@@ -34,7 +35,7 @@ def connected_backend(settings: Settings) -> AbstractAsyncContextManager[Backend
         from fairlead.client.client import Client  # its HTTP library takes a tenth of a second to import
 
         return Client(settings)
-    return connected_store(settings)
+    return with_archive(connected_store(settings), settings)
 
 
 @asynccontextmanager
@@ -57,7 +58,7 @@ async def _joined(
             yield backend
     else:
         async with (
-            connected_store(settings) as store,
+            with_archive(connected_store(settings), settings) as store,
             Monitor(store).watching(partial(join, store), waits=waits),
         ):
             yield store

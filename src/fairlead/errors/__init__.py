@@ -8,6 +8,7 @@ that has one for the error of an HTTP client.
 from fairlead.errors.base import FairleadError as FairleadError
 from fairlead.errors.history import HistoryTooNew as HistoryTooNew
 from fairlead.errors.history import HistoryUnavailable as HistoryUnavailable
+from fairlead.errors.history import NoHistory as NoHistory
 from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
 from fairlead.errors.history import RestoreRefused as RestoreRefused
 from fairlead.errors.store import EngineFailed as EngineFailed

@@ -11,6 +11,12 @@ class HistoryUnavailable(FairleadError):
     names_the_store = True
 
 
+class NoHistory(FairleadError):
+    """There is no history: set history.url (or DATABASE_URL), and history.enabled = true."""
+
+    http_status, code = 404, "no_history"
+
+
 class HistoryTooNew(FairleadError):
     """A newer Fairlead has written this history: upgrade this one."""
 

@@ -28,6 +28,10 @@ class Database(Protocol):
 
     name: str  #: sqlite or postgresql
 
+    def exists(self) -> bool:
+        """False: it is made by the first call."""
+        ...
+
     async def read(self, sql: str, *values: Any) -> list[Row]:
         """Outside of a transaction, beside those that write."""
         ...

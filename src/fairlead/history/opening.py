@@ -31,6 +31,19 @@ class History:
             self._number = number
         return self._number
 
+    async def known_number(self) -> int:
+        """The same for those that only read: 0 while nothing was recorded, and nothing is written."""
+        if self._number or not self.database.exists():
+            return self._number
+        schema, number = await self._known()
+        if not schema:
+            await self.database.read("SELECT 1")  # it is there, and has no tables yet
+        if schema > newest_schema():
+            raise HistoryUnavailable("a newer Fairlead has written the history: upgrade this one")
+        if number and schema == newest_schema():
+            self._number = number
+        return self._number
+
     async def close(self) -> None:
         await self.database.close()
 

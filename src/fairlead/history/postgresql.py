@@ -62,6 +62,9 @@ class Postgresql:
         self._pool: Any = None
         self._opening = asyncio.Lock()
 
+    def exists(self) -> bool:
+        return True
+
     async def read(self, sql: str, *values: Any) -> list[Row]:
         with answering():
             async with (await self._connections()).acquire(timeout=CONNECT_SECONDS) as connection:

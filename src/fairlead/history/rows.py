@@ -139,7 +139,11 @@ def fields_of(row: TaskRow) -> Fields:
 
 def limits_of(row: TaskRow) -> Iterable[str]:
     """The limits that it needs, by the names that its submitter knows."""
-    return read_limits(read_record(unpack(row.record)).get("limits", ""))
+    return limits_in(row.record)
+
+
+def limits_in(record: bytes) -> Iterable[str]:
+    return read_limits(read_record(unpack(record)).get("limits", ""))
 
 
 def job_row(namespace: int, job_id: str, fields: Mapping[bytes, bytes], event: int) -> JobRow | None:

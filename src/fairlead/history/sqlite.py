@@ -91,6 +91,9 @@ class Sqlite:
         self._reader = Connection(path, pragmas)
         self._writing = asyncio.Lock()
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     async def read(self, sql: str, *values: Any) -> list[Row]:
         return await Writing(self._reader).read(sql, *values)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 import uuid_utils
@@ -14,6 +14,7 @@ from fairlead.model.estimate import Estimate
 from fairlead.model.explanation import Explanation
 from fairlead.model.priority import PRIORITIES, Priority
 from fairlead.model.states import TERMINAL, State
+from fairlead.model.task_filter import PastFilter
 
 
 class JobStatus(StrEnum):
@@ -174,9 +175,10 @@ class JobPage:
 
     jobs: list[Job]
     next_cursor: str = ""
+    warnings: tuple[str, ...] = ()  # as those of a page of tasks
 
 
-class JobFilter(TypedDict, total=False):
+class JobFilter(PastFilter, total=False):
     """Which jobs a page lists, and where it begins; what is left out or None may be anything."""
 
     status: str | None

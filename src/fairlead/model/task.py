@@ -337,3 +337,4 @@ class TaskPage:
 
     tasks: list[Task]
     next_cursor: str = ""
+    warnings: tuple[str, ...] = ()  # that the history does not answer, so that something is missing

@@ -3,13 +3,26 @@
 from typing import TypedDict
 
 
-class TaskFilter(TypedDict, total=False):
-    """Which tasks a page lists, and where it begins; what is left out or None may be anything."""
+class PastFilter(TypedDict, total=False):
+    """What is listed of the past: what was accepted within these times (ms), and with what text in the
+    message of its error."""
+
+    since: int | None
+    until: int | None
+    error: str | None
+
+
+class TaskFilter(PastFilter, total=False):
+    """Which tasks a page lists, and where it begins; what is left out or None may be anything.
+
+    `needs` is the name of a limit.
+    """
 
     status: str | None
     priority: str | None
     task_type: str | None
     user_id: str | None
     search: str | None
+    needs: str | None
     limit: int
     cursor: str

@@ -18,7 +18,7 @@ from typing import (
 )
 
 from msgspec import Meta, Struct
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
 from fairlead.model.priority import NAMED_PRIORITIES, Priority
 from fairlead.times import read_time, time_text
@@ -55,6 +55,24 @@ class LongPageQuery(Body, frozen=True):
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
     cursor: Annotated[str, Meta(max_length=4000)] = ""
+
+
+class AcceptedQuery(Body, frozen=True):
+    """For lists of what was accepted within some time."""
+
+    since: Time | None = None  # of when it was accepted
+    until: Time | None = None
+
+    @property
+    def wanted(self) -> Json:
+        """With times in ms."""
+        times = {name: getattr(self, name) for name in ("since", "until")}
+        return asdict(self) | {name: read_time(name, one) for name, one in times.items() if one is not None}
+
+
+def with_time_texts(wanted: Mapping[str, Any]) -> Json:
+    """The other way: what a client asks for."""
+    return {**wanted, **{name: time_text(wanted.get(name)) for name in ("since", "until")}}
 
 
 class NoQuery(Body, frozen=True):

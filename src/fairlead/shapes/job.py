@@ -19,6 +19,7 @@ from fairlead.model.limit import Limit
 from fairlead.settings import ServiceSettings
 from fairlead.settings.pipelines import SERVICE, Stages
 from fairlead.shapes.base import (
+    AcceptedQuery,
     Answer,
     Body,
     Moment,
@@ -51,11 +52,12 @@ class JobBody(Body, frozen=True):
     job_id: Uuid | None = None  # sent again with the same one, it is one job
 
 
-class JobQuery(Body, frozen=True):
+class JobQuery(AcceptedQuery, frozen=True):
     status: JobStatusName | None = None
     user_id: Short | None = None
     feature_name: Name | None = None
     search: Short | None = None  # the beginning of an id, or a part of a feature_name or a user_id
+    error: Short | None = None  # in the message of the error, in any case
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
 
@@ -121,6 +123,7 @@ class JobAnswer(Shape[Job]):
 class JobsAnswer(Answer):
     jobs: list[JobAnswer]
     next_cursor: str | None
+    warnings: tuple[str, ...] = ()  # as those of tasks
 
 
 class StepExplainAnswer(ExplainAnswer):

@@ -8,6 +8,7 @@ from fairlead.model.explanation import Blocker, Chosen, Explanation, Holder
 from fairlead.model.reports import Output
 from fairlead.model.task import Submitted, Task, TaskError, TaskProgress, TierChange
 from fairlead.shapes.base import (
+    AcceptedQuery,
     Answer,
     Body,
     Moment,
@@ -62,12 +63,14 @@ class BatchBody(Body, frozen=True):
     tasks: Annotated[list[Raw], Meta(max_length=1000)]  # SubmitBody, each read when its turn comes
 
 
-class TaskQuery(Body, frozen=True):
+class TaskQuery(AcceptedQuery, frozen=True):
     status: StatusName | None = None
     priority: PriorityName | None = None
     task_type: Name | None = None
     user_id: Short | None = None
     search: Short | None = None  # the beginning of an id, or a part of a type or a user_id, in any case
+    error: Short | None = None  # in the message of the error, in any case
+    needs: Name | None = None  # a limit
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
 
@@ -187,6 +190,7 @@ class TaskAnswer(Shape[Task]):
 class TasksAnswer(Answer):
     tasks: list[TaskAnswer]
     next_cursor: str | None
+    warnings: tuple[str, ...] = ()  # what is missing, while the history does not answer
 
 
 class CancelAnswer(Answer):

@@ -5,13 +5,19 @@ from typing import Any
 
 from fairlead.blobs.shelf import Owner
 from fairlead.checks import check_task_id, to_json
+from fairlead.errors import AlreadyFinished, UnknownTask
 from fairlead.store.running import Running
 
 
 class Handling(Running):
     async def cancel(self, task_id: str) -> str | None:
         """Ends the task; returns the worker that runs it, if there is one."""
-        return (await self.run("cancel", check_task_id(task_id))).get("worker")
+        try:
+            return (await self.run("cancel", check_task_id(task_id))).get("worker")
+        except UnknownTask:
+            if self.archive and await self.archive.record("task", task_id) is not None:
+                raise AlreadyFinished() from None
+            raise
 
     async def replay(
         self, task_id: str, parameters: Mapping[str, Any] | None = None, *, tenant: str | None = None
@@ -30,5 +36,11 @@ class Handling(Running):
         return queued
 
     async def purge(self, task_id: str) -> None:
-        """Forgets a failed or dead-lettered task for good."""
-        await self.run("purge", check_task_id(task_id))
+        """Forgets a failed or dead-lettered task for good, also in the history."""
+        try:
+            await self.run("purge", check_task_id(task_id))
+        except UnknownTask:
+            if not self.archive or await self.archive.record("task", task_id) is None:
+                raise
+        if self.archive:
+            await self.archive.forget(task_id)

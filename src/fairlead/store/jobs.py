@@ -30,6 +30,7 @@ from fairlead.model.task import NewTask, write_key
 from fairlead.model.unserved import warnings_of
 from fairlead.settings import Settings
 from fairlead.settings.pipelines import SERVICE, Stages
+from fairlead.store.archive import page_of_all
 from fairlead.store.connection import pack, text
 from fairlead.store.job_estimates import JobEstimates
 from fairlead.store.pages import Newest, Sought
@@ -64,6 +65,8 @@ class Jobs(Part):
     async def get(self, job_id: str) -> Job:
         key = self._connection.keys.key("job", check_job_id(job_id))
         fields, now = await self._connection.read(("HGETALL", key), ("TIME",))
+        if not fields and self._session.archive:
+            fields = await self._session.archive.record("job", job_id)
         if not fields:
             raise errors.UnknownJob()
         return _job(job_id, fields, self._session.instant(now))
@@ -75,6 +78,9 @@ class Jobs(Part):
         user_id: str | None = None,
         feature_name: str | None = None,
         search: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        error: str | None = None,
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
@@ -91,7 +97,8 @@ class Jobs(Part):
             check_name("feature_name", feature_name)
         check_short("user_id", user_id)
         check_short("tenant", tenant)
-        check_short("search", search)
+        sought = Sought(search, ("feature", "user_id"), since, until, error)
+        sought.check()
         wanted = {"status": status, "user_id": user_id, "feature": feature_name, "tenant": tenant}
         now = self._session.instant(*await self._connection.read(("TIME",)))
 
@@ -100,8 +107,9 @@ class Jobs(Part):
             # it may have changed since the list was read
             return job if status in (None, job.status) else None
 
-        listed = Newest(self._connection, "job", wanted, make, Sought(search, ("feature", "user_id")))
-        return JobPage(*await listed.page(limit, cursor, PAGE_BYTES))
+        listed = Newest(self._connection, "job", wanted, make, sought)
+        page = await page_of_all(listed, self._session.archive, limit, cursor, PAGE_BYTES)
+        return JobPage(page.found, page.cursor, page.warnings)
 
     async def explain(self, job_id: str) -> JobExplanation:
         """What the steps of the current stage wait for, or how the job ended."""

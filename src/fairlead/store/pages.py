@@ -5,10 +5,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fairlead.checks import check_whole
+import msgspec
+
+from fairlead.checks import check_name, check_short, check_time, check_whole
 from fairlead.errors import InvalidInput, SchemaTooOld
+from fairlead.model.task import read_limits
 from fairlead.store.batches import next_count, read_in_pieces, size_of
 from fairlead.store.connection import Connection, text
 from fairlead.store.records import read_facts
@@ -104,18 +107,59 @@ class Listing(ABC, Generic[T, P]):
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A text that people search for: it begins the id, or is in one of the fields, in any case."""
+    """What people search for, besides fields with a certain value; what is None may be anything."""
 
-    text: str | None = None  # None: everything is meant
+    text: str | None = None  #: begins the id, or is in one of the `fields`, in any case
     fields: Sequence[str] = ()
+    since: int | None = None  #: ms, of its acceptance
+    until: int | None = None
+    error: str | None = None  #: in the message of the error, in any case
+    needs: str | None = None  #: a limit
+
+    def check(self) -> None:
+        """Raises InvalidInput."""
+        for name, value in (("search", self.text), ("error", self.error)):
+            check_short(name, value)
+        if self.needs is not None:
+            check_name("needs", self.needs)
+        for name, time in (("since", self.since), ("until", self.until)):
+            if time is not None:
+                check_time(name, time)
 
     def is_id(self) -> bool:
         """Then nothing but ids is compared, and records need not be read."""
-        return self.text is not None and A_BEGINNING.fullmatch(self.text.lower()) is not None
+        others = (self.since, self.until, self.error, self.needs)
+        is_beginning = self.text is not None and A_BEGINNING.fullmatch(self.text.lower())
+        return bool(is_beginning) and all(one is None for one in others)
 
-    def fits(self, of: str, record: Mapping[str, object]) -> bool:
+    @property
+    def read_fields(self) -> tuple[str, ...]:
+        """What has to be known of a record."""
+        times = ("created",) if (self.since, self.until) != (None, None) else ()
+        error = () if self.error is None else ("error",)
+        return (*self.fields, *times, *error, *(() if self.needs is None else ("limits",)))
+
+    def fits(self, of: str, record: Mapping[str, Any]) -> bool:
         text = (self.text or "").lower()
-        return of.startswith(text) or any(text in str(record.get(name) or "").lower() for name in self.fields)
+        has_text = of.startswith(text) or any(
+            text in str(record.get(name) or "").lower() for name in self.fields
+        )
+        return has_text and self._is_in_time(record) and self._has_error(record) and self._needs_it(record)
+
+    def _is_in_time(self, record: Mapping[str, Any]) -> bool:
+        if self.since is None and self.until is None:
+            return True
+        created = int(record.get("created") or 0)
+        return (self.since or 0) <= created and (self.until is None or created <= self.until)
+
+    def _has_error(self, record: Mapping[str, Any]) -> bool:
+        if self.error is None:
+            return True
+        known = msgspec.json.decode(record.get("error") or "{}", type=dict[str, Any])
+        return self.error.lower() in str(known.get("message") or "").lower() and bool(known)
+
+    def _needs_it(self, record: Mapping[str, Any]) -> bool:
+        return self.needs is None or self.needs in read_limits(record.get("limits") or "")
 
 
 EVERYTHING = Sought()
@@ -130,6 +174,7 @@ class Newest(Listing[T, int]):
     wanted: Mapping[str, str | None]
     make: Make[T]
     sought: Sought = EVERYTHING
+    after: int = 0  #: only those with a greater number
 
     async def page(self, limit: int, cursor: str, room: int = PAGE_BYTES) -> tuple[list[T], str]:
         """A page, and the cursor of the next one: "" after the last.
@@ -137,12 +182,13 @@ class Newest(Listing[T, int]):
         What was listed before the first page was read is on one page, if it exists until then; new ones are
         on none.
         """
-        found, before = await self.page_before(_read_cursor(cursor), limit, room)
+        found, before = await self.page_before(read_cursor(cursor), limit, room)
         return found, "" if before is None else str(before)
 
     async def entries(self, before: int | None, count: int) -> list[tuple[int, str]]:
         key, newest = self.connection.keys.key(f"{self.kind}s"), "+" if before is None else before - 1
-        (entries,) = await self.connection.read(("XREVRANGE", key, newest, "-", "COUNT", count))
+        oldest = f"({self.after}" if self.after else "-"
+        (entries,) = await self.connection.read(("XREVRANGE", key, newest, oldest, "COUNT", count))
         if before is None and not entries:
             await self._check_schema()
         return [(int(name.partition(b"-")[0]), text(of)) for name, (_, of) in entries]
@@ -157,7 +203,7 @@ class Newest(Listing[T, int]):
         """Those whose records exist, say that this is their number, and have the wanted fields."""
         if self.sought.is_id():
             entries = [entry for entry in entries if self.sought.fits(entry[1], {})]
-        fields = ("made", *dict.fromkeys((*self.wanted, *self.sought.fields)))
+        fields = ("made", *dict.fromkeys((*self.wanted, *self.sought.read_fields)))
         commands = [("HMGET", self.connection.keys.key(self.kind, of), "facts", *fields) for _, of in entries]
         rows = await read_in_pieces(self.connection, commands)
         fitting: list[tuple[int, str]] = []
@@ -173,7 +219,7 @@ class Newest(Listing[T, int]):
         return fitting
 
 
-def _read_cursor(cursor: str) -> int | None:
+def read_cursor(cursor: str) -> int | None:
     if not cursor:
         return None
     if not CURSOR.fullmatch(cursor):

@@ -6,15 +6,18 @@ from typing import Any
 import msgspec
 
 from fairlead.checks import MOST_UNITS, check_name, check_short, check_task_id, check_whole
-from fairlead.errors import InvalidInput, UnknownTask
+from fairlead.errors import InvalidInput, NoHistory, UnknownTask
 from fairlead.model.estimate import Estimate
 from fairlead.model.priority import Priority, priority_named
 from fairlead.model.promotion import Promotion
 from fairlead.model.reports import MOST_CHUNKS, Output
 from fairlead.model.states import State
 from fairlead.model.task import Content, Task, TaskPage
+from fairlead.model.task_history import TaskHistory
+from fairlead.store.archive import page_of_all
 from fairlead.store.connection import Connection, pack, text
 from fairlead.store.pages import Make, Newest, Sought
+from fairlead.store.recorded import history_event, unrecorded_events
 from fairlead.store.records import TRACEBACK, read_record
 from fairlead.store.session import Session
 
@@ -25,7 +28,25 @@ CHUNK = msgspec.json.Decoder(tuple[int, int, msgspec.Raw, int, int])
 
 class Queries(Session):
     async def get(self, task_id: str) -> Task:
-        return await read_task(self.connection, task_id)
+        try:
+            return await read_task(self.connection, task_id)
+        except UnknownTask:
+            record = await self.archive.record("task", task_id) if self.archive else None
+            if record is None:
+                raise
+            return Task.from_record(task_id, read_record(record))
+
+    async def history(self, task_id: str) -> TaskHistory:
+        """What has happened to a task, and its runs. Events appear at once, runs when they are recorded."""
+        if self.archive is None:
+            raise NoHistory()
+        recorded = await self.archive.task_history(check_task_id(task_id))
+        known = {(event.seq, event.at) for event in recorded.events}
+        rows = await unrecorded_events(self.connection, task_id)
+        later = [history_event(row) for row in rows if (row.seq, row.at) not in known]
+        if not recorded.events and not later:
+            raise UnknownTask()
+        return TaskHistory([*recorded.events, *later], recorded.attempts)
 
     async def estimates_of(self, *task_ids: str) -> dict[str, Estimate]:
         """What is left of the waits of those that wait, if it is known."""
@@ -44,6 +65,10 @@ class Queries(Session):
         task_type: str | None = None,
         user_id: str | None = None,
         search: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        error: str | None = None,
+        needs: str | None = None,
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
@@ -52,14 +77,15 @@ class Queries(Session):
         """A page of matching tasks, newest first, up to 1 MiB; continue with its `next_cursor`.
 
         A task that exists from the first page to the last is on one of them, and on no other. `search`: the
-        beginning of an id, or a part of a type or a user_id.
+        beginning of an id, or a part of a type or a user_id. `since`, `until`: ms, of when it was accepted.
         """
         self.connection.membership.check()
-        check_short("search", search)
         wanted = _wanted(status, priority, task_type, user_id, tenant)
-        sought = Sought(search, ("type", "user_id"))
+        sought = Sought(search, ("type", "user_id"), since, until, error, needs)
+        sought.check()
         listed = Newest(self.connection, "task", wanted, _made(content, status), sought)
-        return TaskPage(*await listed.page(limit, cursor))
+        page = await page_of_all(listed, self.archive, limit, cursor)
+        return TaskPage(page.found, page.cursor, page.warnings)
 
     async def outputs(self, task_id: str, after: int = 0, *, after_event: int = 0) -> list[Output]:
         """The chunks of output that are kept, the latest 1,000, after this seq, or this seq of an event."""

@@ -19,6 +19,11 @@ def read_facts(packed: bytes | None) -> dict[str, Any]:
     return msgspec.msgpack.decode(packed, type=dict[str, Any]) if packed else {}
 
 
+def made_of(stored: Mapping[bytes, bytes]) -> int:
+    """The number of a task or a job in the list of all."""
+    return int(read_facts(stored.get(FACTS)).get("made") or stored[b"made"])
+
+
 class JobRow(NamedTuple):
     """The job of the task, if it is a step of one."""
 

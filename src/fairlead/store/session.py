@@ -9,6 +9,7 @@ from fairlead.blobs.blobs import Blobs
 from fairlead.settings import Settings
 from fairlead.settings.folders import data_folder
 from fairlead.settings.processes import DEFAULT_NAMESPACE
+from fairlead.store.archive import Archive
 from fairlead.store.batches import in_parts
 from fairlead.store.connection import Answer, Connection, pack
 from fairlead.store.replies import expect_ok
@@ -20,6 +21,7 @@ class Session:
         self, connection: Connection, settings: Settings, clock: Callable[[], str] = lambda: ""
     ) -> None:
         self.connection = connection
+        self.archive: Archive | None = None  # where tasks and jobs are found that have left the store
         self.settings = settings
         self.clock = clock  # "" is the server's own time; tests give ms
         self.blobs = Blobs(

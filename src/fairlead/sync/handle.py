@@ -32,6 +32,7 @@ class TaskHandle(Front[handle.TaskHandle[R]], Generic[R]):
         return f"<task {self.task_id}>"
 
     get = blocking(handle.TaskHandle.get)
+    history = blocking(handle.TaskHandle.history)
     explain = blocking(handle.TaskHandle.explain)
     cancel = blocking(handle.TaskHandle.cancel)
     wait = blocking(handle.TaskHandle.wait)

@@ -2,8 +2,6 @@
 
 import contextlib
 
-from msgspec.structs import asdict
-
 from fairlead import errors
 from fairlead.api.limit_pages import AT_ONCE, page_of
 from fairlead.api.priorities import priority_of
@@ -66,8 +64,9 @@ async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
 @routes.get("/jobs")
 async def find(request: Request, query: JobQuery) -> JobsAnswer:
     """List the jobs that match, newest first, page by page; a page ends early at 256 KiB."""
-    page = await request.store.jobs.page(**asdict(query), tenant=request.caller.tenant)
-    return JobsAnswer(jobs=[*map(JobAnswer.from_value, page.jobs)], next_cursor=page.next_cursor or None)
+    page = await request.store.jobs.page(**query.wanted, tenant=request.caller.tenant)
+    jobs = [*map(JobAnswer.from_value, page.jobs)]
+    return JobsAnswer(jobs=jobs, next_cursor=page.next_cursor or None, warnings=page.warnings)
 
 
 @routes.get("/jobs/{job_id}", refusals=(errors.UnknownJob,))

@@ -39,6 +39,7 @@ from fairlead.shapes.task import (
     TaskQuery,
     TasksAnswer,
 )
+from fairlead.shapes.task_history import HistoryAnswer
 from fairlead.times import read_time
 
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
@@ -218,13 +219,13 @@ def trace_of(request: Request) -> str | None:
 @routes.get("/tasks")
 async def find(request: Request, query: TaskQuery) -> TasksAnswer:
     """List the tasks that match, newest first, page by page; a page ends early at 1 MiB."""
-    page = await request.store.list_tasks(**asdict(query), tenant=request.caller.tenant, content=msgspec.Raw)
+    page = await request.store.list_tasks(**query.wanted, tenant=request.caller.tenant, content=msgspec.Raw)
     waiting = (task.task_id for task in page.tasks if task.status in WAITING)
     found = await request.store.estimates_of(*waiting)
     tasks = [
         TaskAnswer.from_value(task, estimate=shown_estimate(found.get(task.task_id))) for task in page.tasks
     ]
-    return TasksAnswer(tasks=tasks, next_cursor=page.next_cursor or None)
+    return TasksAnswer(tasks=tasks, next_cursor=page.next_cursor or None, warnings=page.warnings)
 
 
 @routes.get("/tasks/{task_id}", refusals=UNKNOWN)
@@ -236,6 +237,13 @@ async def get(request: Request) -> TaskAnswer:
     explanation = await request.store.explain(task.task_id, brief=True)
     position, estimate = explanation.queue_position, shown_estimate(explanation.estimate)
     return TaskAnswer.from_value(task, queue_position=position, estimate=estimate)
+
+
+@routes.get("/tasks/{task_id}/history", refusals=(*UNKNOWN, errors.NoHistory, errors.HistoryUnavailable))
+async def history(request: Request) -> HistoryAnswer:
+    """Get what has happened to a task: its events, and its runs with their errors and tracebacks."""
+    task = await request.own_task(request.path["task_id"])
+    return HistoryAnswer.from_value(await request.store.history(task.task_id))
 
 
 @routes.delete("/tasks/{task_id}", scope="cancel", refusals=(errors.UnknownTask, errors.AlreadyFinished))

@@ -58,6 +58,7 @@ CREATE INDEX tasks_by_status ON tasks (namespace, status, place);
 CREATE INDEX tasks_by_type ON tasks (namespace, task_type, place);
 CREATE INDEX tasks_by_user ON tasks (namespace, user_id, place) WHERE user_id IS NOT NULL;
 CREATE INDEX tasks_by_tenant ON tasks (namespace, tenant, place) WHERE tenant IS NOT NULL;
+CREATE INDEX tasks_with_error ON tasks (namespace, place) WHERE error IS NOT NULL;
 CREATE INDEX tasks_by_job ON tasks (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE task_limits (
@@ -115,6 +116,8 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_id ON jobs (id);
 CREATE INDEX jobs_by_namespace ON jobs (namespace, place);
 CREATE INDEX jobs_by_status ON jobs (namespace, status, place);
+CREATE INDEX jobs_by_user ON jobs (namespace, user_id, place) WHERE user_id IS NOT NULL;
+CREATE INDEX jobs_by_tenant ON jobs (namespace, tenant, place) WHERE tenant IS NOT NULL;
 
 CREATE TABLE audit (
   namespace INTEGER NOT NULL,
